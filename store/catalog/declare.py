@@ -20,10 +20,10 @@ from cortado.schema.key_types import key_type_of
 from cortado.schema.model import Record, Schema, Union
 from cortado.schema.names import describe_type
 from cortado.schema.shape import records_of, recursive_names
-from cortado.store import names
+from cortado.store import names, retentions
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import KEEP_ALL, DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of
 from cortado.store.keys.types import KeyPart, KeyType
@@ -35,8 +35,6 @@ INDEXES_MAX: Final = 64
 PATH_LENGTH_MAX: Final = 200
 DATABASES_MAX: Final = 1_000
 TABLES_MAX: Final = 10_000
-RETENTION_MS_MIN: Final = 1_000
-RETENTION_MS_MAX: Final = 100 * 365 * 86_400_000
 RETENTIONS_MAX: Final = 1_000
 """Tables whose old versions are kept for another time than those of the others."""
 
@@ -159,8 +157,8 @@ def alter_table(catalog: Catalog, database: str, name: str, *, retention_ms: int
 
 def check_retention(retention_ms: int) -> None:
     """Raises InvalidArgument."""
-    if retention_ms not in (0, KEEP_ALL) and not RETENTION_MS_MIN <= retention_ms <= RETENTION_MS_MAX:
-        problem = f"must be 0, {KEEP_ALL}, or between {RETENTION_MS_MIN} and {RETENTION_MS_MAX}"
+    if retention_ms not in (0, retentions.KEEP_ALL) and not retentions.MS_MIN <= retention_ms <= retentions.MS_MAX:
+        problem = f"must be 0, {retentions.KEEP_ALL}, or between {retentions.MS_MIN} and {retentions.MS_MAX}"
         raise InvalidArgument("retention_ms", problem, str(retention_ms))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
@@ -17,9 +17,6 @@ from cortado.store.keys.types import KeyPart
 if TYPE_CHECKING:
     from cortado.schema.compatibility import CompatibilityMode
     from cortado.store.keys.keyspace import KeyRange
-
-KEEP_ALL: Final = -1
-"""The retention of a table whose versions are all kept."""
 
 
 @dataclass(frozen=True, slots=True)

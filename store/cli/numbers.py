@@ -8,12 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.catalog.descriptors import KEEP_ALL
+from cortado.store import retentions
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
-_DURATION: Final = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_RETENTIONS: Final = {"default": 0, "all": KEEP_ALL}
+_DEFAULT_RETENTION: Final = "default"
 
 
 def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callable[[str], int]:
@@ -45,23 +43,17 @@ def seconds(option: str) -> Callable[[str], float]:
 
 
 def retention(option: str) -> Callable[[str], int]:
-    """A parser of how long old versions are kept, in milliseconds: 0 for ``default``, KEEP_ALL for ``all``."""
+    """A parser of how long old versions of a table are kept, in milliseconds: 0 for ``default``."""
 
     def parse(text: str) -> int:
-        if text in _RETENTIONS:
-            return _RETENTIONS[text]
-        match = _DURATION.fullmatch(text)
-        if match is None:
-            raise InvalidArgument(option, "must be a time such as 90s, 30m, 12h or 7d, or all, or default", repr(text))
-        return int(match[1]) * _UNITS_MS[match[2]]
+        found = 0 if text == _DEFAULT_RETENTION else retentions.parse_retention(text)
+        if found is None:
+            raise InvalidArgument(option, f"{retentions.FORM}, or {_DEFAULT_RETENTION}", repr(text))
+        return found
 
     return parse
 
 
 def show_retention(retention_ms: int) -> str:
     """As it may be given again."""
-    for name, value in _RETENTIONS.items():
-        if retention_ms == value:
-            return name
-    unit = next(each for each, unit_ms in reversed(_UNITS_MS.items()) if retention_ms % unit_ms == 0)
-    return f"{retention_ms // _UNITS_MS[unit]}{unit}"
+    return _DEFAULT_RETENTION if retention_ms == 0 else retentions.show_retention(retention_ms)

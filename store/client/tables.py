@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import common_pb2, tables_pb2
-from cortado.store.catalog.descriptors import KEEP_ALL, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
 from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
@@ -17,6 +17,7 @@ from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.names import check_database, check_table, split_table_name
+from cortado.store.retentions import KEEP_ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from cortado.invariants import invariant
 from cortado.raft.log import Entry
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.feed import ChangeFeed
+from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.group_commit import GroupCommit
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.outstanding import Outstanding
@@ -50,6 +51,8 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._clock = group.host.clock
         self._pipeline = pipeline
         self._feed = feed
+        self.heard: Callable[[Sequence[Applied]], None] = _nothing
+        """Hears what every applied entry changed."""
         self._on_applied = on_applied
         self._on_refused = on_refused
 
@@ -79,6 +82,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._clock.observe_log(state.last_ts)
         self._pipeline.advance(state)
         self._feed.applied(self._machine.newly_applied, state.last_ts)
+        self.heard(self._machine.newly_applied)
         self._on_applied()
 
     def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:
@@ -87,3 +91,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._pipeline.refuse_waiting(error)
         self._on_refused()
         return False
+
+
+def _nothing(_entries: Sequence[Applied]) -> None:
+    """Nobody asked to hear of it."""

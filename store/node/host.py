@@ -48,6 +48,7 @@ from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.storage_thread import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
+from cortado.store.retentions import KEEP_ALL
 
 T = TypeVar("T")
 
@@ -108,10 +109,12 @@ class Host:
         raft: RaftSettings | None = None,
         snapshot_settings: SnapshotSettings | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
+        retention_ms: int = KEEP_ALL,
         joining: Roster | None = None,
     ) -> None:
         """Without a log it begins a group of one, or stays empty until a leader brings it up where the node is
-        ``joining``: the members that let it in, which it hears until it has a log.
+        ``joining``: the members that let it in, which it hears until it has a log. A leader keeps old versions for
+        ``retention_ms``.
 
         Raises InvalidArgument for limits that do not fit each other. The stores stay the caller's to close, after stop.
         """
@@ -121,6 +124,7 @@ class Host:
         limits.check(self.raft.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
         self.snapshot_settings = snapshot_settings or SnapshotSettings()
         self.snapshot_settings.check()
+        self.retention_ms = retention_ms
         self.identity = identity
         self.engine = around.engine
         """All that is stored here, to be looked at as it lies there. Nobody but the replicas writes to it."""

@@ -33,6 +33,7 @@ from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.watches import Watches
+from cortado.store.node.collection.collector import Collector
 from cortado.store.node.collection.leases import Leases
 from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
@@ -86,11 +87,20 @@ class Replica:
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
         self.duties = Duties()
         """What this replica does while it leads, beside writes."""
+        self.collector = Collector(
+            group,
+            driver,
+            write=self.keep_house,
+            catalog=self.catalog,
+            on_damage=lambda damage: self.store.on_damage(damage),
+        )
+        """What removes old versions, and what was dropped."""
+        self.duties.add("collection", self.collector.run)
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
-        self.leases = Leases(group, driver, self.reads, write=self._write_beside)
+        self.leases = Leases(group, driver, self.reads, write=self.keep_house)
         """What keeps old versions from being collected."""
         self.duties.add("ending leases", self.leases.run)
         self.members = Membership(driver, group.node_id)
@@ -325,14 +335,14 @@ class Replica:
             return None
         return WriteResult(first.ts, first.reply, repeated=True)
 
-    async def _raise_ceiling(self, ceiling: Timestamp) -> None:
-        await self._write_beside(higher_ceiling(ceiling))
-
-    async def _write_beside(self, evaluate: Evaluate) -> None:
-        """Housekeeping: it is not counted as a write, and may use the reserve."""
+    async def keep_house(self, evaluate: Evaluate) -> WriteResult:
+        """As :meth:`write`, for what nobody asked for: it is not counted as a write, and may use the reserve."""
         proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1)
         self.driver.propose(proposal)
-        await self.answer(proposal)
+        return await self.answer(proposal)
+
+    async def _raise_ceiling(self, ceiling: Timestamp) -> None:
+        await self.keep_house(higher_ceiling(ceiling))
 
     # --- reads -------------------------------------------------------------------------------------------------
 

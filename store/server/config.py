@@ -61,6 +61,7 @@ class ServerConfig:
     cluster_id: str = BY_NAME["cluster-id"].default
     verify: bool = BY_NAME["verify"].default
     stop_grace_ms: int = BY_NAME["stop-grace-ms"].default
+    retention: int = BY_NAME["retention"].default
     heartbeat_ms: int = BY_NAME["heartbeat-ms"].default
     election_ms: int = BY_NAME["election-ms"].default
     lease: bool = BY_NAME["lease"].default

@@ -207,6 +207,7 @@ def _make_host(
             transport=transport,
         ),
         limits=config.limits,
+        retention_ms=config.retention,
         raft=config.raft_settings(),
         max_clock_offset_ms=config.max_clock_offset_ms,
         joining=joined_members(engine),

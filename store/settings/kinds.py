@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.store import retentions
 from cortado.store.sizes import UNITS
 
 _SIZE = re.compile(r"([0-9]{1,15})(KiB|MiB|GiB|TiB|)")
@@ -106,6 +107,16 @@ def show_size(value: int) -> str:
     return str(value)
 
 
+def _retention(place: str, value: Any) -> int:
+    found = retentions.parse_retention(value) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidArgument(place, retentions.FORM, shown(value))
+    if found != retentions.KEEP_ALL and not retentions.MS_MIN <= found <= retentions.MS_MAX:
+        problem = f"must be between {retentions.MS_MIN} ms and {retentions.show_retention(retentions.MS_MAX)}, or all"
+        raise InvalidArgument(place, problem, shown(value))
+    return found
+
+
 TEXT: Final = Kind("TEXT", _text)
 PATH: Final = Kind("PATH", _path)
 ADDRESS: Final = Kind("HOST:PORT", _text)
@@ -113,6 +124,7 @@ ADDRESSES: Final = Kind("HOST:PORT,...", _list, ",".join)
 FLAG: Final = Kind("", _flag, lambda value: "true" if value else "false")
 WHOLE: Final = Kind("N", _whole)
 SIZE: Final = Kind("SIZE", _size, show_size)
+RETENTION: Final = Kind("TIME|all", _retention, retentions.show_retention)
 SECONDS: Final = Kind("SECONDS", _seconds, lambda value: f"{value:g}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cortado.raft.settings import ENTRY_BYTES_LIMIT, RaftSettings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, SIZE, TEXT, WHOLE, Kind, choice
+from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, RETENTION, SIZE, TEXT, WHOLE, Kind, choice
 from cortado.store.settings.setting import Setting
 
 PREFIX: Final = "CORTADO_SERVER_"
@@ -221,6 +221,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "answered it. Safe only if no host's clock runs faster than another's by more than raft.max-drift-ppm; a host "
         "that breaks this can return stale data.",
         TIMERS,
+    ),
+    Setting(
+        "retention",
+        RETENTION,
+        3_600_000,
+        "How long old versions are kept, so how far back reads and watches may go; a table may have its own. The "
+        "leader's counts: give all nodes the same. all: for ever, and the data only grows.",
+        NODE,
     ),
     _limit(
         "in_flight_bytes_max",

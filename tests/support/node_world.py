@@ -25,6 +25,7 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Role
 from cortado.store.node.storage_thread import Done, Job
+from cortado.store.retentions import KEEP_ALL
 from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
@@ -194,6 +195,7 @@ class Place:
             ),
             limits=world.limits,
             raft=world.settings,
+            retention_ms=world.retention_ms,
             joining=None if self.is_first else self.joined,
         )
         await self.node.start()
@@ -217,8 +219,15 @@ class Place:
 class World:
     """All places, and what lies between them."""
 
-    def __init__(self, *, limits: NodeLimits | None = None, settings: RaftSettings | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limits: NodeLimits | None = None,
+        settings: RaftSettings | None = None,
+        retention_ms: int = KEEP_ALL,
+    ) -> None:
         self.limits = limits or NodeLimits()
+        self.retention_ms = retention_ms
         self.settings = settings or RaftSettings()
         self.scheduler = Scheduler()
         self.problems: list[str] = []

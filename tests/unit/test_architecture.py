@@ -40,16 +40,18 @@ BELOW_TABLES = SHARED | {
     "cortado.store.mvcc",
     "cortado.store.names",
     "cortado.store.paging",
+    "cortado.store.retentions",
 }
 ALLOWED |= {
     "cortado.store.api_level": SHARED,
     "cortado.store.names": SHARED,
+    "cortado.store.retentions": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
     "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.catalog": BELOW_TABLES,
-    "cortado.store.collection": BELOW_TABLES,
+    "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES,
     "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
@@ -79,6 +81,7 @@ CLIENT = SHARED | {
     "cortado.store.clock",
     "cortado.store.keys",
     "cortado.store.names",
+    "cortado.store.retentions",
     "cortado.store.rpc_errors",
     "cortado.store.catalog.descriptors",
 }
@@ -94,7 +97,8 @@ ALLOWED |= {
         "cortado.store.engine",
         "cortado.store.rpc_errors",
     },
-    "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
+    "cortado.store.settings": SHARED
+    | {"cortado.raft.settings", "cortado.store.node.limits", "cortado.store.retentions"},
     "cortado.store.server": NODE
     | {"cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},

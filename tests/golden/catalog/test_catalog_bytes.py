@@ -8,7 +8,6 @@ from pathlib import Path
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import declare, dropped, registry, stored
 from cortado.store.catalog.descriptors import (
-    KEEP_ALL,
     DatabaseDescriptor,
     Drop,
     DropKind,
@@ -23,6 +22,7 @@ from cortado.store.catalog.stored import Counters
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.retentions import KEEP_ALL
 
 TABLE = TableDescriptor(
     table_id=0x10007,

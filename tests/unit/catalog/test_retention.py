@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import InvalidArgument, NotFound, TooLarge
+from cortado.store import retentions
 from cortado.store.catalog import declare
 from cortado.store.catalog.declare import PartDeclaration, alter_table, create_database
-from cortado.store.catalog.descriptors import KEEP_ALL, DropKind
+from cortado.store.catalog.descriptors import DropKind
 from cortado.store.catalog.dropped import drop_of_table, drop_ranges
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.retentions import KEEP_ALL
 from support.catalog_store import FLIGHT, CatalogStore
 
 KEY = [PartDeclaration("carrier")]
@@ -23,13 +25,13 @@ def store() -> CatalogStore:
     return store
 
 
-@pytest.mark.parametrize("retention_ms", [0, KEEP_ALL, 1_000, 7 * 86_400_000, declare.RETENTION_MS_MAX])
+@pytest.mark.parametrize("retention_ms", [0, KEEP_ALL, 1_000, 7 * 86_400_000, retentions.MS_MAX])
 def test_a_table_keeps_the_retention_that_it_is_made_with(store: CatalogStore, retention_ms: int) -> None:
     store.create_table("air", "flights", key=KEY, retention_ms=retention_ms)
     assert store.catalog().table("air", "flights").retention_ms == retention_ms
 
 
-@pytest.mark.parametrize("retention_ms", [-2, 1, 999, declare.RETENTION_MS_MAX + 1, -(1 << 63), (1 << 63) - 1])
+@pytest.mark.parametrize("retention_ms", [-2, 1, 999, retentions.MS_MAX + 1, -(1 << 63), (1 << 63) - 1])
 def test_a_retention_out_of_bounds_is_refused(store: CatalogStore, retention_ms: int) -> None:
     with pytest.raises(InvalidArgument, match="retention_ms: must be 0, -1, or between 1000 and 3153600000000"):
         store.create_table("air", "flights", key=KEY, retention_ms=retention_ms)

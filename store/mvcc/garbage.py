@@ -1,0 +1,104 @@
+"""Which versions nobody can read any more: a pure look at a run of stored items.
+
+::
+
+    safepoint 5:    a@9   a@7   a@4   a@2   b@8   c@5 deleted   c@3   d@1
+                                      gone        gone with ... gone
+
+Of each key the newest version at or below the safepoint stays, since reads at the safepoint find it; older ones go
+(G1).
+Where that version is a delete, it is no different from nothing, so it goes as well; but never before the older ones,
+which it hides (G4). So a delete goes as a range: itself, and whatever older versions a replica has, known here or not.
+
+Garbage stays garbage, whatever is written later. So what was found may be removed at any later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress, islice
+from operator import eq
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.mvcc.chunks import kind_of, newest_visible
+from cortado.store.mvcc.evaluation import Cleared
+from cortado.store.mvcc.reader import logical_of, suffix_from
+from cortado.store.mvcc.versions import DELETE_KIND, suffix_of, timestamp_of
+
+VERSIONS_MAX: Final = 1 << 30
+"""Of one key: more than there can be."""
+
+_Flags: TypeAlias = NDArray[np.bool_]
+_BEHIND_VERSIONS: Final = b"\xff" * TIMESTAMP_BYTES + b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What may go: ``keys`` of versions, ascending, and for each delete the range of itself and of what it hides.
+
+    ``next_ts`` is the lowest safepoint at which more of the same items may be garbage, once these are gone; None where
+    none will be.
+    """
+
+    keys: Sequence[bytes]
+    deleted: Sequence[Cleared]
+    next_ts: Timestamp | None
+
+    @property
+    def count(self) -> int:
+        """How many stored items, at least."""
+        return len(self.keys) + len(self.deleted)
+
+
+def find_garbage(
+    engine_keys: list[bytes], engine_values: list[bytes], safepoint: Timestamp, *, behind: bytes, is_cut: bool
+) -> Garbage:
+    """Of a run of stored items, as they stand, all versions of each of its keys.
+
+    But the run may begin within the versions of a key, ``behind`` the one that counts (else empty): then all of that
+    key go. And it ``is_cut`` where its last key may have more versions: then a delete of that key stays.
+    """
+    if not engine_keys:
+        return Garbage((), (), None)
+    since = suffix_of(safepoint)
+    logical = list(map(logical_of, engine_keys))
+    suffixes = list(map(suffix_from, engine_keys))
+    is_newest = newest_visible(engine_keys, since)
+    is_visible = np.fromiter(map(since.__le__, suffixes), np.bool_, len(suffixes))
+    continues = np.zeros(len(logical), np.bool_)
+    continues[1:] = np.fromiter(map(eq, islice(logical, 1, None), logical), np.bool_, len(logical) - 1)
+    is_old = is_visible & ~is_newest
+    if logical[0] == behind:
+        is_old |= is_newest & (np.cumsum(~continues) == 1)
+        is_newest &= ~is_old
+    is_delete = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8) == DELETE_KIND
+    is_hiding = is_newest & is_delete
+    next_ts = _next(suffixes, is_visible, continues, is_delete)
+    if is_cut:
+        last_first = int(np.flatnonzero(~continues)[-1])
+        if is_hiding[last_first:].any():
+            is_hiding[last_first:] = False
+            # Once what it hides is gone.
+            next_ts = safepoint.next()
+    hiding = np.flatnonzero(is_hiding).tolist()
+    deleted = [Cleared(engine_keys[i], logical[i] + _BEHIND_VERSIONS, VERSIONS_MAX) for i in hiding]
+    if hiding:
+        # What a delete hides goes with it.
+        run_of = np.cumsum(~continues)
+        is_old &= ~np.isin(run_of, run_of[hiding])
+    return Garbage(list(compress(engine_keys, is_old.tolist())), deleted, next_ts)
+
+
+def _next(suffixes: list[bytes], is_visible: _Flags, continues: _Flags, is_delete: _Flags) -> Timestamp | None:
+    """When something would be garbage next: once the safepoint reaches a version above it that has an older one, or is
+    a delete."""
+    has_older = np.zeros(len(suffixes), np.bool_)
+    has_older[:-1] = continues[1:]
+    coming = list(compress(suffixes, (~is_visible & (has_older | is_delete)).tolist()))
+    # Inverted: the oldest has the greatest bytes.
+    return timestamp_of(max(coming)) if coming else None

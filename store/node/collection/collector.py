@@ -1,0 +1,261 @@
+"""The leader removes what nobody can read any more: it raises the safepoints, and looks for what lies below them.
+
+::
+
+    every step    safepoints ──► through the log, as far as retention and leases allow
+    each piece    that was written below them: slices on the scan thread ──► what is garbage ──► through the log
+    each drop     whose grace is over: its ranges ──► cleared some thousand items at a time, through the log
+
+All replicas remove the same items at the same place in the log, since they are to hold the same bytes (G8). Versions
+that are found are garbage for ever, so it does not matter what is written until they go. Nothing is kept but in memory:
+a next leader begins with everything.
+
+It takes a tenth of the scan thread's time beside others, and small steps; what is idle it uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import Dropped
+from cortado.store.catalog.dropped import begin_clearing, collectible, forget
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.collection.leases import Lease, leases_of
+from cortado.store.collection.safepoints import CLUSTERS, Retentions, collected_below, raise_safepoints, retentions_of
+from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import KeyRange
+from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.evaluation import Cleared, Evaluate, Evaluation, Removal
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints
+from cortado.store.node.changefeed.recent import Applied
+from cortado.store.node.collection.horizon import Horizon
+from cortado.store.node.collection.pieces import PIECE_VERSIONS, Piece, Pieces
+from cortado.store.node.collection.slices import Place, Slice, look
+from cortado.store.node.driver import Driver
+from cortado.store.node.group_context import GroupContext
+from cortado.store.retentions import KEEP_ALL
+
+STEP_MS_MIN: Final = 250.0
+STEP_MS_MAX: Final = 60_000.0
+STEPS: Final = 60
+"""So often within the shortest retention it is looked whether safepoints may rise."""
+
+# A piece is looked at once what was written there first is below the safepoint by this part of the retention: by then
+# more of it is garbage.
+_WAITS: Final = 8
+
+_BUSY_ITEMS: Final = 256
+_IDLE_ITEMS: Final = 4_000
+_SLICE_BYTES: Final = 512 << 10
+_REST_BUSY: Final = 9.0
+_REST_IDLE: Final = 1.0
+_BUSY_MS: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """How it goes. ``removed`` is of this replica since its start, ``pieces`` of this leader's term, and ``pending`` of
+    them have what will be garbage. ``holder`` is the oldest lease, where the cluster's safepoint waits for it."""
+
+    safepoints: Safepoints
+    retention_ms: int
+    lag_ms: int
+    holder: Lease | None
+    removed: int
+    pieces: int
+    pending: int
+
+
+class Collector:
+    """One replica's; :meth:`run` is the duty of a leader. All on the loop."""
+
+    def __init__(
+        self,
+        group: GroupContext,
+        driver: Driver,
+        *,
+        write: Callable[[Evaluate], Awaitable[object]],
+        catalog: Callable[[Reader], Catalog],
+        on_damage: Callable[[Damage], None],
+    ) -> None:
+        """``write`` proposes a write, and returns once that is committed; it may use what is reserved of the disk."""
+        self._group = group
+        self._driver = driver
+        self._host = group.host
+        self._store = group.store
+        self._machine = group.machine
+        self._write = write
+        self._catalog = catalog
+        self._on_damage = on_damage
+        self._monotonic_ms = group.host.monotonic_ms
+        self._retention_ms = group.host.retention_ms
+        self._horizon = Horizon()
+        self._pieces = Pieces(())
+        self._retentions = Retentions({}, ZERO)
+        self._written_ms = 0.0
+        self._last_ts = driver.applied.last_ts
+        self._turns = asyncio.Lock()
+        driver.applier.heard = self._heard
+        self._horizon.note(self._monotonic_ms(), self._last_ts)
+
+    def status(self) -> Collection:
+        """As far as this replica has applied."""
+        reader = self._machine.snapshot(self._driver.applied.last_ts)
+        leases, safepoints = leases_of(reader), self._store.safepoints
+        lag_ms = max(0, self._host.clock.physical_ms - safepoints.cluster.wall_ms) if safepoints.cluster > ZERO else 0
+        holder = leases[0] if leases and leases[0].ts <= self._bound(self._retention_ms) else None
+        removed = self._machine.removals.removed
+        return Collection(
+            safepoints, self._retention_ms, lag_ms, holder, removed, len(self._pieces), self._pieces.pending
+        )
+
+    # --- the duty ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """For as long as this node leads."""
+        self._pieces, self._retentions = Pieces(()), Retentions({}, ZERO)
+        while True:
+            async with self._turns:
+                await self._pass(self._waits_ms())
+            await asyncio.sleep(self._step_ms() / 1000)
+
+    async def _pass(self, waits_ms: float) -> None:
+        await self._raise_safepoints()
+        await self._clear_dropped()
+        while (piece := self._pieces.due(self._below, waits_ms)) is not None:
+            await self._collect(piece)
+
+    def _heard(self, entries: Sequence[Applied]) -> None:
+        """Entries were applied, here as at every replica."""
+        now_ms = self._monotonic_ms()
+        for each in entries:
+            items = each.items
+            if items and not (len(items) == 1 and items[0][0].startswith(SAFEPOINTS_KEY)):
+                self._pieces.wrote(items, self._last_ts)
+                self._written_ms = now_ms
+            self._last_ts = each.last_ts
+        self._horizon.note(now_ms, self._last_ts)
+
+    @property
+    def _is_busy(self) -> bool:
+        is_written = self._monotonic_ms() - self._written_ms < _BUSY_MS
+        return is_written or self._host.scans.use().count > 0
+
+    def _shortest_ms(self) -> int:
+        each = (self._retention_ms, *self._retentions.tables.values())
+        return min([ms for ms in each if ms != KEEP_ALL], default=0)
+
+    def _step_ms(self) -> float:
+        shortest_ms = self._shortest_ms()
+        return min(max(shortest_ms / STEPS, STEP_MS_MIN), STEP_MS_MAX) if shortest_ms else STEP_MS_MAX
+
+    def _waits_ms(self) -> float:
+        waits_ms = self._shortest_ms() / _WAITS
+        return waits_ms if self._monotonic_ms() - self._written_ms < waits_ms else 0.0
+
+    # --- safepoints --------------------------------------------------------------------------------------------
+
+    async def _raise_safepoints(self) -> None:
+        # A time at which nothing is written is a sample, too.
+        self._horizon.note(self._monotonic_ms(), self._last_ts)
+        if self._machine.are_safepoints_damaged:
+            return
+        applied = self._machine.snapshot(self._driver.applied.last_ts)
+        retentions = await self._host.scan(lambda: retentions_of(Catalog(applied)))
+        if retentions.tables != self._retentions.tables:
+            self._pieces = Pieces(retentions.tables)
+        self._retentions = retentions
+        if self._pieces.pending:
+            own = {ms: self._bound(ms) for ms in {*retentions.tables.values()} if ms != KEEP_ALL}
+            bounds = own if self._retention_ms == KEEP_ALL else {CLUSTERS: self._bound(self._retention_ms), **own}
+            await self._write(raise_safepoints(retentions, bounds))
+            await self._applied()
+
+    def _bound(self, retention_ms: int) -> Timestamp:
+        clock = self._host.clock
+        return self._horizon.bound(self._monotonic_ms(), retention_ms, clock.physical_ms, clock.epoch)
+
+    async def _applied(self) -> None:
+        """Return once everything that is committed is applied: what is looked for is looked for there."""
+        committed = self._group.log.durable_commit_index
+        await self._driver.until(lambda: self._driver.applied.index >= committed)
+
+    # --- versions ----------------------------------------------------------------------------------------------
+
+    def _below(self, piece: Piece) -> Timestamp:
+        return collected_below(self._store.safepoints, piece.start)
+
+    async def _collect(self, piece: Piece) -> None:
+        """Look at all of a piece, and remove what is garbage in it."""
+        written_from, piece.written_from = piece.written_from, None
+        end, place, looked = self._pieces.end_of(piece), Place(piece.start), 0
+        following: Place | None = place
+        try:
+            while following is not None:
+                place, safepoint = following, self._below(piece)
+                if looked >= PIECE_VERSIONS and not place.behind:
+                    piece, looked = self._pieces.divide(piece, place.key), 0
+                found = await self._look(place, end, safepoint)
+                if found.garbage.count:
+                    await self._remove(found)
+                self._pieces.mark(piece, safepoint if found.was_left else found.garbage.next_ts)
+                looked, following = looked + found.versions, found.next
+        except BaseException:
+            self._pieces.mark(piece, written_from)
+            raise
+
+    async def _look(self, place: Place, end: bytes, safepoint: Timestamp) -> Slice:
+        is_busy, began_ms = self._is_busy, self._monotonic_ms()
+        found = await self._host.scan(
+            lambda: look(
+                self._host.engine,
+                place,
+                end,
+                safepoint,
+                items_max=_BUSY_ITEMS if is_busy else _IDLE_ITEMS,
+                bytes_max=_SLICE_BYTES,
+                on_damage=self._on_damage,
+            )
+        )
+        took_ms = self._monotonic_ms() - began_ms
+        await asyncio.sleep(took_ms * (_REST_BUSY if is_busy else _REST_IDLE) / 1000)
+        return found
+
+    async def _remove(self, found: Slice) -> None:
+        await self._write(_removing(Removal(found.garbage.keys, found.garbage.deleted)))
+
+    # --- what was dropped --------------------------------------------------------------------------------------
+
+    async def _clear_dropped(self) -> None:
+        catalog = self._catalog(self._machine.snapshot(self._driver.applied.last_ts))
+        for each in collectible(catalog):
+            if each.is_clearing or self._store.safepoints.of_table(each.what.table_id) >= each.dropped_ts:
+                await self._clear(each)
+
+    async def _clear(self, dropped: Dropped) -> None:
+        number = dropped.number
+        if not dropped.is_clearing:
+            await self._write(lambda reader, _ts: Evaluation(begin_clearing(self._catalog(reader), number), None))
+        for bounds in dropped.what.ranges:
+            while await self._has_items(bounds):
+                cleared = Cleared(*bounds, _BUSY_ITEMS if self._is_busy else _IDLE_ITEMS)
+                await self._write(_removing(Removal(cleared=[cleared])))
+                await self._applied()
+        await self._write(lambda reader, _ts: Evaluation(forget(self._catalog(reader), number), None))
+
+    async def _has_items(self, bounds: KeyRange) -> bool:
+        def look_there() -> bool:
+            with self._host.engine.read() as txn:
+                return bool(txn.keys(Space.DATA, *bounds, max_items=1)[0])
+
+        return await self._host.scan(look_there)
+
+
+def _removing(removal: Removal) -> Evaluate:
+    return lambda _reader, _commit_ts: Evaluation(Mutations(), None, removal=removal)

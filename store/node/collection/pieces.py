@@ -1,0 +1,107 @@
+"""Where garbage may lie: the keyspace in pieces, and of each since when something was written there.
+
+A pass over everything would cost more than it finds where little is overwritten. So each piece remembers the first
+write since it was last looked at. Once the safepoint is well above that, it is due::
+
+    piece        [..  |  b..  |  f..  |  k..  ]
+    written from  -      @70     -       @12         safepoint 40: the last one is due
+
+A new leader knows nothing: one piece, due. Pieces are divided as passes find how much lies in them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.collection.safepoints import OF_THE_CLUSTER
+from cortado.store.engine.interface import ABOVE_KEYS
+from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, table_range
+from cortado.store.mvcc.versions import Item
+
+PIECE_VERSIONS: Final = 50_000
+"""After so many a piece is divided."""
+PIECES_MAX: Final = 10_000
+
+# Of an entry that spans pieces, every so manieth key is looked up.
+_SAMPLED: Final = 16
+
+
+@dataclass(slots=True)
+class Piece:
+    """Stored keys from ``start`` to the next piece's. ``written_from`` is None where nothing was written since it was
+    looked at, and nothing is left there that will be garbage."""
+
+    start: bytes
+    written_from: Timestamp | None
+
+
+class Pieces:
+    """One leader's. On the loop."""
+
+    def __init__(self, table_ids: Iterable[int]) -> None:
+        """``table_ids`` have safepoints of their own: no piece is of several safepoints."""
+        bounds = [*OF_THE_CLUSTER, *map(table_range, table_ids)]
+        self._starts: list[bytes] = sorted(
+            {b"", META_SPACE, TABLE_SPACE, *(bound for each in bounds for bound in each)}
+        )
+        self._pieces = [Piece(start, ZERO) for start in self._starts]
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def wrote(self, items: Sequence[Item], ts: Timestamp) -> None:
+        """An entry was applied: its stored items, ascending; ``ts`` is at or below each of its commits."""
+        first, last = self._place(items[0][0]), self._place(items[-1][0])
+        self._mark(first, ts)
+        if last != first:
+            self._mark(last, ts)
+            for key, _ in items[_SAMPLED:-1:_SAMPLED]:
+                self._mark(self._place(key), ts)
+
+    def due(self, below: Callable[[Piece], Timestamp], waits_ms: float) -> Piece | None:
+        """One in which something was written so long before the time ``below`` which versions are collected there."""
+        for each in self._pieces:
+            if each.written_from is None:
+                continue
+            until = below(each)
+            if waits_ms:
+                until = Timestamp(until.epoch, max(0, until.wall_ms - int(waits_ms)), 0)
+            if until > ZERO and each.written_from <= until:
+                return each
+        return None
+
+    @property
+    def pending(self) -> int:
+        """How many are to be looked at, now or later."""
+        return sum(each.written_from is not None for each in self._pieces)
+
+    def end_of(self, piece: Piece) -> bytes:
+        place = self._place(piece.start)
+        return self._starts[place + 1] if place + 1 < len(self._starts) else ABOVE_KEYS
+
+    def divide(self, piece: Piece, start: bytes) -> Piece:
+        """The rest of ``piece``, from ``start`` on, as one of its own; or the same where there are enough."""
+        if len(self._pieces) >= PIECES_MAX:
+            return piece
+        place = self._place(piece.start) + 1
+        rest = Piece(start, piece.written_from)
+        self._pieces.insert(place, rest)
+        self._starts.insert(place, start)
+        return rest
+
+    def mark(self, piece: Piece, ts: Timestamp | None) -> None:
+        """Something was or will be garbage there from ``ts`` on; None: nothing."""
+        if ts is not None and (piece.written_from is None or ts < piece.written_from):
+            piece.written_from = ts
+
+    def _place(self, key: bytes) -> int:
+        return bisect_right(self._starts, key) - 1
+
+    def _mark(self, place: int, ts: Timestamp) -> None:
+        piece = self._pieces[place]
+        if piece.written_from is None:
+            piece.written_from = ts

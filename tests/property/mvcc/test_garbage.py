@@ -1,0 +1,132 @@
+"""What is garbage, against a look at one version after the other; and that no read above the safepoint misses it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.garbage import Garbage, find_garbage
+from cortado.store.mvcc.versions import Item, encode_version
+from cortado.store.node.collection.slices import Place, look
+from support.memory_engine import MemoryEngine
+
+TIMES_MAX = 12
+
+
+def at(wall_ms: int) -> Timestamp:
+    return Timestamp(0, wall_ms, 0)
+
+
+History = dict[bytes, dict[int, bool]]
+"""Of each key its versions by time: whether each is a delete."""
+
+histories = st.dictionaries(
+    st.sampled_from([b"a", b"bb", b"c", b"d" * 20]),
+    st.dictionaries(st.integers(1, TIMES_MAX), st.booleans(), min_size=1, max_size=6),
+    max_size=4,
+)
+
+
+def stored(history: History) -> list[Item]:
+    items = [
+        encode_version(LogicalKey(key), None if is_delete else b"v%d" % time, at(time))
+        for key, versions in history.items()
+        for time, is_delete in versions.items()
+    ]
+    return sorted(items)
+
+
+def read(items: list[Item], time: int) -> dict[bytes, bytes]:
+    """What a read at ``time`` sees: engine values by logical key, deletes left out."""
+    found: dict[bytes, bytes] = {}
+    for key, value in items:
+        if key[-12:] >= encode_version(LogicalKey(b""), None, at(time))[0]:
+            found.setdefault(key[:-12], value)
+    return {key: value for key, value in found.items() if value[:1] == b"P"}
+
+
+def without(items: list[Item], garbage: Garbage) -> list[Item]:
+    gone = set(garbage.keys)
+    return [
+        (key, value)
+        for key, value in items
+        if key not in gone and not any(each.start <= key < each.end for each in garbage.deleted)
+    ]
+
+
+def expected(history: History, safepoint: int) -> set[tuple[bytes, int]]:
+    """G1 and G4, one key after the other."""
+    gone = set()
+    for key, versions in history.items():
+        visible = sorted(time for time in versions if time <= safepoint)
+        if visible:
+            gone |= {(key, time) for time in visible[:-1]}
+            if versions[visible[-1]]:
+                gone.add((key, visible[-1]))
+    return gone
+
+
+@given(histories, st.integers(0, TIMES_MAX + 1))
+def test_what_goes_is_what_no_read_needs_and_all_of_it(history: History, safepoint: int) -> None:
+    items = stored(history)
+    garbage = find_garbage(
+        [key for key, _ in items], [value for _, value in items], at(safepoint), behind=b"", is_cut=False
+    )
+    left = without(items, garbage)
+    gone = {(key[:-12], key) for key, _ in items} - {(key[:-12], key) for key, _ in left}
+    assert len(gone) == len(expected(history, safepoint))
+    for time in range(safepoint, TIMES_MAX + 2):
+        assert read(left, time) == read(items, time)
+
+
+@given(histories, st.integers(0, TIMES_MAX + 1))
+def test_the_next_look_is_worth_it_from_the_time_that_is_told(history: History, safepoint: int) -> None:
+    items = stored(history)
+    keys, values = [key for key, _ in items], [value for _, value in items]
+    next_ts = find_garbage(keys, values, at(safepoint), behind=b"", is_cut=False).next_ts
+    now = expected(history, safepoint)
+    later = [time for time in range(safepoint, TIMES_MAX + 2) if expected(history, time) - now]
+    if later:
+        assert next_ts is not None
+        # A version above a delete that is garbage already is looked at once too often.
+        assert at(safepoint) < next_ts <= at(later[0])
+
+
+@given(histories, st.integers(0, TIMES_MAX + 1), st.integers(2, 6))
+def test_slices_of_any_size_come_to_the_same_and_never_lay_an_old_row_open(
+    history: History, safepoint: int, items_max: int
+) -> None:
+    engine = MemoryEngine()
+    items = stored(history)
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, items)
+    while True:
+        removed, place = 0, Place(b"")
+        following: Place | None = place
+        while following is not None:
+            found = look(
+                engine, following, ABOVE_KEYS, at(safepoint), items_max=items_max, bytes_max=1 << 20, on_damage=_never
+            )
+            following = found.next
+            with engine.write() as txn:
+                for key in found.garbage.keys:
+                    removed += txn.delete(Space.DATA, key)
+                for each in found.garbage.deleted:
+                    removed += txn.delete_range(Space.DATA, each.start, each.end, max_items=each.items_max)
+            with engine.read() as txn:
+                left = list(zip(*txn.page(Space.DATA, b"", ABOVE_KEYS, max_items=100)[:2], strict=True))
+            for time in range(safepoint, TIMES_MAX + 2):
+                assert read(left, time) == read(items, time)
+        if not removed:
+            break
+    # The delete of a key that has more versions than a slice holds stays until it has fewer.
+    gone, may_go = len(items) - len(left), expected(history, safepoint)
+    has_too_many = {key for key, versions in history.items() if len(versions) >= items_max}
+    assert len({each for each in may_go if each[0] not in has_too_many}) <= gone <= len(may_go)
+
+
+def _never(_damage: object) -> None:
+    raise AssertionError("nothing is damaged here")
