@@ -160,6 +160,9 @@ class Engine(Protocol):
     def admit(self, size_bytes: int) -> None:
         """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched. Cheap: ask for each write."""
 
+    def is_tight(self) -> bool:
+        """Whether less than twice the reserve is left, of the map or of the disk: writes will be refused soon."""
+
     def use(self) -> MapUse: ...
 
     def disk_free_bytes(self) -> int: ...

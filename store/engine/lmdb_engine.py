@@ -194,6 +194,9 @@ class LmdbEngine:
             self._unlooked_bytes = min(room_bytes, _LOOK_AGAIN_AFTER_BYTES)
         self._unlooked_bytes -= cost_bytes
 
+    def is_tight(self) -> bool:
+        return min(self._room()) < 2 * self.reserve_bytes
+
     def use(self) -> MapUse:
         try:
             with self._begin() as transaction:

@@ -111,6 +111,7 @@ class MemoryEngine:
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
         self.limit_bytes = limit_bytes
+        self.reserve_bytes = 0
         self._spaces: Mapping[Space, Items] = {space: Items() for space in Space}
         self._writer = threading.Lock()
         self._is_open = True
@@ -135,6 +136,9 @@ class MemoryEngine:
     def admit(self, size_bytes: int) -> None:
         if self.use().used_bytes + size_bytes > self.limit_bytes:
             raise map_full(self.limit_bytes)
+
+    def is_tight(self) -> bool:
+        return self.limit_bytes - self.use().used_bytes < 2 * self.reserve_bytes
 
     def use(self) -> MapUse:
         self._check_open()

@@ -3,7 +3,8 @@
 ::
 
     elected ──► every lease has its whole ttl ahead of it ──► heard of: again its whole ttl
-                                                          └─► silent for longer, or a day old: ended, by an entry
+                                                          ├─► silent for longer, or a day old: ended, by an entry
+                                                          └─► the oldest, while room is scarce: the same
 
 What is in the log (:mod:`cortado.store.collection.leases`) is that a lease was acquired, and that it ended. When it was
 heard of is in the leader's memory, by its monotonic clock, so an idle lease writes nothing, and wall clocks that differ
@@ -32,6 +33,8 @@ from cortado.store.node.read_timestamps import ReadPoints
 _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_MS: Final = 1_000.0
+MAKE_ROOM_MS: Final = 60_000.0
+"""So long it takes until what one lease kept may be collected, before another one ends for want of room."""
 
 
 @dataclass(slots=True)
@@ -63,8 +66,9 @@ class Leases:
         self._term: int | None = None
         self._held: dict[bytes, _Held] = {}
         self._ending: set[bytes] = set()
+        self._room_from_ms = 0.0
         self.ended = 0
-        """How many this node has ended, since the start, for being silent or too old."""
+        """How many this node has ended, since the start, for being silent, too old, or in the way."""
 
     # --- what there is -------------------------------------------------------------------------------------------
 
@@ -136,7 +140,9 @@ class Leases:
             self._ending.clear()
         while True:
             await self._look()
-            await self._end([held.lease for held in self._held.values() if self._is_over(held)])
+            expired = [held.lease for held in self._held.values() if self._is_over(held)]
+            await self._end(expired, "its holder is silent, or it is a day old")
+            await self._end(self._in_the_way(), "the disk or the map is nearly full, and it was the oldest")
             await asyncio.sleep(LOOK_EVERY_MS / 1000)
 
     async def _look(self) -> None:
@@ -150,7 +156,15 @@ class Leases:
         is_silent = self._monotonic_ms() - held.heard_ms > held.lease.ttl_ms
         return is_silent or self.age_ms(held.lease) > AGE_MS_MAX
 
-    async def _end(self, leases: Sequence[Lease]) -> None:
+    def _in_the_way(self) -> Sequence[Lease]:
+        """No reader fills the disk: while room is scarce the oldest lease ends, and after a while the next."""
+        oldest, now_ms = self.oldest(), self._monotonic_ms()
+        if oldest is None or now_ms < self._room_from_ms or not self._group.host.engine.is_tight():
+            return []
+        self._room_from_ms = now_ms + MAKE_ROOM_MS
+        return [oldest]
+
+    async def _end(self, leases: Sequence[Lease], why: str) -> None:
         """End all of them by one entry; a holder that comes meanwhile comes too late."""
         if not leases:
             return
@@ -164,6 +178,4 @@ class Leases:
         for lease in leases:
             self._held.pop(lease.lease_id, None)
             label = f" ({lease.label})" if lease.label else ""
-            _LOG.warning(
-                "the lease %s%s has ended: its holder is silent, or it is too old", lease.lease_id.hex(), label
-            )
+            _LOG.warning("the lease %s%s has ended: %s", lease.lease_id.hex(), label, why)

@@ -307,6 +307,9 @@ class SimulatedEngine:
         if self._disk.is_full:
             raise disk_full(0, "simulated")
 
+    def is_tight(self) -> bool:
+        return self._disk.is_full
+
     def use(self) -> MapUse:
         self.check_open()
         return MapUse(0, _MAP_BYTES)

@@ -150,9 +150,12 @@ def test_writes_are_admitted_only_above_the_reserve(tmp_path: Path) -> None:
     with pytest.raises(ResourceExhausted) as full:
         while True:
             engine.admit(100_000)
+            use = engine.use()
+            assert engine.is_tight() == (use.limit_bytes - use.used_bytes < 2 * engine.reserve_bytes)
             put(engine, b"%06d" % written, b"v" * 100_000)
             written += 1
     assert full.value.resource == "map"
+    assert engine.is_tight()
     use = engine.use()
     assert engine.reserve_bytes - 200_000 <= use.limit_bytes - use.used_bytes <= engine.reserve_bytes + 300_000
     # What makes room is not held up by the reserve, and then writes are admitted again.
