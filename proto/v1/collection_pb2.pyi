@@ -85,3 +85,53 @@ class ListLeasesResponse(_message.Message):
     header: _common_pb2.Header
     leases: _containers.RepeatedCompositeFieldContainer[Lease]
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., leases: _Optional[_Iterable[_Union[Lease, _Mapping]]] = ...) -> None: ...
+
+class CollectionStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CollectionStatusResponse(_message.Message):
+    __slots__ = ("header", "safepoint", "retention_ms", "lag_ms", "holder", "removed", "pieces", "pieces_pending", "tables")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    SAFEPOINT_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    LAG_MS_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    PIECES_PENDING_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    safepoint: _common_pb2.Timestamp
+    retention_ms: int
+    lag_ms: int
+    holder: Lease
+    removed: int
+    pieces: int
+    pieces_pending: int
+    tables: _containers.RepeatedCompositeFieldContainer[TableSafepoint]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., safepoint: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., retention_ms: _Optional[int] = ..., lag_ms: _Optional[int] = ..., holder: _Optional[_Union[Lease, _Mapping]] = ..., removed: _Optional[int] = ..., pieces: _Optional[int] = ..., pieces_pending: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableSafepoint, _Mapping]]] = ...) -> None: ...
+
+class TableSafepoint(_message.Message):
+    __slots__ = ("table", "safepoint")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SAFEPOINT_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    safepoint: _common_pb2.Timestamp
+    def __init__(self, table: _Optional[str] = ..., safepoint: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class RunCollectionRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RunCollectionResponse(_message.Message):
+    __slots__ = ("header", "removed", "pieces_pending", "done")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    PIECES_PENDING_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    removed: int
+    pieces_pending: int
+    done: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., removed: _Optional[int] = ..., pieces_pending: _Optional[int] = ..., done: bool = ...) -> None: ...

@@ -35,6 +35,16 @@ class CollectionStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesResponse.FromString,
                 )
+        self.Status = channel.unary_unary(
+                '/cortado.v1.Collection/Status',
+                request_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusResponse.FromString,
+                )
+        self.Run = channel.unary_stream(
+                '/cortado.v1.Collection/Run',
+                request_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionResponse.FromString,
+                )
 
 
 class CollectionServicer(object):
@@ -70,6 +80,20 @@ class CollectionServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Status(self, request, context):
+        """How far back reads can go, what keeps it so, and what was removed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Run(self, request, context):
+        """Looks at once for what may be removed by now, and removes it. Streams how it goes, each second and at the end.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CollectionServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -92,6 +116,16 @@ def add_CollectionServicer_to_server(servicer, server):
                     servicer.ListLeases,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesResponse.SerializeToString,
+            ),
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusResponse.SerializeToString,
+            ),
+            'Run': grpc.unary_stream_rpc_method_handler(
+                    servicer.Run,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -169,5 +203,39 @@ class Collection(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Collection/ListLeases',
             cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_collection__pb2.ListLeasesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Collection/Status',
+            cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_collection__pb2.CollectionStatusResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Run(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/cortado.v1.Collection/Run',
+            cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_collection__pb2.RunCollectionResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

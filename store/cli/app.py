@@ -58,6 +58,7 @@ HOMES: Final = {
     "mvcc": Home("Inspect the versions that one node has stored.", ("mvcc",)),
     "raft": Home("Inspect the replicated log of one node.", ("raft",)),
     "scrub": Home("Verify all stored data, and compare the replicas at one timestamp.", ("scrub",)),
+    "gc": Home("How far back reads can go, and what is removed.", ("gc",)),
     "lease": Home("Leases, which keep what somebody reads from being collected.", ("lease",)),
     "damage": Home("List damaged data, and accept the loss of what cannot be repaired.", ("damage",)),
     "cert": Home("Make certificates for nodes and clients.", ("cert",)),

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         MemberStatus,
         Status,
     )
-    from cortado.store.client.collection import AsyncCollection, AsyncLease, HeldLease
+    from cortado.store.client.collection import AsyncCollection, AsyncLease, CollectionStatus, HeldLease
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.endpoints import Tls
@@ -127,6 +127,7 @@ __all__ = [
     "ClockOffset",
     "ClockReading",
     "Collection",
+    "CollectionStatus",
     "DamagedItem",
     "Delete",
     "Deleted",
@@ -180,6 +181,7 @@ _HOMES: Final = {
     "ClockOffset": "cluster",
     "ClockReading": "cluster",
     "Collection": "blocking.collection",
+    "CollectionStatus": "collection",
     "DEFAULT_ENDPOINT": "async_client",
     "DamagedItem": "cluster",
     "Delete": "kv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
@@ -38,6 +38,25 @@ class HeldLease:
     label: str
     acquired: Timestamp
     silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """How far back reads can go: to ``safepoint``, which is ``lag_s`` ago. ``holder`` is the lease that it waits for,
+    None where that is ``retention_ms`` alone (-1: for ever). ``tables`` have safepoints of their own.
+
+    ``removed`` counts the stored items that went on the node that leads, since its start. ``pending`` of the ``pieces``
+    into which it divides what is stored wait to be looked at.
+    """
+
+    safepoint: Timestamp
+    retention_ms: int
+    lag_s: float
+    holder: HeldLease | None
+    removed: int
+    pieces: int
+    pending: int
+    tables: dict[str, Timestamp]
 
 
 class AsyncLease:
@@ -141,6 +160,32 @@ class AsyncCollection:
         """All leases that there are, the oldest timestamp first."""
         reply = await self._connection.call(self._stub.ListLeases, pb.ListLeasesRequest(), timeout_s=self._timeout_s)
         return [_held(each) for each in reply.leases]
+
+    async def status(self) -> CollectionStatus:
+        """How far back reads can go, what keeps it so, and what was removed."""
+        found = await self._connection.call(self._stub.Status, pb.CollectionStatusRequest(), timeout_s=self._timeout_s)
+        return CollectionStatus(
+            timestamp_of(found.safepoint),
+            found.retention_ms,
+            found.lag_ms / 1000,
+            _held(found.holder) if found.HasField("holder") else None,
+            found.removed,
+            found.pieces,
+            found.pieces_pending,
+            {each.table: timestamp_of(each.safepoint) for each in found.tables},
+        )
+
+    async def run(self) -> int:
+        """Looks at once for what may be removed by now, and removes it; how many stored items that were.
+
+        The timeout bounds each wait for a word of how it goes, not the whole of it.
+        """
+        replies = self._connection.replies(self._stub.Run, pb.RunCollectionRequest(), timeout_s=self._timeout_s)
+        removed = 0
+        async with aclosing(replies):
+            async for reply in replies:
+                removed = reply.removed
+        return removed
 
     async def end_lease(self, lease_id: str) -> bool:
         """Ends a lease, whoever holds it: what he reads may be collected then. False where there is none."""

@@ -1,16 +1,24 @@
-"""``cortado.v1.Collection``: leases."""
+"""``cortado.v1.Collection``: leases, and how far what they keep is collected."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Final
 
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import TTL_MS_DEFAULT, Lease, acquire, end
+from cortado.store.keys.keyspace import show_table_id
 from cortado.store.node.read_timestamps import Stale
 from cortado.store.server.convert import read_at, timestamp_message, timestamp_value
 from cortado.store.server.service import Service
+
+_TELLS_S: Final = 1.0
 
 
 class CollectionService(Service):
@@ -51,6 +59,56 @@ class CollectionService(Service):
             leases = await self.host.meta.leases.all()
         header = self.header(self.host.meta.read_ts())
         return pb.ListLeasesResponse(header=header, leases=[self._message(each) for each in leases])
+
+    # --- collection ------------------------------------------------------------------------------------------------
+
+    async def status(self, _request: pb.CollectionStatusRequest) -> Message:
+        replica = self.host.meta
+        read_ts = await self.newest()
+        found = replica.collector.status()
+        with self.host.reads.place():
+            names = await self.host.scan(self._table_names)
+        return pb.CollectionStatusResponse(
+            header=self.header(read_ts),
+            safepoint=timestamp_message(found.safepoints.cluster),
+            retention_ms=found.retention_ms,
+            lag_ms=found.lag_ms,
+            holder=None if found.holder is None else self._message(found.holder),
+            removed=found.removed,
+            pieces=found.pieces,
+            pieces_pending=found.pending,
+            tables=[
+                pb.TableSafepoint(table=names.get(each) or show_table_id(each), safepoint=timestamp_message(ts))
+                for each, ts in sorted(found.safepoints.tables.items())
+            ],
+        )
+
+    def _table_names(self) -> dict[int, str]:
+        """Goes through all tables: not for the loop."""
+        store, applied_ts = self.host.meta.store, self.host.meta.applied.last_ts
+        return {each.table_id: each.full_name for each in Catalog(store.snapshot(applied_ts)).tables()}
+
+    async def run(self, _request: pb.RunCollectionRequest) -> AsyncGenerator[Message, None]:
+        await self.newest()
+        collector = self.host.meta.collector
+        before = collector.status().removed
+        running = asyncio.ensure_future(collector.pass_now())
+        try:
+            while True:
+                await asyncio.wait({running}, timeout=_TELLS_S)
+                if running.done():
+                    running.result()
+                found = collector.status()
+                yield pb.RunCollectionResponse(
+                    header=self.header(self.host.meta.read_ts()),
+                    removed=found.removed - before,
+                    pieces_pending=found.pending,
+                    done=running.done(),
+                )
+                if running.done():
+                    return
+        finally:
+            running.cancel()
 
     def _message(self, lease: Lease) -> pb.Lease:
         return pb.Lease(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,16 @@ from cortado.errors import (
     AlreadyExists,
     InvalidArgument,
     LeaseExpired,
+    SnapshotTooOld,
     TimestampInFuture,
     TooLarge,
 )
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
 from cortado.store.client import AsyncClient, Client
+from cortado.store.clock.timestamp import Timestamp
 from support.cluster import Cluster
-from support.server_process import ServerProcess, wait_until
+from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import Wire, refused
 
 pytestmark = pytest.mark.process
@@ -144,3 +147,39 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
             assert past.value == b"before"
             cluster.start(leader)
         assert lease.lease_id not in held(client)
+
+
+# --- what is collected beside them ---------------------------------------------------------------------------------
+
+
+def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
+        pairs = client.kv("kept")
+        before = Timestamp.parse(pairs.put(b"k", b"before"))
+        with client.lease(before, label="a reader", ttl_s=1) as lease:
+            pairs.put(b"k", b"after")
+
+            def is_held() -> bool:
+                """By then the safepoint has come up to the lease, and waits."""
+                found = client.collection.status()
+                return found.safepoint == before and found.holder is not None
+
+            wait_until(is_held, "the lease holds the safepoint", 30)
+            found = client.collection.status()
+            assert found.holder is not None
+            assert (found.holder.label, found.retention_ms) == ("a reader", 1_000)
+            client.collection.run()
+            assert client.at(lease.timestamp).kv("kept").get(b"k").value == b"before"  # type: ignore[union-attr]
+
+        def is_refused() -> bool:
+            pairs.put(b"k", b"newer")
+            client.collection.run()
+            try:
+                return client.at(before).kv("kept").get(b"k") is None
+            except SnapshotTooOld:
+                return True
+
+        wait_until(is_refused, "what is not leased any more is collected", 30)
+        wait_until(lambda: client.collection.run() > 0 or client.collection.status().removed > 0, "it is removed", 30)
+        with pytest.raises(SnapshotTooOld), client.lease(before):
+            pass

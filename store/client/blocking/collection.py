@@ -7,7 +7,7 @@ from typing import Self
 
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
-from cortado.store.client.collection import AsyncCollection, AsyncLease, HeldLease
+from cortado.store.client.collection import AsyncCollection, AsyncLease, CollectionStatus, HeldLease
 from cortado.store.clock.timestamp import Timestamp
 
 
@@ -55,6 +55,12 @@ class Collection:
 
     def leases(self) -> list[HeldLease]:
         return run(self._core.leases())
+
+    def status(self) -> CollectionStatus:
+        return run(self._core.status())
+
+    def run(self) -> int:
+        return run(self._core.run())
 
     def end_lease(self, lease_id: str) -> bool:
         return run(self._core.end_lease(lease_id))

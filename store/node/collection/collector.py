@@ -125,6 +125,12 @@ class Collector:
                 await self._pass(self._waits_ms())
             await asyncio.sleep(self._step_ms() / 1000)
 
+    async def pass_now(self) -> None:
+        """One pass at once: what may go by now is gone when it returns. For who has asked whether this node leads;
+        raises what a write does, where it leads no longer."""
+        async with self._turns:
+            await self._pass(0.0)
+
     async def _pass(self, waits_ms: float) -> None:
         await self._raise_safepoints()
         await self._clear_dropped()

@@ -11,7 +11,7 @@ import pytest
 from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unsupported
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
-from cortado.store.client import Client, HeldLease, Stale
+from cortado.store.client import Client, CollectionStatus, HeldLease, Stale
 from cortado.store.clock.timestamp import Timestamp
 from support.faces import FACES, open_client
 from support.fake_server import FakeServer, break_off, header, refuse
@@ -190,3 +190,33 @@ def test_leases_are_listed_and_any_of_them_can_be_ended(client: Client, server: 
     for wrong in ("", "00", "zz" * 16, "00" * 17):
         with pytest.raises(InvalidArgument, match="32 hexadecimal digits"):
             client.collection.end_lease(wrong)
+
+
+def test_how_far_back_reads_can_go_is_told_with_who_holds_it(client: Client, server: FakeServer) -> None:
+    reply = pb.CollectionStatusResponse(
+        header=header(),
+        safepoint=common_pb2.Timestamp(wall_ms=5),
+        retention_ms=-1,
+        lag_ms=1_500,
+        removed=7,
+        pieces=3,
+        pieces_pending=2,
+        tables=[pb.TableSafepoint(table="shop.items", safepoint=common_pb2.Timestamp(wall_ms=4))],
+    )
+    server.handlers["Collection.Status"] = lambda request, context: reply
+    tables = {"shop.items": Timestamp(0, 4, 0)}
+    found = client.collection.status()
+    assert found == CollectionStatus(Timestamp(0, 5, 0), -1, 1.5, None, 7, 3, 2, tables)
+    reply.holder.lease_id = bytes(16)
+    holder = client.collection.status().holder
+    assert holder is not None
+    assert holder.lease_id == "00" * 16
+
+
+def test_a_run_returns_what_it_removed_at_its_end(client: Client, server: FakeServer) -> None:
+    def go(request: Any, context: Any) -> Iterator[pb.RunCollectionResponse]:
+        for removed, done in ((0, False), (5, False), (8, True)):
+            yield pb.RunCollectionResponse(header=header(), removed=removed, done=done)
+
+    server.handlers["Collection.Run"] = go
+    assert client.collection.run() == 8

@@ -6,17 +6,24 @@ import asyncio
 
 import pytest
 
-from cortado.errors import LeaseExpired, NotLeader
-from cortado.store.collection.leases import Lease, acquire
+from cortado.errors import LeaseExpired, NotLeader, SnapshotTooOld
+from cortado.proto.v1 import collection_pb2 as pb
+from cortado.store.clock.timestamp import ZERO
+from cortado.store.collection.leases import Lease, acquire, end
+from cortado.store.collection.safepoints import CLUSTERS, Retentions, raise_safepoints
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.node.collection import leases
 from cortado.store.node.collection.leases import LOOK_EVERY_MS, MAKE_ROOM_MS
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
+from cortado.store.server.collection_service import CollectionService
+from cortado.store.server.convert import timestamp_value
 from support.node_world import World
-from support.nodes import put
+from support.nodes import put, read
 
 ONE, OTHER = bytes(16), bytes([1] * 16)
 TTL_MS = 10_000
+RETENTION_MS = 10_000
 SOON_MS = 3 * LOOK_EVERY_MS
 """Within this an expired lease has ended."""
 
@@ -241,5 +248,114 @@ def test_the_oldest_is_known_to_the_leader_alone() -> None:
         await n1.meta.members.transfer("n2")
         await world.until(lambda: n2.meta.leases.oldest() == older, "the next one has looked")
         assert n1.meta.leases.oldest() is None
+
+    world.run(scenario)
+
+
+# --- what is collected beside them ---------------------------------------------------------------------------------
+
+
+async def told(node: Host) -> list[pb.RunCollectionResponse]:
+    """What a run says of itself."""
+    said = []
+    async for each in CollectionService(node).run(pb.RunCollectionRequest()):
+        assert isinstance(each, pb.RunCollectionResponse)
+        said.append(each)
+    return said
+
+
+async def status(node: Host) -> pb.CollectionStatusResponse:
+    found = await CollectionService(node).status(pb.CollectionStatusRequest())
+    assert isinstance(found, pb.CollectionStatusResponse)
+    return found
+
+
+def test_the_safepoint_waits_for_the_oldest_lease_and_goes_on_behind_it() -> None:
+    world = World(retention_ms=RETENTION_MS)
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.meta.write(put("k", b"before"))
+        lease = await acquired(n1, ttl_ms=600_000)
+        for _ in range(8):
+            await n1.meta.write(put("k", b"after"))
+            await world.sleep(RETENTION_MS / 2)
+        assert (await told(n1))[-1].done
+        found = await status(n1)
+        assert timestamp_value(found.safepoint) == lease.ts
+        assert found.holder.lease_id == ONE
+        assert found.lag_ms > 2 * RETENTION_MS
+        assert read(n1, "k", lease.ts) == b"before"
+        await n1.meta.write(end(ONE))
+        await world.sleep(RETENTION_MS + 1_000)
+        await told(n1)
+        found = await status(n1)
+        assert timestamp_value(found.safepoint) > lease.ts
+        assert not found.HasField("holder")
+        assert found.removed == 8
+        with pytest.raises(SnapshotTooOld):
+            read(n1, "k", lease.ts)
+        with pytest.raises(SnapshotTooOld):
+            await n1.meta.write(acquire(ONE, lease.ts, TTL_MS, ""))
+
+    world.run(scenario)
+
+
+def test_of_a_lease_and_a_safepoint_that_would_pass_it_the_later_in_the_log_gives_way() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        early = (await n1.meta.write(put("k", b"v"))).ts
+        bound = (await n1.meta.write(put("k", b"w"))).ts
+        rise = raise_safepoints(Retentions({}, ZERO), {CLUSTERS: bound})
+        await world.settled()
+        # All of them are in one batch, or in flight: nothing of it is applied.
+        world.places["n1"].disk.hold()
+        holding = asyncio.ensure_future(n1.meta.write(acquire(ONE, early, TTL_MS, "")))
+        held_back = asyncio.ensure_future(n1.meta.write(rise))
+        ending = asyncio.ensure_future(n1.meta.write(end(ONE)))
+        rising = asyncio.ensure_future(n1.meta.write(rise))
+        too_late = asyncio.ensure_future(n1.meta.write(acquire(OTHER, early, TTL_MS, "")))
+        await world.sleep(10)
+        world.places["n1"].disk.release()
+        assert isinstance((await holding).value, Lease)
+        assert (await held_back).value == Safepoints(early)
+        await ending
+        assert (await rising).value == Safepoints(bound)
+        with pytest.raises(SnapshotTooOld) as refused:
+            await too_late
+        assert refused.value.safepoint == str(bound)
+
+    world.run(scenario)
+
+
+def test_a_follower_says_who_leads_and_runs_nothing() -> None:
+    world = World(retention_ms=RETENTION_MS)
+
+    async def scenario() -> None:
+        _, n2, _ = await world.grow("n1", "n2", "n3")
+        with pytest.raises(NotLeader):
+            await status(n2)
+        with pytest.raises(NotLeader):
+            await told(n2)
+
+    world.run(scenario)
+
+
+def test_a_run_tells_how_it_goes_and_ends_where_its_caller_leaves() -> None:
+    world = World(retention_ms=RETENTION_MS)
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        # The leader's own pass takes long.
+        async with n1.meta.collector._turns:
+            running = CollectionService(n1).run(pb.RunCollectionRequest())
+            for _ in range(2):
+                said = await anext(running)
+                assert isinstance(said, pb.RunCollectionResponse)
+                assert not said.done
+            await running.aclose()
+        assert [each.done for each in await told(n1)] == [True]
 
     world.run(scenario)

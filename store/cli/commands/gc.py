@@ -1,0 +1,77 @@
+"""``cortado gc``: how far old versions are collected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cortado.store.cli.answers import Answer, Fields, Said
+from cortado.store.cli.numbers import show_retention
+from cortado.store.cli.render import count, moment
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
+
+if TYPE_CHECKING:
+    from cortado.store.client import CollectionStatus
+
+
+@command(
+    "gc status",
+    examples="""
+        cortado gc status
+        cortado gc status -o json
+    """,
+)
+def status(session: Session) -> Answer:
+    """Show how far back reads can go, what keeps it so, and how many stored items were removed.
+
+    Reads below the safepoint are refused. It follows the time by the retention, and waits for the oldest lease.
+    """
+    with session.client() as client:
+        found = client.collection.status()
+    return Fields([*_pairs(found)], _record(found))
+
+
+@command(
+    "gc run",
+    examples="""
+        cortado gc run
+    """,
+)
+def run(session: Session) -> Answer:
+    """Look at once for what may be removed by now, and remove it.
+
+    The leader does so by itself, in small steps. This ends when everything that may go is gone.
+    """
+    with session.client() as client:
+        removed = client.collection.run()
+    return Said(f"removed {count(removed, 'stored item')}", {"removed": removed})
+
+
+def _pairs(found: CollectionStatus) -> list[tuple[str, Any]]:
+    holder = found.holder
+    held = "the retention" if holder is None else f"the lease {holder.lease_id}"
+    if holder is not None and holder.label:
+        held += f" ({holder.label})"
+    pairs = [
+        ("safepoint", moment(found.safepoint)),
+        ("lag", f"{found.lag_s:.0f} s"),
+        ("old versions kept", show_retention(found.retention_ms)),
+        ("held by", held),
+        ("removed", f"{found.removed:,} since the leader's start"),
+        ("pieces to look at", f"{found.pending:,} of {found.pieces:,}"),
+    ]
+    return pairs + [(f"safepoint of {table}", moment(ts)) for table, ts in found.tables.items()]
+
+
+def _record(found: CollectionStatus) -> dict[str, Any]:
+    holder = found.holder
+    return {
+        "safepoint": str(found.safepoint),
+        "lag_s": found.lag_s,
+        "retention_ms": found.retention_ms,
+        "held_by": None if holder is None else {"lease_id": holder.lease_id, "label": holder.label},
+        "removed": found.removed,
+        "pieces": found.pieces,
+        "pieces_pending": found.pending,
+        "tables": {table: str(ts) for table, ts in found.tables.items()},
+    }
