@@ -173,4 +173,6 @@ def test_a_replica_that_lost_a_remembered_request_has_it_again(tmp_path: Path, b
         cluster.wait_converged()
         wait_until(lambda: not any(each.damaged for each in cluster.statuses().values()), "all are whole", 60)
         cortado("member", "transfer-leader", victim, "-e", cluster.endpoints)
+        with Client(cluster.endpoints) as client:
+            client.now()  # Once the new leader is ready.
         assert repeat(cluster.addresses[victim], made) == 0

@@ -18,7 +18,7 @@ import pytest
 from cortado.store.cli.app import run
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
-from support.cluster import cortado
+from support.cluster import cortado, executed
 from support.ports import free_ports
 from support.server_process import wait_until
 
@@ -33,10 +33,11 @@ class LocalCluster:
         self.port = free_ports(9)[0]
 
     def up(self, *options: str) -> str:
-        return self.run("up", "--detach", "--port", str(self.port), *options, timeout_s=200)
+        place = ("--port", str(self.port), "--dir", str(self.directory))
+        return executed("cluster", "up", "--detach", *place, *options, timeout_s=200)
 
-    def run(self, command: str, *options: str, timeout_s: float = 60.0) -> str:
-        return cortado("cluster", command, *options, "--dir", str(self.directory), timeout_s=timeout_s)
+    def run(self, command: str, *options: str) -> str:
+        return cortado("cluster", command, *options, "--dir", str(self.directory))
 
     def status(self) -> dict[str, Any]:
         # In this process: it is asked often, and starting Python takes longest.

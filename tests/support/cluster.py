@@ -17,17 +17,19 @@ follow the leader.
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import grpc
 
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
+from cortado.store.cli.app import run
 from cortado.store.client import Client
 from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
@@ -37,8 +39,19 @@ CONVERGED_S = 60.0
 _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
 
 
-def cortado(*arguments: str, timeout_s: float = 60.0) -> str:
-    """What a command wrote to its standard output. Raises AssertionError where it failed."""
+def cortado(*arguments: str) -> str:
+    """What a command wrote to its standard output. Raises AssertionError where it failed.
+
+    In this process, since starting Python takes longer than what most commands do. One that leaves a process behind is
+    executed: see :func:`executed`."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = run(arguments)
+    assert code == 0, f"cortado {' '.join(arguments)} ended with {code}\n{err.getvalue()}"
+    return out.getvalue()
+
+
+def executed(*arguments: str, timeout_s: float = 60.0) -> str:
+    """As :func:`cortado`, by a process of its own."""
     command = [sys.executable, "-m", "cortado.store.cli", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert ended.returncode == 0, f"cortado {' '.join(arguments)} ended with {ended.returncode}\n{ended.stderr}"
