@@ -37,7 +37,7 @@ class PlanBackupResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ...) -> None: ...
 
 class ReadBackupRequest(_message.Message):
-    __slots__ = ("start", "end", "at", "since", "history", "with_start", "page_token")
+    __slots__ = ("start", "end", "at", "since", "history", "with_start", "page_token", "restore_id")
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class ReadBackupRequest(_message.Message):
     HISTORY_FIELD_NUMBER: _ClassVar[int]
     WITH_START_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
     start: bytes
     end: bytes
     at: _common_pb2.ReadAt
@@ -52,7 +53,8 @@ class ReadBackupRequest(_message.Message):
     history: bool
     with_start: bool
     page_token: bytes
-    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., history: bool = ..., with_start: bool = ..., page_token: _Optional[bytes] = ...) -> None: ...
+    restore_id: str
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., history: bool = ..., with_start: bool = ..., page_token: _Optional[bytes] = ..., restore_id: _Optional[str] = ...) -> None: ...
 
 class ReadBackupResponse(_message.Message):
     __slots__ = ("header", "run", "checksum", "next_page_token")
@@ -65,3 +67,69 @@ class ReadBackupResponse(_message.Message):
     checksum: int
     next_page_token: bytes
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
+class BeginRestoreRequest(_message.Message):
+    __slots__ = ("restore_id", "timestamp", "readable_from", "parts")
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FROM_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    restore_id: str
+    timestamp: _common_pb2.Timestamp
+    readable_from: _common_pb2.Timestamp
+    parts: int
+    def __init__(self, restore_id: _Optional[str] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., readable_from: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., parts: _Optional[int] = ...) -> None: ...
+
+class PutRestoreRequest(_message.Message):
+    __slots__ = ("restore_id", "run", "checksum", "part_done")
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    PART_DONE_FIELD_NUMBER: _ClassVar[int]
+    restore_id: str
+    run: bytes
+    checksum: int
+    part_done: int
+    def __init__(self, restore_id: _Optional[str] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., part_done: _Optional[int] = ...) -> None: ...
+
+class EndRestoreRequest(_message.Message):
+    __slots__ = ("restore_id",)
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
+    restore_id: str
+    def __init__(self, restore_id: _Optional[str] = ...) -> None: ...
+
+class AbandonRestoreRequest(_message.Message):
+    __slots__ = ("restore_id",)
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
+    restore_id: str
+    def __init__(self, restore_id: _Optional[str] = ...) -> None: ...
+
+class RestoreStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RestoreResponse(_message.Message):
+    __slots__ = ("header", "state", "ended")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    state: RestoreState
+    ended: str
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., state: _Optional[_Union[RestoreState, _Mapping]] = ..., ended: _Optional[str] = ...) -> None: ...
+
+class RestoreState(_message.Message):
+    __slots__ = ("restore_id", "timestamp", "readable_from", "parts", "parts_done", "is_abandoned")
+    RESTORE_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FROM_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_DONE_FIELD_NUMBER: _ClassVar[int]
+    IS_ABANDONED_FIELD_NUMBER: _ClassVar[int]
+    restore_id: str
+    timestamp: _common_pb2.Timestamp
+    readable_from: _common_pb2.Timestamp
+    parts: int
+    parts_done: _containers.RepeatedScalarFieldContainer[int]
+    is_abandoned: bool
+    def __init__(self, restore_id: _Optional[str] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., readable_from: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., parts: _Optional[int] = ..., parts_done: _Optional[_Iterable[int]] = ..., is_abandoned: bool = ...) -> None: ...

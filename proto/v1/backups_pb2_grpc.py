@@ -102,3 +102,205 @@ class Backups(object):
             cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+
+class RestoresStub(object):
+    """Putting versions back.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Begin = channel.unary_unary(
+                '/cortado.v1.Restores/Begin',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.BeginRestoreRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+                )
+        self.Put = channel.unary_unary(
+                '/cortado.v1.Restores/Put',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.PutRestoreRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+                )
+        self.End = channel.unary_unary(
+                '/cortado.v1.Restores/End',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.EndRestoreRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+                )
+        self.Abandon = channel.unary_unary(
+                '/cortado.v1.Restores/Abandon',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.AbandonRestoreRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+                )
+        self.Status = channel.unary_unary(
+                '/cortado.v1.Restores/Status',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreStatusRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+                )
+
+
+class RestoresServicer(object):
+    """Putting versions back.
+    """
+
+    def Begin(self, request, context):
+        """The cluster, which must be empty, takes a backup from now on, and refuses everything else. Called again with the same
+        id it says how far that is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Put(self, request, context):
+        """Puts versions back, at their own timestamps. To put the same ones twice changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def End(self, request, context):
+        """The cluster serves again: what was put back is there, and cannot be read below `readable_from`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Abandon(self, request, context):
+        """Removes a part of what was put back; to be called until there is no `state` any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Status(self, request, context):
+        """Whether the cluster takes a backup, and how far that is. Any member answers, of what it has applied.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_RestoresServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Begin': grpc.unary_unary_rpc_method_handler(
+                    servicer.Begin,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.BeginRestoreRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.SerializeToString,
+            ),
+            'Put': grpc.unary_unary_rpc_method_handler(
+                    servicer.Put,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.PutRestoreRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.SerializeToString,
+            ),
+            'End': grpc.unary_unary_rpc_method_handler(
+                    servicer.End,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.EndRestoreRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.SerializeToString,
+            ),
+            'Abandon': grpc.unary_unary_rpc_method_handler(
+                    servicer.Abandon,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.AbandonRestoreRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.SerializeToString,
+            ),
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreStatusRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'cortado.v1.Restores', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Restores(object):
+    """Putting versions back.
+    """
+
+    @staticmethod
+    def Begin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Restores/Begin',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.BeginRestoreRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Put(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Restores/Put',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.PutRestoreRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def End(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Restores/End',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.EndRestoreRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Abandon(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Restores/Abandon',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.AbandonRestoreRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Restores/Status',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreStatusRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.RestoreResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -10,6 +10,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   ├── NotFound, AlreadyExists
     │   ├── IncompatibleSchema .. every incompatibility, each with its path
     │   ├── SnapshotTooOld, LeaseExpired
+    │   ├── Restoring ........... of a cluster that takes a backup
     │   └── Unsupported
     ├── Conflict ................ nothing was changed; read again and retry from the start
     │   ├── ConditionFailed ..... a stale etag, a key that exists or does not
@@ -217,6 +218,20 @@ class LeaseExpired(DidNotHappen):
 
     def message(self) -> str:
         return f"the lease {self.lease_id} has ended, or there never was one: acquire another, and begin again"
+
+
+@dataclass(eq=False)
+class Restoring(DidNotHappen):
+    """The cluster takes the backup of ``timestamp``, and serves nobody until the restore of that id has ended."""
+
+    restore_id: str
+    timestamp: str
+
+    code: ClassVar[str] = "FAILED_PRECONDITION"
+    reason: ClassVar[str] = "RESTORING"
+
+    def message(self) -> str:
+        return f"the cluster takes the backup of {self.timestamp}, and serves nobody until {self.restore_id} ends"
 
 
 @dataclass(eq=False)

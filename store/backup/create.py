@@ -8,7 +8,8 @@
 
 A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So whatever ends
 this at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
-all at the timestamp of the checkpoint, as long as the cluster can still read that.
+all at the timestamp of the checkpoint, as long as the cluster can still read that. While the command runs, a lease
+keeps it readable.
 
 What was acknowledged before the backup began is in it. What changes meanwhile is not: every range is read at the same
 timestamp, whichever member answers, and however long it takes.
@@ -43,7 +44,9 @@ from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
+from cortado.store.clock.timestamp import ZERO
 from cortado.store.transfer.files import WholeFile, disk_errors, sync_directory
+from cortado.store.transfer.leased import leased
 from cortado.store.transfer.progress import Progress, Report, silent
 
 STREAMS: Final = 2
@@ -81,7 +84,10 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
         found = _begin(client, request)
     else:
         _check_same(client, request, found)
-    return _Making(client, request, found, report).run()
+    shape = found.shape
+    oldest = shape.after if shape.after is not None and shape.after != ZERO else shape.at
+    with leased(client, oldest, f"backup {shape.backup_id}"):
+        return _Making(client, request, found, report).run()
 
 
 def _begin(client: Client, request: BackupRequest) -> Checkpoint:

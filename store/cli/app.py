@@ -53,6 +53,7 @@ HOMES: Final = {
     "export": Home("Write a table, a database or a namespace to files, as of one timestamp.", ("export",)),
     "import": Home("Load files into a table, a database or a namespace.", ("import_",)),
     "backup": Home("Backups of a whole cluster, in directories.", ("backup",)),
+    "restore": Home("Put a backup into an empty cluster.", ("restore",)),
     "clock": Home("The server's clock.", ("clock",)),
     "key": Home("Decode and encode stored keys, as logs and errors show them.", ("key",)),
     "mvcc": Home("Inspect the versions that one node has stored.", ("mvcc",)),

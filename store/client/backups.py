@@ -10,6 +10,7 @@ from typing import Final
 from cortado.errors import DataLoss
 from cortado.proto.v1 import backups_pb2 as pb
 from cortado.store.client.connection import Connection
+from cortado.store.client.restores import AsyncRestores
 from cortado.store.client.values import At, at_to_proto, timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
 
@@ -40,12 +41,14 @@ class BackupPlan:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which versions: the state at ``at``; or what changed above ``since``, deletes too. Of that the newest of each key
-    or, with ``history``, all; ``with_start`` adds the state at ``since``."""
+    or, with ``history``, all; ``with_start`` adds the state at ``since``. ``restore_id``: of what a restore under
+    way has put so far."""
 
     at: Timestamp
     since: Timestamp | None = None
     history: bool = False
     with_start: bool = False
+    restore_id: str = ""
 
 
 class AsyncBackups:
@@ -69,6 +72,11 @@ class AsyncBackups:
             tuple(PlannedRange(each.start, each.end, each.keys) for each in reply.ranges),
         )
 
+    @property
+    def restores(self) -> AsyncRestores:
+        """What a restore asks of a cluster."""
+        return AsyncRestores(self._connection)
+
     async def read(self, start: bytes, end: bytes, wanted: Wanted) -> AsyncGenerator[bytes, None]:
         """The versions of a range, as runs of bytes (``docs/formats/backup.md``), the last of which may be empty.
 
@@ -82,6 +90,7 @@ class AsyncBackups:
             since=None if wanted.since is None else timestamp_to_proto(wanted.since),
             history=wanted.history,
             with_start=wanted.with_start,
+            restore_id=wanted.restore_id,
         )
         method = self._connection.stubs.backups.Read
         async for reply in self._connection.replies(method, request, timeout_s=self._timeout_s):

@@ -69,6 +69,7 @@ class Stubs:
     """The services."""
 
     backups: Final[Any] = _methods(backups_pb2.DESCRIPTOR, "Backups")
+    restores: Final[Any] = _methods(backups_pb2.DESCRIPTOR, "Restores")
     calls: Final[Any] = _methods(calls_pb2.DESCRIPTOR, "Calls")
     cluster: Final[Any] = _methods(cluster_pb2.DESCRIPTOR, "Cluster")
     collection: Final[Any] = _methods(collection_pb2.DESCRIPTOR, "Collection")

@@ -14,6 +14,7 @@ one before it, across slices too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
@@ -21,18 +22,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.errors import InvalidArgument
+from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE, KeyRange, meta_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import newest_visible
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import DELETE_KIND, suffix_of
+from cortado.store.mvcc.versions import DELETE_KIND, Item, encode_content, suffix_of
 
 RESTORE_NAME: Final = "restore"
-"""Of the key of a restore under way, and what it keeps beside it."""
-OWN_NAMES: Final = ("gc", "job", "lease", RESTORE_NAME, "txn", "txn-keys")
+"""Of the key of a restore under way."""
+RESTORED_NAME: Final = "restored"
+"""Of that of the last one that has ended."""
+OWN_NAMES: Final = ("gc", "job", "lease", RESTORE_NAME, RESTORED_NAME, "txn", "txn-keys")
 """The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone."""
 
 _ITEMS_MAX: Final = 4_000
@@ -55,17 +60,21 @@ class Window:
     """Which versions: of the state at ``at``, or what changed above ``since``, see above.
 
     ``since`` None: the state, nothing before it. ``is_history``: all versions, and not the newest alone.
-    ``with_start``: the state at ``since``, too.
+    ``with_start``: the state at ``since``, too. ``is_own``: a restore under way asks what it
+    has put: nothing is collected meanwhile, whatever the safepoints are.
     """
 
     at: Timestamp
     since: Timestamp | None = None
     is_history: bool = False
     with_start: bool = False
+    is_own: bool = False
 
     @property
     def oldest(self) -> Timestamp:
         """The oldest time that must be readable, so that nothing is missing: a delete above it is still there."""
+        if self.is_own:
+            return LARGEST
         return self.at if self.since is None or self.since == ZERO else self.since
 
 
@@ -101,12 +110,22 @@ def read_slice(
     return Slice(list(compress(keys, chosen)), list(compress(values, chosen)), resume)
 
 
+def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> list[Item]:
+    """Versions as an engine holds them; ``contents`` are kinds and payloads. Raises InvalidArgument for a key that no
+    backup has."""
+    if engine_keys:
+        within = [end for start, end in archived_ranges() if start <= engine_keys[0]]
+        if not within or engine_keys[-1] >= within[-1]:
+            raise InvalidArgument("run", f"must have keys that a backup holds, not {dump(engine_keys[0])}")
+    return list(map(encode_content, engine_keys, contents))
+
+
 def _chosen(keys: list[bytes], values: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:
     """Whether each version belongs to the window."""
     is_put = np.frombuffer(bytes([value[0] != DELETE_KIND for value in values]), np.bool_)
     if window.since is None:
         return _newest(keys, window.at, after) & is_put
-    since, suffixes = suffix_of(window.since), [key[-len(suffix_of(ZERO)) :] for key in keys]
+    since, suffixes = suffix_of(window.since), [key[-TIMESTAMP_BYTES:] for key in keys]
     changed = np.fromiter((suffix < since for suffix in suffixes), np.bool_, len(keys))
     if not window.is_history:
         return _newest(keys, window.at, after) & changed

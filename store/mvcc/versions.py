@@ -85,6 +85,13 @@ def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> Ite
     return engine_key, body + _pack_checksum(_extend(of_key, body))
 
 
+def encode_content(engine_key: bytes, content: bytes) -> Item:
+    """An engine item of a kind and payload that stand together, as a backup has them."""
+    of_key = checksum(engine_key)
+    body = content + _pack_checksum(of_key)
+    return engine_key, body + _pack_checksum(_extend(of_key, body))
+
+
 def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
     """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong or its kind is
     not known."""

@@ -80,9 +80,14 @@ class Applier(Outstanding[Committed, AppliedState]):
         invariant(state.index <= committed, "what is applied is committed", state.index, committed)
         self._log.was_applied(entries)
         self._clock.observe_log(state.last_ts)
+        restores = self._pipeline.restores
         self._pipeline.advance(state)
         self._feed.applied(self._machine.newly_applied, state.last_ts)
         self.heard(self._machine.newly_applied)
+        if self._pipeline.restores != restores:
+            # What is restored is older than the entries that bring it: no watch may take it for what happened of late.
+            self._feed.recent.clear(state.last_ts)
+            self._pipeline.on_restore()
         self._on_applied()
 
     def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Final
 
@@ -55,6 +55,7 @@ from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, Write
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
+from cortado.store.node.restoring import RestoreState
 from cortado.store.observe.measures import WriteMeasures
 
 _LOG: Final = logging.getLogger(__name__)
@@ -89,6 +90,12 @@ class Pipeline:
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or committed and not applied yet."""
+        self.restore: RestoreState | None = machine.restore
+        """The restore under way, as of what is applied: beside it nothing is written."""
+        self.restores = machine.restores
+        """How many began or ended here since the start."""
+        self.on_restore: Callable[[], None] = _nothing
+        """Called when that has changed."""
         self.acknowledged_ts = ZERO
         """The last commit of which a caller was told: from then on every linearizable read sees it."""
         self.batch_bytes_max = limits.batch_bytes_max
@@ -171,7 +178,7 @@ class Pipeline:
     @property
     def awaits_applying(self) -> bool:
         """True where nothing can be evaluated before what is appended is applied."""
-        return bool(self._appended) and self._appended[-1].epoch > 0
+        return bool(self._appended) and self._appended[-1].holds_next
 
     @property
     def newest_ts(self) -> Timestamp:
@@ -266,7 +273,7 @@ class Pipeline:
 
     def _has_room(self) -> bool:
         batch = self._open
-        if self._next is not None or batch.is_complete or (self._appended and self._appended[-1].epoch):
+        if self._next is not None or batch.is_complete or self.awaits_applying:
             return False
         if not batch.commands:
             return len(batch.answers) < self._limits.batch_commands_max
@@ -289,6 +296,8 @@ class Pipeline:
                 recent=self._recent,
                 safepoints=layers.safepoints,
             )
+            if self.restore is not None and not proposal.is_restoring:
+                raise self.restore.refusal()
             batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
@@ -397,6 +406,7 @@ class Pipeline:
     def advance(self, state: AppliedState) -> None:
         """``state`` is applied and durable: what it contains need not be kept in mind any more."""
         self.applied = state
+        self.restore, self.restores = self._machine.restore, self._machine.restores
         while self._appended and self._appended[0].index <= state.index:
             batch = self._appended.popleft()
             self._answered = max(self._answered - 1, 0)
@@ -479,3 +489,7 @@ class Pipeline:
         self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
         self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])
+
+
+def _nothing() -> None:
+    """Nobody asked to hear of it."""

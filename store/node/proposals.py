@@ -31,6 +31,7 @@ from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_remembered
+from cortado.store.node.restoring import changes_restore
 from cortado.store.observe.measures import EntryTimes
 
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
@@ -81,6 +82,8 @@ class Proposal:
     request_hash: bytes
     places: Sequence[Place] = ()
     waiters: int = 0
+    is_restoring: bool = False
+    """Whether it belongs to a restore, beside which nothing else is written."""
     outcome: Outcome | None = None
     proposed_ms: float = 0.0
     evaluated_ms: float = 0.0
@@ -134,8 +137,9 @@ class Answer:
 class Batch:
     """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
 
-    Once it begins an ``epoch``, nothing more is evaluated until it is applied. ``index`` and ``term`` are its place in
-    the log, once it is appended. It ``has_ended`` when it is applied, taken back, or given up with leadership.
+    Once it begins an ``epoch``, or changes a restore, nothing more is evaluated until it is applied. ``index`` and
+    ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is applied, taken back, or given up
+    with leadership.
     """
 
     layer: Layer = field(default_factory=Layer)
@@ -149,6 +153,7 @@ class Batch:
     last_ts: Timestamp = ZERO
     epoch: int = 0
     ceiling: Timestamp | None = None
+    changes_restore: bool = False
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
@@ -169,7 +174,12 @@ class Batch:
     @property
     def is_complete(self) -> bool:
         """It takes no more commands: an epoch begins behind it, or it is one large command's."""
-        return self.epoch > 0 or self.drafted is not None
+        return self.holds_next or self.drafted is not None
+
+    @property
+    def holds_next(self) -> bool:
+        """Nothing is evaluated before it is applied."""
+        return self.epoch > 0 or self.changes_restore
 
     def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> list[Item]:
         """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
@@ -189,6 +199,7 @@ class Batch:
         self.items += items
         self.items += evaluation.restored
         self.layer.add(keys, items)
+        self.changes_restore = self.changes_restore or changes_restore(keys)
         if evaluation.removal is not None:
             self._remove(evaluation.removal)
         match evaluation.control:

@@ -66,8 +66,10 @@ class ReadPoints:
     async def resolve(self, at: Timestamp | Stale | None) -> Timestamp:
         """The timestamp to read at, once it can be read at; None asks for the newest.
 
-        Raises TimestampInFuture, NotLeader, Unavailable (a replica that is too stale, or whose data is replaced).
+        Raises TimestampInFuture, NotLeader, Restoring, Unavailable (a replica that is too stale, or whose data is
+        replaced).
         """
+        self.check_restored()
         if at is None:
             return await self.linearize()
         if self._group.is_installing:
@@ -77,8 +79,19 @@ class ReadPoints:
     async def linearize(self) -> Timestamp:
         """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
 
-        In a group of one nothing is waited for. Raises NotLeader, Unavailable.
+        In a group of one nothing is waited for. Raises NotLeader, Restoring, Unavailable.
         """
+        self.check_restored()
+        return await self.newest()
+
+    def check_restored(self) -> None:
+        """Raises Restoring where the cluster takes a backup."""
+        restore = self._driver.pipeline.restore
+        if restore is not None:
+            raise restore.refusal()
+
+    async def newest(self) -> Timestamp:
+        """As :meth:`linearize`, also while a restore is under way: for that itself."""
         newest = self._driver.readable_ts
         if newest is not None:
             return newest
@@ -90,6 +103,7 @@ class ReadPoints:
         """Return when everything is applied here that this node knows to be committed: whoever was answered by it and
         then asks for the catalogue without a time finds what he was answered. Raises Unavailable where the data is
         being replaced, or that takes longer than ``CAUGHT_UP_S``."""
+        self.check_restored()
         group, driver, committed = self._group, self._driver, self._group.log.durable_commit_index
         group.check_serving()
         if driver.applied.index >= committed:

@@ -47,6 +47,7 @@ from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
 from cortado.store.node.request_table.records import CANCELLED_HASH
+from cortado.store.node.restoring import RestoreState
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
@@ -138,6 +139,7 @@ class Replica:
         await self.snapshot_receiver.start()
         # Not before: what an installation that was cut off left behind is looked at first.
         driver.after_round = self._look_at_snapshots
+        driver.pipeline.on_restore = self._restore_changed
         driver.compaction.held_index = lambda: self.snapshot_sender.held_index
         await self.integrity.start()
         driver.schedule()
@@ -233,6 +235,13 @@ class Replica:
             self.watches.end_all(Unavailable(unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 
+    def _restore_changed(self) -> None:
+        """The cluster begins to take a backup, or serves what it took."""
+        self._catalog_cache.clear()
+        restore = self.restore
+        again = Unavailable("the cluster has taken a backup", retry_delay_ms=100)
+        self.watches.end_all(again if restore is None else restore.refusal())
+
     # --- writes ------------------------------------------------------------------------------------------------
 
     async def write(
@@ -243,13 +252,14 @@ class Replica:
         request_id: bytes = b"",
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
+        is_restoring: bool = False,
     ) -> WriteResult:
         """Evaluate and replicate; return once it is committed, which a majority's disks make sure of.
 
         ``size_bytes`` is about what the request holds. ``encode_reply`` makes the bytes that are answered, and
-        remembered where there is a ``request_id``. A caller who is cancelled while waiting leaves; what was evaluated
-        goes on. Raises whatever ``evaluate`` refuses with, NotLeader, ResourceExhausted, OutcomeUnknown,
-        InvalidArgument of the request id, Unavailable.
+        remembered where there is a ``request_id``. ``is_restoring``: it belongs to a restore. A caller who is cancelled
+        while waiting leaves; what was evaluated goes on. Raises whatever ``evaluate`` refuses with, NotLeader,
+        ResourceExhausted, OutcomeUnknown, InvalidArgument of the request id, Restoring, Unavailable.
         """
         return await self.answer(
             self.submit(
@@ -258,6 +268,7 @@ class Replica:
                 request_id=request_id,
                 request_hash=request_hash,
                 encode_reply=encode_reply,
+                is_restoring=is_restoring,
             )
         )
 
@@ -270,6 +281,7 @@ class Replica:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
         places: Sequence[Place] = (),
+        is_restoring: bool = False,
     ) -> Submitted:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
@@ -288,6 +300,7 @@ class Replica:
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
+            proposal.is_restoring = is_restoring
             self.driver.propose(proposal)
             held = []
             call = CURRENT.get()
@@ -335,14 +348,15 @@ class Replica:
             return None
         return WriteResult(first.ts, first.reply, repeated=True)
 
-    async def keep_house(self, evaluate: Evaluate) -> WriteResult:
-        """As :meth:`write`, for what nobody asked for: it is not counted as a write, and may use the reserve."""
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1)
+    async def keep_house(self, evaluate: Evaluate, *, is_restoring: bool = False) -> WriteResult:
+        """As :meth:`write`, for what nobody asked for: it is not counted as a write, and may use the reserve;
+        ``is_restoring``: beside a restore, too."""
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, is_restoring=is_restoring)
         self.driver.propose(proposal)
         return await self.answer(proposal)
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
-        await self.keep_house(higher_ceiling(ceiling))
+        await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
 
     # --- reads -------------------------------------------------------------------------------------------------
 
@@ -436,6 +450,11 @@ class Replica:
     def applied(self) -> AppliedState:
         """What the last applied entry says."""
         return self.driver.applied
+
+    @property
+    def restore(self) -> RestoreState | None:
+        """The restore under way, as of what is applied."""
+        return self.driver.pipeline.restore
 
     @property
     def is_installing(self) -> bool:

@@ -39,6 +39,7 @@ from cortado.store.node.collection.removals import Removals
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
+from cortado.store.node.restoring import UNREADABLE, RestoreState, applied_restore, restore_of
 from cortado.store.node.snapshots.marker import applied_key, reset_key
 
 _LOG: Final = logging.getLogger(__name__)
@@ -64,6 +65,10 @@ class StateMachine:
         """What the last :meth:`apply` changed, entry by entry: for the loop, until the next one begins."""
         self.are_safepoints_damaged = False
         """Nothing of the past is served until they are repaired, or an entry says which hold now."""
+        self.restore: RestoreState | None = None
+        """The restore under way, as of what is applied, or of what is just being applied."""
+        self.restores = 0
+        """How many began or ended here since the start."""
         self.removals = self._begin()
 
     @property
@@ -79,9 +84,12 @@ class StateMachine:
         """Stored items were repaired: perhaps the safepoints."""
         if self.are_safepoints_damaged:
             self._load_safepoints()
+        if self.restore is UNREADABLE:
+            self._load_restore()
 
     def _begin(self) -> Removals:
         self._load_safepoints()
+        self._load_restore()
         return Removals(0 if self.safepoints == NO_SAFEPOINTS else self.load().index)
 
     def _load_safepoints(self) -> None:
@@ -92,6 +100,13 @@ class StateMachine:
             _LOG.error("the safepoints cannot be read: reads of the past are refused: %s", damage)
             self._versions.safepoints = Safepoints(self.load().last_ts)
             self.are_safepoints_damaged = True
+
+    def _load_restore(self) -> None:
+        try:
+            self.restore = restore_of(self._versions.snapshot(LARGEST))
+        except CortadoError as damage:
+            _LOG.error("it cannot be read whether a restore is under way: nobody is served: %s", damage)
+            self.restore = UNREADABLE
 
     def load(self) -> AppliedState:
         """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
@@ -203,6 +218,9 @@ class StateMachine:
             self._remove(txn, entry.index, log_entry.removal)
         # In the order of their engine keys: neighbours share pages.
         txn.put_many(Space.DATA, log_entry.items)
+        restore = applied_restore(log_entry.items, self.restore)
+        self.restores += (restore is None) != (self.restore is None)
+        self.restore = restore
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items, log_entry.size_bytes))
         for control in log_entry.controls:
             state = self._control(txn, state, control, log_entry.last_ts)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import backups_pb2 as pb
 from cortado.store.backup.runs import encode_stored
 from cortado.store.clock.timestamp import Timestamp
@@ -68,8 +68,12 @@ class BackupsService(Service):
         since = timestamp_value(request.since, "since") if request.HasField("since") else None
         if since is None and (request.history or request.with_start):
             raise InvalidArgument("since", "must be given with history")
-        at = await self.scan_ts(replica, request.at)
-        window = Window(at, since, is_history=request.history, with_start=request.with_start)
+        if request.restore_id:
+            at = await self._put_up_to(request)
+        else:
+            at = await self.scan_ts(replica, request.at)
+        is_own = bool(request.restore_id)
+        window = Window(at, since, is_history=request.history, with_start=request.with_start, is_own=is_own)
         shape = request_shape("backup", start, end, str(at), str(since), request.history, request.with_start)
         after = b""
         if request.page_token:
@@ -78,6 +82,15 @@ class BackupsService(Service):
             async with aclosing(self.stream(self._step((start, end), window, shape, after))) as replies:
                 async for reply in replies:
                     yield reply
+
+    async def _put_up_to(self, request: pb.ReadBackupRequest) -> Timestamp:
+        """The time that is asked for, once all that the restore was told it has put is applied here."""
+        reads = self.host.meta.reads
+        await reads.applied_to(await reads.newest())
+        restore = self.host.meta.restore
+        if restore is None or restore.restore_id != request.restore_id:
+            raise NotFound("restore", request.restore_id)
+        return timestamp_value(request.at.timestamp, "at.timestamp")
 
     def _step(self, within: KeyRange, window: Window, shape: bytes, after: bytes) -> Step:
         header = self.header(window.at)

@@ -62,6 +62,7 @@ BYTES_MAX: Final[dict[str, int]] = {
     "cortado.v1.Documents.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Update": MESSAGE_BYTES_MAX,
     "cortado.v1.Transactions.Commit": MESSAGE_BYTES_MAX,
+    "cortado.v1.Restores.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Bulk": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Scan": MESSAGE_BYTES_MAX,
     "cortado.v1.Schemas.Register": DECLARATION_BYTES_MAX,

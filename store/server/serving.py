@@ -80,6 +80,7 @@ from cortado.store.server.listening import announce, bind, bind_peers, new_serve
 from cortado.store.server.observing import Observing
 from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.receiving import Receiving
+from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
@@ -237,6 +238,7 @@ def _register(
         (_descriptor(collection_pb2, "Collection"), CollectionService(host)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
         (_descriptor(backups_pb2, "Backups"), BackupsService(host)),
+        (_descriptor(backups_pb2, "Restores"), RestoresService(host)),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
         (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),

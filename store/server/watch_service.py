@@ -156,8 +156,9 @@ class WatchService(Service):
         """The timestamp to watch after, and from which key the state at it is wanted, if it is. What is acknowledged
         and not above it is applied: state and history are read from the engine alone.
 
-        Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Unavailable.
+        Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Restoring, Unavailable.
         """
+        self.host.meta.reads.check_restored()
         if options.page_token:
             if not options.initial_state:
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cortado.errors import Unavailable
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Dropped
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
@@ -101,6 +102,7 @@ class Collector:
         self._written_ms = 0.0
         self._last_ts = driver.applied.last_ts
         self._turns = asyncio.Lock()
+        self._restores = 0
         driver.applier.heard = self._heard
         self._horizon.note(self._monotonic_ms(), self._last_ts)
 
@@ -132,6 +134,11 @@ class Collector:
             await self._pass(0.0)
 
     async def _pass(self, waits_ms: float) -> None:
+        restore = self._driver.pipeline.restore
+        if restore is not None:
+            # A delete that goes would not hide the older version that is put back after it.
+            raise restore.refusal()
+        self._restores = self._driver.pipeline.restores
         await self._raise_safepoints()
         await self._clear_dropped()
         while (piece := self._pieces.due(self._below, waits_ms)) is not None:
@@ -234,7 +241,7 @@ class Collector:
         return found
 
     async def _remove(self, found: Slice) -> None:
-        await self._write(_removing(Removal(found.garbage.keys, found.garbage.deleted)))
+        await self._write(self._removing(Removal(found.garbage.keys, found.garbage.deleted)))
 
     # --- what was dropped --------------------------------------------------------------------------------------
 
@@ -251,7 +258,7 @@ class Collector:
         for bounds in dropped.what.ranges:
             while await self._has_items(bounds):
                 cleared = Cleared(*bounds, _BUSY_ITEMS if self._is_busy else _IDLE_ITEMS)
-                await self._write(_removing(Removal(cleared=[cleared])))
+                await self._write(self._removing(Removal(cleared=[cleared])))
                 await self._applied()
         await self._write(lambda reader, _ts: Evaluation(forget(self._catalog(reader), number), None))
 
@@ -262,6 +269,13 @@ class Collector:
 
         return await self._host.scan(look_there)
 
+    def _removing(self, removal: Removal) -> Evaluate:
+        """What was found before a restore began, or while it was under way, is not removed behind it."""
+        restores = self._restores
 
-def _removing(removal: Removal) -> Evaluate:
-    return lambda _reader, _commit_ts: Evaluation(Mutations(), None, removal=removal)
+        def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            if self._driver.pipeline.restores != restores:
+                raise Unavailable("what was found to be garbage was found before a restore", retry_delay_ms=100)
+            return Evaluation(Mutations(), None, removal=removal)
+
+        return evaluate

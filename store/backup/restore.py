@@ -1,0 +1,284 @@
+"""Restoring a backup, and those that it follows, into an empty cluster.
+
+::
+
+    every byte of the files is verified ──► Begin: the cluster takes this backup, and serves nobody
+    for each part, some at once: its runs ──► Put, the last one with "this part is all there"
+    for each part: what the cluster has stored is read back ──► the same count and digest as in the manifest
+    End: the cluster serves ──► each table's indexes are held against its rows
+
+Whatever ends this at any point, the same command goes on: the cluster knows which parts are all there. What was put
+twice is there once. Until the end nobody can read half a backup, or write into it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final
+
+from cortado.errors import Cancelled, DataLoss, InvalidArgument
+from cortado.store.backup.check import check_chain
+from cortado.store.backup.create import STREAMS, STREAMS_MAX
+from cortado.store.backup.directory import Backup, chain_of, readable_from
+from cortado.store.backup.manifest import part_name
+from cortado.store.backup.runs import ContentDigest, Run, decode_run
+from cortado.store.client import Client
+from cortado.store.client.backups import Wanted
+from cortado.store.clock.text import wall_ms_of
+from cortado.store.clock.timestamp import LOGICAL_MAX, ZERO, Timestamp
+from cortado.store.transfer.progress import Progress, Report, silent
+
+_CLOCK_WAIT_MS: Final = 5_000
+"""A clock that is so far behind catches up sooner than an epoch is worth."""
+_CLOCK_LOOK_S: Final = 0.1
+_EMPTY: Final = Run((), (), ()).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What is asked for. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the chain
+    reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once."""
+
+    directory: Path
+    at: Timestamp | datetime | None = None
+    streams: int = STREAMS
+    sleep_s: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored. ``was_done``: it had been before. ``problems`` are of tables whose indexes and rows differ."""
+
+    restore_id: str
+    timestamp: Timestamp
+    readable_from: Timestamp
+    versions: int
+    backups: int
+    tables: int
+    problems: tuple[str, ...] = ()
+    was_done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of one backup of the chain, as far as ``at``; None: all of it."""
+
+    backup: Backup
+    number: int
+    at: Timestamp | None
+
+    @property
+    def name(self) -> str:
+        return str(self.backup.directory / part_name(self.number))
+
+    def runs(self) -> Iterator[Run]:
+        for run in self.backup.runs(self.number):
+            yield run if self.at is None else run.up_to(self.at)
+
+    def expected(self) -> tuple[int, str]:
+        """How many versions, and their digest."""
+        if self.at is None:
+            entry = self.backup.manifest.parts[self.number]
+            return entry.versions, entry.content
+        return _digest(self.runs())
+
+    def wanted(self, restore_id: str) -> Wanted:
+        """What asks the cluster for exactly these versions."""
+        shape = self.backup.manifest.shape
+        since = ZERO if shape.base is None or shape.after is None else shape.after
+        return Wanted(self.at or shape.at, since, history=True, restore_id=restore_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    chain: Sequence[Backup]
+    at: Timestamp
+    readable_from: Timestamp
+    parts: Sequence[_Part] = field(default_factory=tuple)
+
+    @property
+    def restore_id(self) -> str:
+        """The same for the same backups and time: whoever runs the command again goes on with it."""
+        ids = [each.manifest.shape.backup_id for each in self.chain]
+        return hashlib.sha256(" ".join([*ids, str(self.at)]).encode()).hexdigest()[:32]
+
+
+def restore_backup(client: Client, request: RestoreRequest, report: Report = silent) -> Restored:
+    """Restores it, or goes on with that.
+
+    Raises DataLoss where a file is damaged or the cluster does not hold what it was given, Restoring where another
+    restore is under way, InvalidArgument for a cluster that is not empty, or a time that is not in the backup.
+    """
+    if not 1 <= request.streams <= STREAMS_MAX:
+        raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(request.streams))
+    plan = _plan(request)
+    check_chain(list(plan.chain), report)
+    restores, restore_id = client.backups.restores, plan.restore_id
+    standing = restores.status()
+    was_done = standing.ended == restore_id
+    versions = sum(each.manifest.versions for each in plan.chain)
+    if not was_done:
+        if not standing.restore_id:
+            _raise_clock(client, plan.at, request.sleep_s)
+        begun = restores.begin(restore_id, plan.at, plan.readable_from, len(plan.parts))
+        was_done = begun.ended == restore_id
+        if not was_done:
+            left = [number for number in range(len(plan.parts)) if number not in begun.parts_done]
+            _Putting(client, plan, request.streams, report).run(left)
+            versions = _Verifying(client, plan, request.streams, report).run(list(range(len(plan.parts))))
+            restores.end(restore_id)
+    tables, problems = _check_tables(client, report)
+    return Restored(
+        restore_id, plan.at, plan.readable_from, versions, len(plan.chain), tables, tuple(problems), was_done
+    )
+
+
+def abandon_restore(client: Client, report: Report = silent) -> str:
+    """Removes what a restore under way has put, and ends it: the cluster is empty again. Returns the restore's id,
+    empty where there was none."""
+    restores = client.backups.restores
+    restore_id, rounds = restores.status().restore_id, 0
+    while restore_id and restores.abandon(restore_id).restore_id:
+        rounds += 1
+        report(Progress("what was put back", rounds))
+    return restore_id
+
+
+def _plan(request: RestoreRequest) -> _Plan:
+    whole = chain_of(request.directory)
+    newest = whole[-1].manifest.shape.at
+    match request.at:
+        case None:
+            at = newest
+        case datetime():
+            at = Timestamp(newest.epoch, wall_ms_of(request.at, "at"), LOGICAL_MAX)
+        case Timestamp():
+            at = request.at
+    chain = [each for place, each in enumerate(whole) if not place or whole[place - 1].manifest.shape.at < at]
+    last = chain[-1].manifest.shape
+    reached = last.after if last.history else None
+    if at > last.at or (at < last.at and (reached is None or at < reached)):
+        times = ", ".join(each.manifest.shape.timestamp for each in whole)
+        problem = f"is in no history of this backup; it can be restored as of {times}"
+        raise InvalidArgument("at", problem, str(at))
+    parts = [
+        _Part(each, number, at if at < each.manifest.shape.at else None)
+        for each in chain
+        for number in range(len(each.manifest.parts))
+    ]
+    return _Plan(chain, at, min(readable_from(chain), at), parts)
+
+
+def _raise_clock(client: Client, ts: Timestamp, sleep_s: Callable[[float], None]) -> None:
+    """Later commits must sort above what is restored: wait for a clock that is a little behind, or begin epochs."""
+    while True:
+        now = client.clock().now
+        if now > ts:
+            return
+        if now.epoch == ts.epoch and ts.wall_ms - now.wall_ms <= _CLOCK_WAIT_MS:
+            sleep_s(_CLOCK_LOOK_S)
+        else:
+            client.bump_epoch(now.epoch)
+
+
+def _digest(runs: Iterator[Run]) -> tuple[int, str]:
+    digest = ContentDigest()
+    for run in runs:
+        digest.add(run)
+    return digest.versions, digest.hexdigest()
+
+
+class _OverParts:
+    """Something that is done for each part, some at once."""
+
+    what = ""
+
+    def __init__(self, client: Client, plan: _Plan, streams: int, report: Report) -> None:
+        self._client = client
+        self._plan = plan
+        self._streams = streams
+        self._report = report
+        self._is_ending = Event()
+        self._lock = Lock()
+        self._versions = 0
+        self._total = sum(each.manifest.versions for each in plan.chain)
+
+    def run(self, numbers: Sequence[int]) -> int:
+        """Does it for these; returns how many versions they have."""
+        with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix="restore") as pool:
+            parts = [pool.submit(self._part, number) for number in numbers]
+            try:
+                wait(parts, return_when=FIRST_EXCEPTION)
+                for part in parts:
+                    if part.done() and not part.cancelled():
+                        part.result()
+            except BaseException:
+                self._is_ending.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return self._versions
+
+    def _part(self, number: int) -> None:
+        raise NotImplementedError
+
+    def _count(self, part: _Part, versions: int) -> None:
+        with self._lock:
+            if self._is_ending.is_set():
+                raise Cancelled(problem="the restore ended before this part did")
+            self._versions += versions
+            self._report(Progress(f"{self.what} {part.name}", self._versions, done=self._versions, total=self._total))
+
+
+class _Putting(_OverParts):
+    """Each part's versions go to the cluster."""
+
+    what = "putting"
+
+    def _part(self, number: int) -> None:
+        part = self._plan.parts[number]
+        put = partial(self._client.backups.restores.put, self._plan.restore_id)
+        before: Run | None = None
+        for run in part.runs():
+            if before is not None:
+                put(before.encode(), None)
+                self._count(part, len(before.keys))
+            before = run
+        # The file was verified to its end by now.
+        put(_EMPTY if before is None else before.encode(), number)
+        self._count(part, 0 if before is None else len(before.keys))
+
+
+class _Verifying(_OverParts):
+    """What the cluster has stored of each part is what the manifest says."""
+
+    what = "verifying"
+
+    def _part(self, number: int) -> None:
+        part = self._plan.parts[number]
+        entry = part.backup.manifest.parts[part.number]
+        start, end = bytes.fromhex(entry.start), bytes.fromhex(entry.end)
+        with closing(self._client.backups.read(start, end, part.wanted(self._plan.restore_id))) as bodies:
+            found = _digest(decode_run(body, "a reply") for body in bodies)
+        expected = part.expected()
+        if found != expected:
+            detail = f"of {part.name} it holds {found[0]} versions, and not the {expected[0]} that were put"
+            raise DataLoss("the cluster", detail)
+        self._count(part, found[0])
+
+
+def _check_tables(client: Client, report: Report) -> tuple[int, list[str]]:
+    tables, problems = client.tables(), list[str]()
+    for place, table in enumerate(tables):
+        report(Progress(f"checking {table.full_name}", 0, done=place, total=len(tables)))
+        found = client.check_table(table.full_name)
+        problems += [f"{table.full_name}: {each}" for each in found.problems]
+    return len(tables), problems

@@ -1,0 +1,81 @@
+"""``cortado restore``: a backup into an empty cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cortado.errors import InvalidArgument
+from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.common_options import AtOption, QuietOption
+from cortado.store.cli.failures import DAMAGE
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.render import count
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
+
+
+@command(
+    "restore",
+    examples="""
+        cortado restore monday/
+        cortado restore with-history/ --at 0.1763643600000.2
+        cortado restore --abandon
+    """,
+)
+def restore(
+    session: Session,
+    directory: Annotated[
+        str | None, Argument(help="The directory of a backup, unless --abandon is given.", metavar="DIR")
+    ] = None,
+    at: AtOption = None,
+    streams: Annotated[
+        int | None,
+        Option(
+            "--streams",
+            help="How many parts are put at once.",
+            parser=whole("--streams", 1, 4),
+            show_default="2",
+            metavar="N",
+        ),
+    ] = None,
+    abandon: Annotated[
+        bool, Option("--abandon", help="Remove what an unfinished restore has put, so that the cluster is empty again.")
+    ] = False,
+    quiet: QuietOption = False,
+) -> Answer:
+    """Put a backup, and those that it follows, into an empty cluster.
+
+    Until it is done the cluster refuses everything else. The same command goes on with a restore that was interrupted.
+    Everything that was put is read back and compared with the backup. Exit code 8 if anything is damaged.
+    """
+    from cortado.store.backup.create import STREAMS
+    from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
+    from cortado.store.cli.progress import showing_progress
+    from cortado.store.client.values import parse_at
+
+    if abandon == (directory is not None):
+        raise InvalidArgument("DIR", "must be given, or --abandon, and not both")
+    with session.client() as client, showing_progress(quiet=quiet) as report:
+        if directory is None:
+            ended = abandon_restore(client, report)
+            text = f"restore {ended} is abandoned, and the cluster is empty" if ended else "no restore was under way"
+            return Said(text, {"restore": ended or None, "abandoned": bool(ended)})
+        when = None if at is None else parse_at(at, "--at")
+        request = RestoreRequest(Path(directory), when, STREAMS if streams is None else streams)
+        done = restore_backup(client, request, report)
+    how = "had been restored before" if done.was_done else "are restored"
+    text = f"{count(done.versions, 'version')} as of {done.timestamp} {how}, and {count(done.tables, 'table')} checked"
+    record = {
+        "directory": directory,
+        "restore": done.restore_id,
+        "timestamp": str(done.timestamp),
+        "readable_from": str(done.readable_from),
+        "versions": done.versions,
+        "backups": done.backups,
+        "tables": done.tables,
+        "problems": list(done.problems),
+        "was_done": done.was_done,
+    }
+    return Said(text, record, "\n".join(done.problems), DAMAGE if done.problems else 0)
