@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from cortado.errors import CortadoError, InvalidArgument, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, NotFound, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
@@ -76,6 +76,7 @@ class BulkStream:
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
         self._newest: Proposal | None = None
         self._is_broken = False
+        self._table_id = 0
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
@@ -106,7 +107,8 @@ class BulkStream:
                 if start is None:
                     start = _start_of(request)
                     # An unknown table is refused before anything is sent.
-                    self._service.catalog(await self._service.newest()).table(start.table.database, start.table.table)
+                    catalog = self._service.catalog(await self._service.newest())
+                    self._table_id = catalog.table(start.table.database, start.table.table).table_id
                     continue
                 if request.WhichOneof("message") != "chunk":
                     raise InvalidArgument("message", "must be a chunk: the stream has started")
@@ -139,7 +141,11 @@ class BulkStream:
             self._is_broken |= before is not None and isinstance(before.outcome, CortadoError)
             if self._is_broken:
                 raise Unavailable("a chunk before it was refused: send both again")
-            return evaluate_bulk(reader, commit_ts, self._host.meta.catalog(reader), chunk, prepared)
+            catalog = self._host.meta.catalog(reader)
+            if catalog.table(chunk.database, chunk.table).table_id != self._table_id:
+                # Half of a load would lie in the one, half in the other.
+                raise NotFound("table", f"{chunk.database}.{chunk.table} as when the load began: it is another one now")
+            return evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
 
         def encode_reply(ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)

@@ -8,11 +8,12 @@ while the caller is slow, gRPC takes no more replies, and the watch's queue does
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final
 
-from cortado.errors import InvalidArgument, NotLeader, TimestampInFuture, Unavailable
+from cortado.errors import InvalidArgument, NotFound, NotLeader, TimestampInFuture, Unavailable
 from cortado.proto.v1 import watch_pb2
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
@@ -23,11 +24,12 @@ from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.limits import check_bound
 from cortado.store.node.read_timestamps import Stale
 from cortado.store.node.replica import Role
-from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.convert import read_at, read_at_text
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service
 from cortado.store.server.watch_messages import Changes, KeyValueReplies, Replies, TableReplies
+from cortado.store.server.watched_table import WatchedTable
 from cortado.store.tables.scan import scan_range
 from cortado.store.tables.view import TableView
 
@@ -58,26 +60,48 @@ class WatchService(Service):
 
     async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
         await self.host.meta.reads.caught_up()
-        view = self._view(request)
+        table = self._table(request)
+        view = self._view(table)
         check_form(view, request.format, request.schema_id)
         bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
         replies = TableReplies(
-            lambda: self._view(request),
+            lambda: self._view(table),
             document_format=request.format,
             schema_id=request.schema_id,
             packed=request.packed,
         )
-        async with aclosing(self._replies(request.options, bounds, replies)) as stream:
+        watched = WatchedTable(self.catalog, table)
+        async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
 
-    def _view(self, request: watch_pb2.WatchTableRequest) -> TableView:
-        return TableView(self.catalog(), request.table.database, request.table.table)
+    def _table(self, request: watch_pb2.WatchTableRequest) -> TableDescriptor:
+        """The table that the name meant where the watch begins, or if it meant none then, the one that it means now.
+        Raises NotFound."""
+        database, name = request.table.database, request.table.table
+        then = self._names_at(request.options)
+        if then is not None and then <= self.host.meta.read_ts():
+            with suppress(NotFound):
+                return self.catalog(then).table(database, name)
+        return self.catalog().table(database, name)
+
+    def _names_at(self, options: watch_pb2.WatchOptions) -> Timestamp | None:
+        if options.page_token:
+            return read_ts_of(options.page_token)
+        after = read_at(options.after, self.host.clock.epoch, "options.after")
+        return after if isinstance(after, Timestamp) else None
+
+    def _view(self, table: TableDescriptor) -> TableView:
+        return TableView(self.catalog(), table.database, table.name, table)
 
     # --- the stream --------------------------------------------------------------------------------------------
 
     async def _replies(
-        self, options: watch_pb2.WatchOptions, bounds: KeyRange, replies: Replies
+        self,
+        options: watch_pb2.WatchOptions,
+        bounds: KeyRange,
+        replies: Replies,
+        watched: WatchedTable | None = None,
     ) -> AsyncGenerator[bytes, None]:
         start, end = bounds
         interval_ms = options.resolved_interval_ms or RESOLVED_INTERVAL_MS
@@ -95,6 +119,8 @@ class WatchService(Service):
                     async with aclosing(parts) as made:
                         async for reply in made:
                             yield reply
+                    if watched is not None and batch.resolved is not None:
+                        watched.check(batch.resolved)
 
     async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:
         """A batch as one reply, or as several where it would be too large for one."""

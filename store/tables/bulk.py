@@ -12,13 +12,15 @@ unique value in dispute; then the order of its rows makes no difference, and thi
 live version is newer and the same byte for byte was written by the first run: it counts as written, and nothing
 changes. One that is newer and differs is a ``WriteConflict``: another writer, or a key that the job holds twice. A row
 that is the same as an *older* version is written again, so that a second row of its key is found out, too. (A delete
-after that time is not noticed: what is deleted has no version to compare.)
+after that time is not noticed: what is deleted has no version to compare.) A table that has come to be called so after
+that time is a ``WriteConflict``, too: half of the job would lie in another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cortado.errors import WriteConflict
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
@@ -38,9 +40,13 @@ def evaluate_bulk(
 ) -> Evaluation:
     """Reply: :class:`BulkWritten`. ``prepared`` saves the decoding, and is made anew if the table has changed since.
 
-    Raises as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
+    Raises WriteConflict, and as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
     """
-    if prepared is None or not prepared.fits(TableView(catalog, chunk.database, chunk.table)):
+    view = TableView(catalog, chunk.database, chunk.table)
+    if chunk.unchanged_since is not None and view.table.named_ts > chunk.unchanged_since:
+        began = str(chunk.unchanged_since)
+        raise WriteConflict(view.table.full_name, began, str(view.table.named_ts), kind="table")
+    if prepared is None or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts)
     live: Sequence[Version | None] = [None] * len(prepared)

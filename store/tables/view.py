@@ -9,6 +9,7 @@ from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.documents import decode_document
 from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.keys.codec import decode_parts, encode_parts
 from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, check_key_length, row_prefix
 from cortado.store.keys.types import KeyValue, LogicalKey
@@ -18,10 +19,11 @@ from cortado.store.tables.rows import decode_payload, key_values, show_values
 class TableView:
     """One table under one state of the catalogue. Cheap to make; good for one evaluation or one scan."""
 
-    def __init__(self, catalog: Catalog, database: str, name: str) -> None:
-        """Raises NotFound for an unknown database or table."""
+    def __init__(self, catalog: Catalog, database: str, name: str, table: TableDescriptor | None = None) -> None:
+        """``table`` is the one that is meant, where that is known; else the catalogue's of that name. Raises NotFound
+        for an unknown database or table."""
         self._catalog = catalog
-        self.table = catalog.table(database, name)
+        self.table = catalog.table(database, name) if table is None else table
         self.newest_id, self.newest = catalog.newest_schema(self.table.subject)
         self._version_ids: frozenset[int] | None = None
         self.row_prefix = row_prefix(self.table.table_id)

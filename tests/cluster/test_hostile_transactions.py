@@ -17,6 +17,7 @@ from cortado.proto.internal import footprint_pb2
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, tables_pb2, transactions_pb2
 from cortado.store.keys.keyspace import kv_key, kv_range
 from cortado.store.packing import join
+from cortado.store.transactions.footprint import FORMAT
 from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import (
     Wire,
@@ -76,7 +77,7 @@ def request_id(wire: Wire) -> bytes:
 
 
 def footprint(
-    of: Sequence[bytes] = (), ranges: Sequence[tuple[bytes, bytes]] = (), version: int = 1, **fields: bytes
+    of: Sequence[bytes] = (), ranges: Sequence[tuple[bytes, bytes]] = (), version: int = FORMAT, **fields: bytes
 ) -> bytes:
     """As a read returns it, but for ``fields``."""
     joined, key_lengths = join(of)
