@@ -90,6 +90,13 @@ class TableReads(Generic[D]):
         then._tables = tables
         return then
 
+    async def _kept(self, at: At) -> Self:
+        """As :meth:`_as_of`; it stays this table for a scan's life, whatever becomes of the name meanwhile."""
+        table = await self._as_of(at)
+        kept = copy(table)
+        kept._tables = table._tables.keeping(await table.descriptor())
+        return kept
+
     async def _subject(self) -> str:
         return (await self.descriptor()).subject
 
@@ -179,7 +186,7 @@ class TableReads(Generic[D]):
         if scan.columns is not None and self._document_type is not None:
             problem = "must not be given where documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
-        table = await self._as_of(scan.at)
+        table = await self._kept(scan.at)
         await table._check_type()
         return table._documents(await table.open_batches(scan))
 
@@ -211,11 +218,19 @@ class TableReads(Generic[D]):
         """
         self._connection.check_present("watching")
         options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
-        source = DocumentSource(self._name, (lower, upper, prefix), self._key_parts, self.codec)
-        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
+        kept: list[TableDescriptor] = []
 
-    async def _key_parts(self) -> Sequence[KeyPart]:
-        return (await self.descriptor()).key
+        async def began_with() -> TableDescriptor:
+            if not kept:
+                kept.append(await self._tables.described_at(after, self.full_name))
+            return kept[0]
+
+        async def subject() -> str:
+            return (await began_with()).subject
+
+        codec = AsyncDocumentCodec(self._schemas, subject, self._schema_version, self._document_type)
+        source = DocumentSource(self._name, (lower, upper, prefix), began_with, codec)
+        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
     async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
@@ -255,7 +270,7 @@ class TableReads(Generic[D]):
         """The record batches of a scan."""
         from cortado.store.client.arrow import scan_arrow
 
-        return await scan_arrow(await self._as_of(scan.at), scan, columns, batch_rows)
+        return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
 
     # --- messages --------------------------------------------------------------------------------------------
 

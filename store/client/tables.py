@@ -217,6 +217,19 @@ class AsyncTables:
                 return self
         return AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=then)
 
+    def keeping(self, table: TableDescriptor) -> AsyncTables:
+        """These calls, but that they know ``table``, and forget it for nobody else."""
+        cache = TableCache()
+        cache.put(table)
+        return AsyncTables(self._connection, cache, timeout_s=self._timeout_s, at=self._at)
+
+    async def described_at(self, after: At, full_name: str) -> TableDescriptor:
+        """The table that the name meant then, or if it meant none, means now. Raises NotFound."""
+        tables = await self.as_of(after, full_name)
+        with suppress(NotFound):
+            return await tables.known(full_name)
+        return await self.describe(full_name)
+
     def forget(self, full_name: str) -> None:
         """Something shows that the table is not what this client last saw."""
         self._cache.forget(full_name)

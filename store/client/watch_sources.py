@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, watch_pb2
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.documents import AsyncDocumentCodec, Document, RowBatch, decoder_of
 from cortado.store.client.stubs import Stubs
 from cortado.store.client.values import Key, KeyLike, key_from_proto, range_to_proto
@@ -59,19 +60,19 @@ class DocumentSource:
         self,
         table: documents_pb2.TableName,
         bounds: tuple[KeyLike, KeyLike, KeyLike],
-        parts: Callable[[], Awaitable[Sequence[KeyPart]]],
+        described: Callable[[], Awaitable[TableDescriptor]],
         codec: AsyncDocumentCodec,
     ) -> None:
-        """``bounds`` are lower, upper and prefix; ``parts`` gives those of the primary key."""
+        """``bounds`` are lower, upper and prefix; ``described`` gives the table that the watch began with."""
         self._table = table
         self._bounds = bounds
-        self._parts = parts
+        self._described = described
         self._codec = codec
 
     async def request(self, options: watch_pb2.WatchOptions) -> watch_pb2.WatchTableRequest:
         return watch_pb2.WatchTableRequest(
             table=self._table,
-            range=range_to_proto(*self._bounds, await self._parts()),
+            range=range_to_proto(*self._bounds, (await self._described()).key),
             options=options,
             packed=True,
         )
@@ -81,7 +82,7 @@ class DocumentSource:
         versions = _timestamps(packed.versions)
         if not versions:
             return []
-        parts = await self._parts()
+        parts = (await self._described()).key
         deleted = dict(zip(packed.deletes, map(key_from_proto, packed.deleted), strict=True))
         put_at = [str(ts) for place, ts in enumerate(versions) if place not in deleted]
         documents = iter(await self._documents(packed.rows, put_at))
