@@ -15,13 +15,20 @@ from cortado.errors import OutcomeUnknown
 from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.collection import safepoints
+from cortado.store.engine.interface import Space
 from cortado.store.log_files import frames
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.garbage import Garbage
 from cortado.store.mvcc.reader import Changed
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import Snapshot
+from cortado.store.mvcc.versions import timestamp_of
 from cortado.store.node import state_machine
 from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.collection import slices
+from cortado.store.node.collection.collector import Collector
 from cortado.store.node.driver import Driver
 from cortado.store.node.overlay import OverlayReader
 from cortado.store.node.pipeline import Pipeline
@@ -57,6 +64,9 @@ SHOWS: Final = (
     "dirty read",
     "lost: ",
     "the counter is",
+    "a read at a lease that is held",
+    "and the safepoint is",
+    "and the delete that hid it is gone",
     "are committed at",
     "happened",
     "leader completeness",
@@ -93,6 +103,7 @@ class Rule:
     clients: int = 6
     sync_ms: tuple[float, float] = (1.0, 20.0)
     transactors: int = 0
+    collects: bool = False
     ahead_from: int = 100
     recent_entries_max: int | None = None
     """Of which changes are kept in memory; None: as many as the seed says."""
@@ -122,6 +133,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
         nodes=3,
         clients=rule.clients,
         transactors=rule.transactors,
+        collects=rule.collects,
         ahead_from=rule.ahead_from,
         faults_ms=max(10_000.0, 6 * rule.every_ms),
     )
@@ -210,6 +222,47 @@ def install_without_a_marker(patch: pytest.MonkeyPatch) -> None:
 
 def be_fresh_always(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftLog, "fresh_as_of_ms", property(lambda self: self._core.now_ms + 1e9))
+
+
+def collect_the_newest_too(patch: pytest.MonkeyPatch) -> None:
+    find = slices.find_garbage
+
+    def find_more(keys: list[bytes], values: list[bytes], safepoint: Timestamp, **more: Any) -> Garbage:
+        found = find(keys, values, safepoint, **more)
+        visible = [key for key in keys if timestamp_of(key[-TIMESTAMP_BYTES:]) <= safepoint]
+        return replace(found, keys=sorted({*found.keys, *visible}))
+
+    patch.setattr(slices, "find_garbage", find_more)
+
+
+def collect_a_delete_before_what_it_hides(patch: pytest.MonkeyPatch) -> None:
+    find = slices.find_garbage
+
+    def find_deletes_alone(keys: list[bytes], values: list[bytes], safepoint: Timestamp, **more: Any) -> Garbage:
+        found = find(keys, values, safepoint, **more)
+        return replace(found, keys=[], deleted=[replace(each, items_max=1) for each in found.deleted])
+
+    patch.setattr(slices, "find_garbage", find_deletes_alone)
+
+
+def pass_leases(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(safepoints, "leases_of", lambda _reader: [])
+
+
+def serve_what_is_collected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Safepoints, "check", lambda self, ts, start, end: None)
+
+
+def collect_here_alone(patch: pytest.MonkeyPatch) -> None:
+    def in_place(self: Collector, found: slices.Slice) -> Any:
+        async def remove() -> None:
+            with self._host.engine.write() as txn:
+                for key in found.garbage.keys:
+                    txn.delete(Space.DATA, key)
+
+        return remove()
+
+    patch.setattr(Collector, "_remove", in_place)
 
 
 def find_no_conflict(kind: str) -> Switch:
@@ -329,6 +382,11 @@ RULES: Final = {
         install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=52
     ),
     "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
+    "G1: the newest version at the safepoint stays": Rule(collect_the_newest_too, CUTS, collects=True),
+    "G2: reads below the safepoint are refused": Rule(serve_what_is_collected, CUTS, collects=True),
+    "G3: no safepoint passes a lease": Rule(pass_leases, CUTS, collects=True),
+    "G4: a delete goes with what it hides": Rule(collect_a_delete_before_what_it_hides, CUTS, collects=True),
+    "G8: replicas collect at one place in the log": Rule(collect_here_alone, CUTS, collects=True),
     "T1: what a transaction writes, nobody else has written": of_transactions(find_no_conflict("write")),
     "T2: deletes are changes": of_transactions(take_deletes_for_unchanged),
     "T3: changes are looked for in what is applied": of_transactions(look_for_changes_in_what_is_in_flight),

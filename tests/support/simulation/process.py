@@ -20,6 +20,7 @@ from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.host import NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.retentions import KEEP_ALL
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedThread
@@ -53,6 +54,7 @@ class NodeOptions:
     raft: RaftSettings = field(default_factory=RaftSettings)
     limits: NodeLimits = field(default_factory=NodeLimits)
     snapshots: SnapshotSettings = field(default_factory=small_snapshots)
+    retention_ms: int = KEEP_ALL
 
 
 class Host:
@@ -209,6 +211,7 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
         limits=options.limits,
         raft=options.raft,
         snapshot_settings=options.snapshots,
+        retention_ms=options.retention_ms,
         joining=None if host.is_first else host.joined,
     )
 

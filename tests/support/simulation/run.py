@@ -35,6 +35,7 @@ from support.simulation.checkers import (
     truth_of,
 )
 from support.simulation.cluster import Cluster
+from support.simulation.collected import Holder, Record, check_left
 from support.simulation.doubts import Doubts, doubting
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
@@ -51,6 +52,7 @@ COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
 TRANSACTED_PART = 0.15
+COLLECTED_PART = 0.35
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -67,6 +69,7 @@ class Plan:
     faults_ms: float = 8_000.0
     lease: bool = False
     transactors: int = 0
+    collects: bool = False
     ahead_from: int = 100
     """Commits of more operations are evaluated before their turn."""
 
@@ -138,7 +141,12 @@ def simulate(
     try:
         run = Run(seed, plan, prepare)
         ahead = patch.object(transactions_service, "AHEAD_FROM", run.plan.ahead_from)
-        with ahead, counting(run.cluster.counts, run.cluster.violation), doubting(run.cluster, run.doubts):
+        with (
+            ahead,
+            run.record.recording(),
+            counting(run.cluster.counts, run.cluster.violation),
+            doubting(run.cluster, run.doubts),
+        ):
             return run.run()
     finally:
         with warnings.catch_warnings():
@@ -172,6 +180,11 @@ class Run:
             options = paced(options)
         if patrolling.random() < PATROLLED_PART:
             options = replace(options, limits=replace(options.limits, patrol_ms=400))
+        collecting = random.Random(f"collecting/{seed}")
+        is_collected = self.plan.collects if plan is not None else collecting.random() < COLLECTED_PART
+        if is_collected:
+            options = replace(options, retention_ms=collecting.choice((500, 1_000, 3_000)))
+        self.record = Record()
         self.cluster = Cluster(str(seed), options)
         self.doubts = Doubts(self.cluster, doubting_source) if is_doubted else None
         self.watch = Watch(self.cluster)
@@ -190,7 +203,10 @@ class Run:
         ]
         # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
         watching = random.Random(f"watching/{seed}")
-        self.watchers = [Watcher(self.cluster, watching)] if watching.random() < WATCHED_PART else []
+        is_watched = watching.random() < WATCHED_PART and not is_collected
+        self.watchers = [Watcher(self.cluster, watching)] if is_watched else []
+        # No watcher, where it could come back to a time that is collected.
+        self.holders = [Holder(self.cluster, "holder", collecting, (*LISTS, *REGISTERS))] if is_collected else []
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
@@ -206,6 +222,7 @@ class Run:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 cluster.bury()
+        cluster.counts["versions removed"] = self.record.removed
         counts = cluster.counts + cluster.network.counts + self._disk_counts()
         return Outcome(
             self.seed,
@@ -229,7 +246,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers):
+        for each in (*self.transactors, *self.watchers, *self.holders):
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -286,7 +303,7 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for each in (*self.clients, *self.transactors, *self.watchers):
+        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
@@ -303,8 +320,11 @@ class Run:
         strays = {each.node_id for each in roster.registry.nodes} - set(roster.configuration.members)
         if strays:
             self.cluster.violation(f"{strays} are in the registry, and in no configuration")
-        truth = self._truth(leader.host.disk.spaces[Space.DATA].values)
+        left = leader.host.disk.spaces[Space.DATA].values
+        # What an operator gave up is as it is stored now.
+        truth = self._truth({**self.record.items, **left})
         for problem in (
+            *check_left(self.record.items, left, leader.node.meta.store.safepoints),
             *check_writes(truth, self.history.writes),
             *check_reads(truth, self.history.reads),
             *check_lists(truth, LISTS, appended),

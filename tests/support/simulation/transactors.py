@@ -25,6 +25,7 @@ from cortado.errors import (
     NotLeader,
     OutcomeUnknown,
     OutOfBounds,
+    SnapshotTooOld,
     TimestampInFuture,
     TransactionAborted,
     TryAgain,
@@ -239,6 +240,9 @@ class Transactor:
                 self._follow(error)
                 await cluster.sleep(self._random.uniform(5, 120))
                 continue
+            except SnapshotTooOld:
+                cluster.counts["transactions too old"] += 1
+                break
             except CortadoError as error:
                 cluster.problem(f"{self.name}: a read on {node_id} failed: {error!r}")
                 break
@@ -290,6 +294,12 @@ class Transactor:
                 self._follow(error)
             except (Lost, OutcomeUnknown):
                 self._leader = ""
+                txn.noted.outcome = "unknown"
+            except SnapshotTooOld:
+                # T7: nobody can tell any more what changed since it began; of an attempt before, nobody has heard.
+                self._cluster.counts["commits too old"] += 1
+                if txn.noted.outcome == "aborted":
+                    return
                 txn.noted.outcome = "unknown"
             except CortadoError as error:
                 self._cluster.problem(f"{txn.noted.name} failed: {error!r}")

@@ -25,6 +25,7 @@ from cortado.errors import (
     DidNotHappen,
     NotLeader,
     OutcomeUnknown,
+    SnapshotTooOld,
     TimestampInFuture,
     TryAgain,
     Unavailable,
@@ -279,6 +280,9 @@ class Client:
             return None
         except TimestampInFuture:
             cluster.counts["reads too far ahead"] += 1
+            return None
+        except SnapshotTooOld:
+            cluster.counts["reads too old"] += 1
             return None
         except DataLoss:
             cluster.counts["reads that met damage"] += 1

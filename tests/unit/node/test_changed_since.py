@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortado.errors import ResourceExhausted
+from cortado.errors import ResourceExhausted, SnapshotTooOld
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.changefeed.recent import Applied, RecentChanges
 from cortado.store.node.key_ranges import KeyRanges
@@ -100,3 +101,16 @@ def test_a_thousand_ranges_are_compared_with_thousands_of_entries_in_no_time() -
     began_s = time.thread_time()
     assert reader.changed_since((), ranges, start) is None
     assert time.thread_time() - began_s < 0.3
+
+
+def test_safepoints_in_flight_count_before_they_are_applied() -> None:
+    # T7: the engine may lose a delete, which says that something changed, at any instant from now on.
+    store, key = DictStore(), LogicalKey(b"001")
+    mutations = Mutations()
+    mutations.put(key, b"x")
+    store.apply(mutations, Timestamp(0, 5, 0))
+    reader = OverlayReader(store.snapshot(Timestamp(0, 9, 0)), [Layer()], safepoints=Safepoints(Timestamp(0, 4, 0)))
+    for keys, ranges in (([key], []), ([], [(key, LogicalKey(b"002"))])):
+        with pytest.raises(SnapshotTooOld):
+            reader.changed_since(keys, ranges, Timestamp(0, 3, 0))
+    assert reader.changed_since([key], [], Timestamp(0, 4, 0)) is not None

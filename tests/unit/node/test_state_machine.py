@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
 import pytest
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, Internal, SnapshotTooOld
 from cortado.raft.log import Encoded, Entry, Nothing
 from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Space
-from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
+from cortado.store.engine.interface import Space, WriteTransaction
+from cortado.store.mvcc.evaluation import BumpEpoch, Cleared, RaiseCeiling, Removal
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.applied_state import AppliedState
@@ -96,3 +101,53 @@ def test_the_oldest_requests_are_found_behind_damaged_ones_that_fill_more_than_a
         txn.put(Space.REQUESTS, segment + whole, encode_remembered(whole, Remembered(bytes(16), at(9), b"reply")))
     machine = StateMachine(engine, VersionStore(engine))
     assert [request_id for request_id, _ in machine.oldest_requests(bytes(20), 1)] == [whole]
+
+
+def remove(after: tuple[int, int], ts: Timestamp, removal: Removal) -> Entry:
+    return Entry(after[0] + 1, 1, LogEntry(*after, first_ts=ts, last_ts=ts, removal=removal))
+
+
+def test_what_is_removed_goes_before_the_entrys_own_are_put() -> None:
+    engine = MemoryEngine()
+    old, new = encode_version(key("a"), b"v", at(5)), encode_version(key("c"), b"v", at(9))
+    last = LogEntry(2, 1, at(9), at(9), items=[new], removal=Removal([old[0]], [Cleared(b"", b"\xff", 1)]))
+    apply(engine, write("a", (0, 0), at(5)), write("b", (1, 1), at(6)), Entry(3, 1, last))
+    # One by its name, then the first that was left, and only then the entry's own.
+    with engine.read() as txn:
+        assert txn.page(Space.DATA, b"", b"\xff", max_items=9).keys == [new[0]]
+
+
+def test_a_removed_key_that_is_not_there_is_passed_over() -> None:
+    engine = MemoryEngine()
+    state = apply(engine, remove((0, 0), at(5), Removal([b"never written"])))
+    assert state.index == 1
+
+
+def test_safepoints_are_raised_before_anything_goes() -> None:
+    # G5: a read that begins after the transaction has ended must find them raised, so they are raised within it.
+    engine = MemoryEngine()
+    store = VersionStore(engine)
+    machine = StateMachine(engine, store)
+    state = machine.apply(machine.state, [write("a", (0, 0), at(5))])
+    raised: list[Safepoints] = []
+    write_txn = engine.write
+
+    @contextmanager
+    def write_watched() -> Iterator[WriteTransaction]:
+        with write_txn() as txn:
+            yield txn
+            raised.append(store.safepoints)
+
+    with patch.object(engine, "write", write_watched):
+        machine.apply(state, [remove((1, 1), at(7), Removal(safepoints=Safepoints(at(6))))])
+    assert raised == [Safepoints(at(6))]
+    with pytest.raises(SnapshotTooOld):
+        store.get(key("a"), at(5))
+
+
+def test_safepoints_that_fall_stop_the_node() -> None:
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    state = machine.apply(machine.state, [remove((0, 0), at(5), Removal(safepoints=Safepoints(at(4))))])
+    with pytest.raises(Internal, match="safepoints rise"):
+        machine.apply(state, [remove((1, 1), at(6), Removal(safepoints=Safepoints(at(3))))])

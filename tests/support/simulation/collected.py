@@ -1,0 +1,165 @@
+"""Collection under faults: what is recorded of a run's versions before they go, who holds leases, and the verdict.
+
+In some runs old versions are kept for a second or two only. Then the final data is not the whole truth any more: so all
+that any replica ever applied is noted (:class:`Record`), and the answers of the run are checked against that. Beside it
+holders of leases (:class:`Holder`) read at their times again and again, wherever they like: while a lease is kept
+alive, no read at it is refused as too old. In the end what is left is what must be left:
+
+- of each key the newest version at or below the safepoint, if it is no delete, and all above it;
+- nothing that was never applied.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
+from cortado.raft.log import Entry
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.collection.leases import Lease, acquire, end
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.mvcc.safepoints import Safepoints
+from cortado.store.mvcc.versions import DELETE_KIND, timestamp_of
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.state_machine import StateMachine
+from support.simulation.rpc import Lost, Refused
+
+if TYPE_CHECKING:
+    from cortado.store.node.host import Host as NodeHost
+    from support.simulation.cluster import Cluster
+
+TTL_MS: Final = 3_000
+KEEP_MS: Final = 400.0
+PATIENCE_MS: Final = 500.0
+
+
+class Record:
+    """Every version that was applied in a run, as it is stored."""
+
+    def __init__(self) -> None:
+        self.items: dict[bytes, bytes] = {}
+        self.removed = 0
+        """By the process that removed most of them."""
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        apply = StateMachine.apply
+
+        def applied(machine: StateMachine, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
+            after = apply(machine, state, entries)
+            for each in machine.newly_applied:
+                self.items.update(each.items)
+            self.removed = max(self.removed, machine.removals.removed)
+            return after
+
+        with patch.object(StateMachine, "apply", applied):
+            yield
+
+
+def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safepoints: Safepoints) -> list[str]:
+    """What must be left is left, as it was written. What is left too much is only late."""
+    problems = [f"{key!r} is stored, and was never applied" for key in left.keys() - record.keys()]
+    newest: dict[bytes, bytes] = {}
+    for key in sorted(record):
+        logical, ts = key[:-TIMESTAMP_BYTES], timestamp_of(key[-TIMESTAMP_BYTES:])
+        is_above = ts > safepoints.of(key)
+        if not is_above and logical in newest:
+            continue
+        if not is_above:
+            newest[logical] = key
+            if record[key][0] == DELETE_KIND:
+                continue
+        if key not in left:
+            problems.append(f"{key!r} at {ts} is gone, and the safepoint is {safepoints.of(key)}")
+    for logical, key in newest.items():
+        if record[key][0] == DELETE_KIND and key not in left:
+            hidden = [each for each in left if each[:-TIMESTAMP_BYTES] == logical and each > key]
+            problems += [f"{each!r} is left, and the delete that hid it is gone" for each in hidden]
+    return problems
+
+
+class Holder:
+    """Holds one lease after the other, and reads at its time on any replica."""
+
+    def __init__(self, cluster: Cluster, name: str, source: random.Random, keys: Sequence[bytes]) -> None:
+        self._cluster = cluster
+        self._random = source
+        self._keys = [kv_key("sim", key) for key in keys]
+        self.name = name
+        self.is_stopped = False
+
+    async def run(self) -> None:
+        while not self.is_stopped:
+            lease = await self._acquire()
+            if lease is not None:
+                await self._hold(lease)
+            await self._cluster.sleep(self._random.uniform(50, 400))
+
+    async def _acquire(self) -> Lease | None:
+        lease_id = self._random.randbytes(16)
+
+        async def begin(node: NodeHost) -> Lease:
+            result = await node.meta.keep_house(acquire(lease_id, None, TTL_MS, self.name))
+            assert isinstance(result.value, Lease)
+            return result.value
+
+        asked_ms = self._cluster.now_ms
+        while self._cluster.now_ms < asked_ms + TTL_MS / 2:
+            # Again and again under one id: it is acquired once.
+            lease = await self._ask(begin)
+            if lease is not None:
+                self._cluster.counts["leases acquired"] += 1
+                return lease
+            await self._cluster.sleep(self._random.uniform(5, 100))
+        return None
+
+    async def _hold(self, lease: Lease) -> None:
+        """Read at its time for as long as it is kept alive. A keep-alive counts from when it was sent."""
+        cluster, began_ms = self._cluster, self._cluster.now_ms
+        # It was acquired before that was answered: somebody has heard of it since then at the earliest.
+        held_to_ms, hold_ms = began_ms + 0.3 * TTL_MS, self._random.uniform(500, 8_000)
+        while cluster.now_ms < min(held_to_ms, began_ms + hold_ms) and not self.is_stopped:
+            sent_ms = cluster.now_ms
+            if await self._ask(lambda node: _keep(node, lease.lease_id)):
+                held_to_ms = sent_ms + 0.8 * TTL_MS
+            await self._read(lease, held_to_ms)
+            await cluster.sleep(self._random.uniform(10, KEEP_MS))
+        await self._ask(lambda node: node.meta.keep_house(end(lease.lease_id)))
+
+    async def _read(self, lease: Lease, held_to_ms: float) -> None:
+        def read(node: NodeHost) -> list[bytes | None]:
+            reader = node.meta.reader(lease.ts)
+            return [None if (found := reader.get(key)) is None else found.payload for key in self._keys]
+
+        async def resolved(node: NodeHost) -> list[bytes | None]:
+            await node.meta.reads.resolve(lease.ts)
+            return read(node)
+
+        node_id = self._random.choice(self._cluster.node_ids)
+        try:
+            await self._cluster.rpc(node_id, resolved, PATIENCE_MS)
+            self._cluster.counts["reads at leases"] += 1
+        except SnapshotTooOld as refused:
+            if self._cluster.now_ms < held_to_ms:
+                self._cluster.violation(f"{self.name}: a read at a lease that is held was refused: {refused}")
+        except (CortadoError, Lost, Refused):
+            return
+
+    async def _ask(self, ask: Any) -> Any:
+        """One attempt, at whoever may lead; None where it was refused or lost."""
+        try:
+            return await self._cluster.rpc(self._random.choice(self._cluster.node_ids), ask, PATIENCE_MS)
+        except LeaseExpired:
+            self._cluster.counts["leases lost"] += 1
+        except (CortadoError, Lost, Refused):
+            pass
+        return None
+
+
+async def _keep(node: NodeHost, lease_id: bytes) -> bool:
+    await node.meta.leases.keep(lease_id)
+    return True
