@@ -79,7 +79,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _queues(sources)
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
-    yield from _leases(sources.host)
+    yield from _collection(sources.host)
     yield from _replication(sources, status)
     yield from _members(sources)
     yield from _peers(sources)
@@ -180,9 +180,12 @@ def _watches(of: Watches) -> Iterator[Found]:
     yield "watch_lag_seconds", (), watches.resolved_lag_ms / _MS
 
 
-def _leases(host: Host) -> Iterator[Found]:
-    leases = host.meta.leases
+def _collection(host: Host) -> Iterator[Found]:
+    leases, collector = host.meta.leases, host.meta.collector
+    yield "safepoint_lag_seconds", (), collector.lag_ms / _MS
+    yield "collected_items_total", (), collector.removed
     if host.meta.role is Role.LEADER:
+        yield "collection_pieces_pending", (), collector.pending
         oldest = leases.oldest()
         yield "leases", (), leases.count
         yield "lease_oldest_seconds", (), 0 if oldest is None else leases.kept_ms(oldest) / _MS

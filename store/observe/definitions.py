@@ -184,9 +184,16 @@ PARTS: Final = (
         ),
     ),
     Part(
-        "Leases",
-        "What keeps old versions from being collected. Only the leader knows.",
+        "Collection",
+        "Old versions are removed below the safepoint, which leases hold back. Only the leader knows of leases, and of "
+        "the pieces in which it looks for what may go.",
         (
+            _gauge(
+                "safepoint_lag_seconds",
+                "How far back the safepoint is, below which reads are refused; 0 while nothing was ever collected.",
+            ),
+            _counter("collected_items_total", "Stored items that collection removed on this node."),
+            _gauge("collection_pieces_pending", "Pieces of what is stored that wait to be looked at.", when=_LEADING),
             _gauge("leases", "Leases that there are.", when=_LEADING),
             _gauge(
                 "lease_oldest_seconds", "How long ago the oldest leased timestamp is; 0 without leases.", when=_LEADING

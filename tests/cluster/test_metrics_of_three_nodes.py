@@ -21,7 +21,15 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cortado.errors import ResourceExhausted
-from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc, watch_pb2, watch_pb2_grpc
+from cortado.proto.v1 import (
+    collection_pb2,
+    collection_pb2_grpc,
+    common_pb2,
+    kv_pb2,
+    kv_pb2_grpc,
+    watch_pb2,
+    watch_pb2_grpc,
+)
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.statistics import NodeStatistics, Statistics
@@ -38,6 +46,7 @@ OPTIONS = (
     # So little that each bound is met.
     *("--limit.entries-in-flight-max", "1", "--limit.batch-commands-max", "2", "--limit.writes-max", "12"),
     *("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000"),
+    *("--retention", "1s"),
 )
 VALUE = b"v" * 50_000
 CALLERS = 24
@@ -128,6 +137,24 @@ def _serve(told: Story, cluster: Cluster) -> None:
             kv_pb2_grpc.KeyValueStub(channel).Get(kv_pb2.KvGetRequest(namespace="n", key=b"1", at=at), timeout=5)
     cortado("clock", "bump-epoch", "--yes", "-e", cluster.endpoints)
     told.look(*cluster.nodes.items())
+    _lease(told, cluster)
+
+
+def _lease(told: Story, cluster: Cluster) -> None:
+    """One that its holder lets go of, and one of which nobody is heard any more."""
+
+    def number(name: str) -> float:
+        leader = cluster.leader()
+        told.look((leader, cluster.nodes[leader]))
+        return value(told.scrapes[leader][-1], name)
+
+    with Client(cluster.endpoints) as client, client.lease(ttl_s=1):
+        wait_until(lambda: number("cortado_lease_oldest_seconds") > 0, "the lease is seen", 15)
+    with grpc.insecure_channel(cluster.addresses[cluster.leader()]) as channel:
+        asked = collection_pb2.AcquireLeaseRequest(lease_id=bytes(16), ttl_ms=1_000)
+        collection_pb2_grpc.CollectionStub(channel).AcquireLease(asked, timeout=5)
+    wait_until(lambda: number("cortado_leases_expired_total") > 0, "a lease has ended", 15)
+    wait_until(lambda: number("cortado_collected_items_total") > 0, "old versions were collected", 15)
 
 
 @contextmanager

@@ -109,13 +109,28 @@ class Collector:
     def status(self) -> Collection:
         """As far as this replica has applied."""
         reader = self._machine.snapshot(self._driver.applied.last_ts)
-        leases, safepoints = leases_of(reader), self._store.safepoints
-        lag_ms = max(0, self._host.clock.physical_ms - safepoints.cluster.wall_ms) if safepoints.cluster > ZERO else 0
+        leases = leases_of(reader)
         holder = leases[0] if leases and leases[0].ts <= self._bound(self._retention_ms) else None
-        removed = self._machine.removals.removed
+        pieces = len(self._pieces)
         return Collection(
-            safepoints, self._retention_ms, lag_ms, holder, removed, len(self._pieces), self._pieces.pending
+            self._store.safepoints, self._retention_ms, self.lag_ms, holder, self.removed, pieces, self.pending
         )
+
+    @property
+    def lag_ms(self) -> int:
+        """How far the cluster's safepoint is back, in wall time; 0 while nothing was ever collected."""
+        safepoint = self._store.safepoints.cluster
+        return max(0, self._host.clock.physical_ms - safepoint.wall_ms) if safepoint > ZERO else 0
+
+    @property
+    def removed(self) -> int:
+        """How many stored items were removed here since the start."""
+        return self._machine.removals.removed
+
+    @property
+    def pending(self) -> int:
+        """How many pieces have what will be garbage."""
+        return self._pieces.pending
 
     # --- the duty ----------------------------------------------------------------------------------------------
 
