@@ -26,16 +26,26 @@ class StoredKeyPart(_message.Message):
     def __init__(self, path: _Optional[str] = ..., type: _Optional[str] = ..., descending: bool = ...) -> None: ...
 
 class StoredIndex(_message.Message):
-    __slots__ = ("index_id", "name", "parts", "unique")
+    __slots__ = ("index_id", "name", "parts", "unique", "state", "ready_ts", "job_id", "failure", "failed_keys")
     INDEX_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     UNIQUE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    READY_TS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_KEYS_FIELD_NUMBER: _ClassVar[int]
     index_id: int
     name: str
     parts: _containers.RepeatedCompositeFieldContainer[StoredKeyPart]
     unique: bool
-    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
+    state: str
+    ready_ts: bytes
+    job_id: int
+    failure: str
+    failed_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ..., state: _Optional[str] = ..., ready_ts: _Optional[bytes] = ..., job_id: _Optional[int] = ..., failure: _Optional[str] = ..., failed_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoredTable(_message.Message):
     __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts")

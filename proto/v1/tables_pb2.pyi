@@ -20,6 +20,13 @@ class KeyType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KEY_TYPE_DECIMAL: _ClassVar[KeyType]
     KEY_TYPE_UUID: _ClassVar[KeyType]
 
+class IndexState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    INDEX_STATE_UNSPECIFIED: _ClassVar[IndexState]
+    INDEX_STATE_BUILDING: _ClassVar[IndexState]
+    INDEX_STATE_READY: _ClassVar[IndexState]
+    INDEX_STATE_FAILED: _ClassVar[IndexState]
+
 class DropKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     DROP_KIND_UNSPECIFIED: _ClassVar[DropKind]
@@ -37,6 +44,10 @@ KEY_TYPE_TIMESTAMP: KeyType
 KEY_TYPE_DATE: KeyType
 KEY_TYPE_DECIMAL: KeyType
 KEY_TYPE_UUID: KeyType
+INDEX_STATE_UNSPECIFIED: IndexState
+INDEX_STATE_BUILDING: IndexState
+INDEX_STATE_READY: IndexState
+INDEX_STATE_FAILED: IndexState
 DROP_KIND_UNSPECIFIED: DropKind
 DROP_KIND_TABLE: DropKind
 DROP_KIND_TRUNCATED: DropKind
@@ -54,16 +65,26 @@ class KeyPart(_message.Message):
     def __init__(self, path: _Optional[str] = ..., type: _Optional[_Union[KeyType, str]] = ..., descending: bool = ...) -> None: ...
 
 class Index(_message.Message):
-    __slots__ = ("index_id", "name", "parts", "unique")
+    __slots__ = ("index_id", "name", "parts", "unique", "state", "ready", "job_id", "failure", "failed_keys")
     INDEX_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     UNIQUE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_KEYS_FIELD_NUMBER: _ClassVar[int]
     index_id: int
     name: str
     parts: _containers.RepeatedCompositeFieldContainer[KeyPart]
     unique: bool
-    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
+    state: IndexState
+    ready: _common_pb2.Timestamp
+    job_id: int
+    failure: str
+    failed_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ..., state: _Optional[_Union[IndexState, str]] = ..., ready: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., job_id: _Optional[int] = ..., failure: _Optional[str] = ..., failed_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Table(_message.Message):
     __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms", "named")
@@ -396,3 +417,45 @@ class CheckTableResponse(_message.Message):
     problems: _containers.RepeatedCompositeFieldContainer[CheckProblem]
     done: bool
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., rows_checked: _Optional[int] = ..., entries_checked: _Optional[int] = ..., problems: _Optional[_Iterable[_Union[CheckProblem, _Mapping]]] = ..., done: bool = ...) -> None: ...
+
+class CreateIndexRequest(_message.Message):
+    __slots__ = ("database", "table", "index", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    index: Index
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., index: _Optional[_Union[Index, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class CreateIndexResponse(_message.Message):
+    __slots__ = ("header", "table", "job_id")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    job_id: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ..., job_id: _Optional[int] = ...) -> None: ...
+
+class DropIndexRequest(_message.Message):
+    __slots__ = ("database", "table", "index", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    index: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., index: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class DropIndexResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...

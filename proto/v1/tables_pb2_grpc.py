@@ -85,6 +85,16 @@ class TablesStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableResponse.FromString,
                 )
+        self.CreateIndex = channel.unary_unary(
+                '/cortado.v1.Tables/CreateIndex',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexResponse.FromString,
+                )
+        self.DropIndex = channel.unary_unary(
+                '/cortado.v1.Tables/DropIndex',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexResponse.FromString,
+                )
 
 
 class TablesServicer(object):
@@ -189,6 +199,20 @@ class TablesServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateIndex(self, request, context):
+        """Begins to build an index of a table that may have rows. A job builds it: see the service Jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropIndex(self, request, context):
+        """Takes an index away from a table, whatever its state; a job that builds it is cancelled.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TablesServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -261,6 +285,16 @@ def add_TablesServicer_to_server(servicer, server):
                     servicer.CheckTable,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableResponse.SerializeToString,
+            ),
+            'CreateIndex': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateIndex,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexResponse.SerializeToString,
+            ),
+            'DropIndex': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropIndex,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -508,5 +542,39 @@ class Tables(object):
         return grpc.experimental.unary_stream(request, target, '/cortado.v1.Tables/CheckTable',
             cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CreateIndex(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/CreateIndex',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.CreateIndexResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DropIndex(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DropIndex',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropIndexResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -11,6 +11,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   ├── IncompatibleSchema .. every incompatibility, each with its path
     │   ├── SnapshotTooOld, LeaseExpired
     │   ├── Restoring ........... of a cluster that takes a backup
+    │   ├── IndexNotReady
     │   └── Unsupported
     ├── Conflict ................ nothing was changed; read again and retry from the start
     │   ├── ConditionFailed ..... a stale etag, a key that exists or does not
@@ -232,6 +233,21 @@ class Restoring(DidNotHappen):
 
     def message(self) -> str:
         return f"the cluster takes the backup of {self.timestamp}, and serves nobody until {self.restore_id} ends"
+
+
+@dataclass(eq=False)
+class IndexNotReady(DidNotHappen):
+    """A read through an index that is being built, could not be built, or was ready only at ``ready_ts``."""
+
+    index: str
+    problem: str
+    ready_ts: str = ""
+
+    code: ClassVar[str] = "FAILED_PRECONDITION"
+    reason: ClassVar[str] = "INDEX_NOT_READY"
+
+    def message(self) -> str:
+        return f"index {self.index} {self.problem}"
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from cortado.errors import IndexNotReady
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.types import KeyPart
@@ -28,14 +29,57 @@ class DatabaseDescriptor:
     next_table_number: int = 1
 
 
+class IndexState(StrEnum):
+    """What an index is good for::
+
+    BUILDING ──the last row has its entry──► READY
+       └──two rows share a unique value──► FAILED ──► dropped
+    """
+
+    BUILDING = "building"
+    """Every write maintains it, and a job adds the entries of rows that were there before. Nothing reads it."""
+    READY = "ready"
+    """It holds what the rows say."""
+    FAILED = "failed"
+    """It could not be built. Nothing maintains or reads it; what it has goes when it is dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexDescriptor:
-    """Indexed ``parts`` in order. Where ``unique``, two rows may not share values unless one of them is null."""
+    """Indexed ``parts`` in order. Where ``unique``, two rows may not share values unless one of them is null.
+
+    It is read at times from ``ready_ts`` on, in the ``state`` READY. Where it was made with its table, that is always.
+    ``job_id`` is the job that builds it, or did; ``failure`` why it could not be built, ``failed_keys`` the rows.
+    """
 
     index_id: int
     name: str
     parts: tuple[KeyPart, ...]
     unique: bool = False
+    state: IndexState = IndexState.READY
+    ready_ts: Timestamp = ZERO
+    job_id: int = 0
+    failure: str = ""
+    failed_keys: tuple[str, ...] = ()
+
+    def is_ready_at(self, read_ts: Timestamp) -> bool:
+        """Whether a read at that time may go through it."""
+        return self.state is IndexState.READY and self.ready_ts <= read_ts
+
+    def check_ready(self, table: str, read_ts: Timestamp) -> None:
+        """Raises IndexNotReady."""
+        if self.is_ready_at(read_ts):
+            return
+        ready_ts = ""
+        match self.state:
+            case IndexState.BUILDING:
+                problem = "is being built, and cannot be read yet"
+            case IndexState.FAILED:
+                problem = f"could not be built, and must be dropped: {self.failure}"
+            case IndexState.READY:
+                ready_ts = str(self.ready_ts)
+                problem = f"can be read at {ready_ts} and later, not at {read_ts}"
+        raise IndexNotReady(f"{self.name} of table {table}", problem, ready_ts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +108,16 @@ class TableDescriptor:
 
     def index(self, name: str) -> IndexDescriptor | None:
         return next((each for each in self.indexes if each.name == name), None)
+
+    @property
+    def maintained(self) -> tuple[IndexDescriptor, ...]:
+        """The indexes that every write keeps right: those that are READY, and those that are being built."""
+        return tuple(each for each in self.indexes if each.state is not IndexState.FAILED)
+
+    def with_index(self, index: IndexDescriptor) -> TableDescriptor:
+        """With ``index`` in the place of the one that has its id, and the next version."""
+        indexes = tuple(index if each.index_id == index.index_id else each for each in self.indexes)
+        return replace(self, indexes=indexes, version=self.version + 1)
 
 
 class DropKind(StrEnum):

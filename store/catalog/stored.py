@@ -36,12 +36,13 @@ from cortado.store.catalog.descriptors import (
     DropKind,
     Dropped,
     IndexDescriptor,
+    IndexState,
     RegisteredSchema,
     SubjectState,
     SubjectVersion,
     TableDescriptor,
 )
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 
@@ -125,12 +126,7 @@ def encode_table(table: TableDescriptor) -> bytes:
             name=table.name,
             subject=table.subject,
             key=_stored_parts(table.key),
-            indexes=[
-                pb.StoredIndex(
-                    index_id=index.index_id, name=index.name, parts=_stored_parts(index.parts), unique=index.unique
-                )
-                for index in table.indexes
-            ],
+            indexes=map(_stored_index, table.indexes),
             version=table.version,
             next_index_id=table.next_index_id,
             retention_ms=table.retention_ms,
@@ -147,9 +143,7 @@ def decode_table(payload: bytes) -> TableDescriptor:
         name=stored.name,
         subject=stored.subject,
         key=_parts(stored.key),
-        indexes=tuple(
-            IndexDescriptor(index.index_id, index.name, _parts(index.parts), index.unique) for index in stored.indexes
-        ),
+        indexes=tuple(map(_index, stored.indexes)),
         version=stored.version,
         next_index_id=stored.next_index_id,
         retention_ms=stored.retention_ms,
@@ -264,6 +258,38 @@ def _timestamp(encoded: bytes) -> Timestamp:
         return Timestamp.from_bytes(encoded)
     except CortadoError as malformed:
         raise DataLoss("catalogue", f"no timestamp: {malformed}") from malformed
+
+
+def _stored_index(index: IndexDescriptor) -> pb.StoredIndex:
+    return pb.StoredIndex(
+        index_id=index.index_id,
+        name=index.name,
+        parts=_stored_parts(index.parts),
+        unique=index.unique,
+        state="" if index.state is IndexState.READY else index.state.value,
+        ready_ts=b"" if index.ready_ts == ZERO else bytes(index.ready_ts),
+        job_id=index.job_id,
+        failure=index.failure,
+        failed_keys=index.failed_keys,
+    )
+
+
+def _index(stored: pb.StoredIndex) -> IndexDescriptor:
+    try:
+        state = IndexState(stored.state) if stored.state else IndexState.READY
+    except ValueError as malformed:
+        raise DataLoss("catalogue", f"index {stored.name}: {malformed}") from malformed
+    return IndexDescriptor(
+        index_id=stored.index_id,
+        name=stored.name,
+        parts=_parts(stored.parts),
+        unique=stored.unique,
+        state=state,
+        ready_ts=_timestamp(stored.ready_ts) if stored.ready_ts else ZERO,
+        job_id=stored.job_id,
+        failure=stored.failure,
+        failed_keys=tuple(stored.failed_keys),
+    )
 
 
 def _stored_parts(parts: tuple[KeyPart, ...]) -> list[pb.StoredKeyPart]:

@@ -42,6 +42,8 @@ HOMES: Final = {
     "schema": Home("Avro schemas: subjects, versions, compatibility.", ("schema",)),
     "db": Home("Databases.", ("database",)),
     "table": Home("Tables and their indexes.", ("table",)),
+    "index": Home("Indexes of tables that may have rows.", ("index",)),
+    "job": Home("Long work that the cluster does by itself.", ("job",)),
     "get": Home("Show a document by its key.", ("documents",)),
     "delete": Home("Delete a document by its key.", ("documents",)),
     "scan": Home("Show the documents of a key range, in key or index order, as of one timestamp.", ("documents",)),

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.cluster import Membership
     from cortado.store.client.blocking.collection import Collection, Lease
+    from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.kv import KeyValue
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.endpoints import Tls
+    from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
     from cortado.store.client.scans import KeyRange
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
@@ -111,6 +113,7 @@ __all__ = [
     "AsyncBatch",
     "AsyncClient",
     "AsyncCollection",
+    "AsyncJobs",
     "AsyncKeyValue",
     "AsyncLease",
     "AsyncMembership",
@@ -136,6 +139,8 @@ __all__ = [
     "DroppedDatabase",
     "HeldLease",
     "Index",
+    "Job",
+    "Jobs",
     "KeyRange",
     "KeyValue",
     "KvPair",
@@ -165,6 +170,7 @@ _HOMES: Final = {
     "AsyncBatch": "batch",
     "AsyncClient": "async_client",
     "AsyncCollection": "collection",
+    "AsyncJobs": "jobs",
     "AsyncKeyValue": "kv",
     "AsyncLease": "collection",
     "AsyncMembership": "cluster",
@@ -191,6 +197,8 @@ _HOMES: Final = {
     "DroppedDatabase": "drops",
     "HeldLease": "collection",
     "Index": "tables",
+    "Job": "jobs",
+    "Jobs": "blocking.jobs",
     "KeyRange": "scans",
     "KeyValue": "blocking.kv",
     "KvPair": "kv",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
-from cortado.store.client.arguments import whole
+from cortado.store.client.arguments import callback, flag, whole
 from cortado.store.client.caches import SchemaCache, TableCache
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ReadFrom, check_timeout
@@ -27,12 +27,13 @@ from cortado.store.client.views import Past, Snapshot, View
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
     from cortado.store.client.backups import AsyncBackups
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
+    from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
@@ -365,6 +366,42 @@ class AsyncClient:
     ) -> CheckReport:
         """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp."""
         return await self._tables.check(full_name, at, progress)
+
+    async def create_index(
+        self,
+        full_name: str,
+        index: Index,
+        *,
+        wait: bool = True,
+        progress: Callable[[Job], None] | None = None,
+    ) -> IndexDescriptor:
+        """Makes an index of a table, which may have rows and be written to meanwhile.
+
+        Returns when it can be read; with ``wait=False`` at once, and ``client.jobs`` tells how far it is. ``progress``
+        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady where it
+        could not be built, as where two rows share a value of a unique one: it is there, and has to be dropped.
+        """
+        callback(progress, "progress")
+        started, job_id = await self._tables.create_index(full_name, index)
+        if not flag(wait, "wait"):
+            return started
+        await self.jobs.wait(job_id, progress)
+        return await self._tables.built(full_name, started)
+
+    async def drop_index(self, full_name: str, name: str) -> None:
+        """Takes an index away, also one that is being built. Raises NotFound."""
+        await self._tables.drop_index(full_name, name)
+
+    async def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
+        """A table's indexes as they are now, each with its state. Raises NotFound."""
+        return (await self._tables.describe(full_name)).indexes
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Long work that the cluster does by itself, such as building indexes."""
+        from cortado.store.client.jobs import AsyncJobs
+
+        return AsyncJobs(self._connection, timeout_s=self._timeout_s)
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
 

@@ -23,15 +23,17 @@ from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
     from cortado.store.client.blocking.backups import Backups
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.collection import Collection, Lease
+    from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
+    from cortado.store.client.jobs import Job
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckReport, Index
     from cortado.store.client.transaction import AsyncTransaction, Isolation
@@ -219,6 +221,28 @@ class Client:
         self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None
     ) -> CheckReport:
         return run(self._core.check_table(full_name, at=at, progress=progress))
+
+    def create_index(
+        self,
+        full_name: str,
+        index: Index,
+        *,
+        wait: bool = True,
+        progress: Callable[[Job], None] | None = None,
+    ) -> IndexDescriptor:
+        return run(self._core.create_index(full_name, index, wait=wait, progress=progress))
+
+    def drop_index(self, full_name: str, name: str) -> None:
+        run(self._core.drop_index(full_name, name))
+
+    def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
+        return run(self._core.indexes(full_name))
+
+    @property
+    def jobs(self) -> Jobs:
+        from cortado.store.client.blocking.jobs import Jobs
+
+        return Jobs(self._core.jobs)
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
 

@@ -19,6 +19,7 @@ from cortado.proto.v1 import (
     cluster_pb2,
     collection_pb2,
     documents_pb2,
+    jobs_pb2,
     kv_pb2,
     schemas_pb2,
     tables_pb2,
@@ -74,6 +75,7 @@ class Stubs:
     cluster: Final[Any] = _methods(cluster_pb2.DESCRIPTOR, "Cluster")
     collection: Final[Any] = _methods(collection_pb2.DESCRIPTOR, "Collection")
     documents: Final[Any] = _methods(documents_pb2.DESCRIPTOR, "Documents")
+    jobs: Final[Any] = _methods(jobs_pb2.DESCRIPTOR, "Jobs")
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import common_pb2, tables_pb2
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, IndexState, TableDescriptor
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
 from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto
 from cortado.store.client.values import At, at_to_proto, timestamp_of
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.names import check_database, check_table, split_table_name
+from cortado.store.names import check_database, check_index, check_table, split_table_name
 from cortado.store.retentions import KEEP_ALL
 
 
@@ -198,6 +198,34 @@ class AsyncTables:
             raise
         return self._remember(reply.table)
 
+    async def create_index(self, full_name: str, index: Index) -> tuple[IndexDescriptor, int]:
+        """Begins it; the number of the job that builds it. Raises NotFound, AlreadyExists, InvalidArgument."""
+        database, name = split_table_name(full_name)
+        [given] = _indexes([index])
+        request = tables_pb2.CreateIndexRequest(
+            database=database,
+            table=name,
+            index=tables_pb2.Index(name=given.name, parts=_parts(given.parts, "index.parts"), unique=given.unique),
+        )
+        reply = await self._connection.write(self._stub.CreateIndex, request, timeout_s=self._timeout_s)
+        started = self._remember(reply.table).index(given.name)
+        assert started is not None
+        return started, reply.job_id
+
+    async def built(self, full_name: str, started: IndexDescriptor) -> IndexDescriptor:
+        """The index whose job has ended. Raises IndexNotReady where it failed, NotFound where it is gone."""
+        found = (await self.describe(full_name)).index(started.name)
+        if found is None or found.index_id != started.index_id:
+            raise NotFound("index", f"{started.name} of table {full_name}: it was dropped")
+        found.check_ready(full_name, found.ready_ts)
+        return found
+
+    async def drop_index(self, full_name: str, index: str) -> None:
+        """Raises NotFound."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.DropIndexRequest(database=database, table=name, index=check_index(index))
+        self._remember((await self._connection.write(self._stub.DropIndex, request, timeout_s=self._timeout_s)).table)
+
     async def known(self, full_name: str) -> TableDescriptor:
         """The table as this client last saw it; described where it has not. Raises NotFound."""
         return self._cache.get(full_name) or await self.describe(full_name)
@@ -278,12 +306,7 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
         name=table.name,
         subject=table.subject,
         key=tuple(_part_from_proto(part) for part in table.key),
-        indexes=tuple(
-            IndexDescriptor(
-                index.index_id, index.name, tuple(_part_from_proto(part) for part in index.parts), index.unique
-            )
-            for index in table.indexes
-        ),
+        indexes=tuple(map(_index_from_proto, table.indexes)),
         version=table.version,
         retention_ms=table.retention_ms,
         named_ts=timestamp_of(table.named),
@@ -296,6 +319,22 @@ def _number(number: int | None) -> int:
 
 def _retention(retention_ms: int) -> int:
     return whole(retention_ms, "retention_ms", KEEP_ALL, (1 << 63) - 1)
+
+
+def _index_from_proto(index: tables_pb2.Index) -> IndexDescriptor:
+    # A server of before there were states has indexes that are ready.
+    state = tables_pb2.IndexState.Name(index.state).removeprefix("INDEX_STATE_").lower()
+    return IndexDescriptor(
+        index_id=index.index_id,
+        name=index.name,
+        parts=tuple(_part_from_proto(part) for part in index.parts),
+        unique=index.unique,
+        state=IndexState(state) if index.state else IndexState.READY,
+        ready_ts=timestamp_of(index.ready) if index.HasField("ready") else ZERO,
+        job_id=index.job_id,
+        failure=index.failure,
+        failed_keys=tuple(index.failed_keys),
+    )
 
 
 def _indexes(indexes: Sequence[Index]) -> Sequence[Index]:

@@ -39,6 +39,7 @@ from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.duties import Duties
 from cortado.store.node.group_context import GroupContext
+from cortado.store.node.jobs import JobRunner
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
 from cortado.store.node.membership import Membership
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
@@ -56,6 +57,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 _STOPPING: Final = "stopping"
 _INSTALLING: Final = "installing"
+_STEP_BYTES: Final = 64 << 10
+"""About what a step of a job writes."""
 
 
 class Role(StrEnum):
@@ -104,6 +107,9 @@ class Replica:
         self.leases = Leases(group, driver, self.reads, write=self.keep_house)
         """What keeps old versions from being collected."""
         self.duties.add("ending leases", self.leases.run)
+        self.jobs = JobRunner(group, driver, self.reads, write=self._write_step, catalog=self.catalog)
+        """Long work that the leader does step by step."""
+        self.duties.add("running jobs", self.jobs.run)
         self.members = Membership(driver, group.node_id)
         """Changes of who belongs to the group, and of who leads it."""
         self.watches = Watches(
@@ -357,6 +363,9 @@ class Replica:
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
+
+    async def _write_step(self, evaluate: Evaluate) -> WriteResult:
+        return await self.write(evaluate, size_bytes=_STEP_BYTES)
 
     # --- reads -------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from cortado.proto.bounds import MessageBounds
 from cortado.schema.limits import SCHEMA_FIELDS_MAX
 from cortado.store.catalog.declare import INDEXES_MAX, PARTS_MAX
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.tables.building import FAILED_KEYS_MAX
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.transactions.footprint import KEYS_MAX, RANGES_MAX
 from cortado.store.transactions.operations import OPERATIONS_MAX
@@ -47,6 +48,7 @@ ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
     "cortado.v1.CreateTableRequest.indexes": 4 * INDEXES_MAX,
     "cortado.v1.Index.parts": _ALL_PARTS_MAX,
+    "cortado.v1.Index.failed_keys": FAILED_KEYS_MAX,
     "cortado.v1.ReadStatisticsRequest.names": METRIC_NAMES_MAX,
 }
 

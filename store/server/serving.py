@@ -40,6 +40,7 @@ from cortado.proto.v1 import (
     collection_pb2,
     documents_pb2,
     inspect_pb2,
+    jobs_pb2,
     kv_pb2,
     schemas_pb2,
     settings_pb2,
@@ -74,6 +75,7 @@ from cortado.store.server.ending import Served, stop_asked, until_stopped
 from cortado.store.server.exits import EXIT_IO, StartRefused
 from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
+from cortado.store.server.jobs_service import JobsService
 from cortado.store.server.joining import join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
@@ -236,6 +238,7 @@ def _register(
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(host)),
         (_descriptor(watch_pb2, "Watch"), WatchService(host)),
         (_descriptor(collection_pb2, "Collection"), CollectionService(host)),
+        (_descriptor(jobs_pb2, "Jobs"), JobsService(host)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
         (_descriptor(backups_pb2, "Backups"), BackupsService(host)),
         (_descriptor(backups_pb2, "Restores"), RestoresService(host)),

@@ -31,13 +31,14 @@ from cortado.store.catalog.drop import (
     undrop_table,
 )
 from cortado.store.catalog.drop_database import DatabaseDropped, DatabaseUndropped, drop_database, undrop_database
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import KeyPart
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import read_at_text, timestamp_message
 from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service, Step
+from cortado.store.tables.build import IndexBegun, IndexDropped, begin_build, drop_index
 from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
 
 REPLY_PROBLEMS_MAX: Final = 1_000
@@ -217,6 +218,32 @@ class TablesService(Service):
 
     # --- proof ---------------------------------------------------------------------------------------------------
 
+    async def create_index(self, request: tables_pb2.CreateIndexRequest) -> bytes:
+        declaration = _index_declaration(request.index, "index")
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return begin_build(catalog, commit_ts, request.database, request.table, declaration)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, IndexBegun)
+            return tables_pb2.CreateIndexResponse(
+                header=self.header(ts), table=_table(value.table), job_id=value.job.job_id
+            )
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def drop_index(self, request: tables_pb2.DropIndexRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return drop_index(catalog, commit_ts, request.database, request.table, request.index)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, IndexDropped)
+            return tables_pb2.DropIndexResponse(header=self.header(ts), table=_table(value.table))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
@@ -264,6 +291,9 @@ def _parts(parts: Sequence[tables_pb2.KeyPart], field: str) -> tuple[PartDeclara
 def _index_declaration(index: tables_pb2.Index, field: str) -> IndexDeclaration:
     if index.index_id:
         raise InvalidArgument(f"{field}.index_id", "must not be set: the server gives it", str(index.index_id))
+    for name in ("state", "ready", "job_id", "failure", "failed_keys"):
+        if index.HasField("ready") if name == "ready" else getattr(index, name):
+            raise InvalidArgument(f"{field}.{name}", "must not be set: the server says it")
     return IndexDeclaration(index.name, _parts(index.parts, f"{field}.parts"), index.unique)
 
 
@@ -297,7 +327,15 @@ def _dropped(record: Dropped) -> tables_pb2.Dropped:
 
 def _index(index: IndexDescriptor) -> tables_pb2.Index:
     return tables_pb2.Index(
-        index_id=index.index_id, name=index.name, parts=map(_part, index.parts), unique=index.unique
+        index_id=index.index_id,
+        name=index.name,
+        parts=map(_part, index.parts),
+        unique=index.unique,
+        state=f"INDEX_STATE_{index.state.name}",
+        ready=None if index.ready_ts == ZERO else timestamp_message(index.ready_ts),
+        job_id=index.job_id,
+        failure=index.failure,
+        failed_keys=index.failed_keys,
     )
 
 

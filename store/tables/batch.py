@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Never
 
-from cortado.errors import UniqueViolation
+from cortado.errors import InvalidArgument, UniqueViolation
 from cortado.store.catalog.descriptors import IndexDescriptor
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.transacting import Origin
 from cortado.store.tables import indexes
+from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.rows import key_values, show_values
 from cortado.store.tables.view import TableView
 
@@ -41,43 +42,76 @@ class RowChange:
         return self.view.row_key(self.primary_key)
 
 
-def mutations_of(origin: Origin, changes: Collection[RowChange]) -> Mutations:
-    """Rows and index entries to write. No two changes are of one row. Raises UniqueViolation, WriteConflict,
-    KeyTooLong."""
-    removed: dict[LogicalKey, None] = {}
-    added: dict[LogicalKey, tuple[indexes.IndexEntry, RowChange]] = {}
-    for change in changes:
-        step = indexes.update(change.view.table, change.primary_key, change.old, change.new)
-        removed.update(dict.fromkeys(step.removed))
-        for entry in step.added:
-            if entry.key in added:
-                other = added[entry.key][1]
-                _collide(origin, entry.index, change, other.primary_key, other.row_key)
-            added[entry.key] = (entry, change)
-    _check_unique(origin, removed, added)
-
+def mutations_of(origin: Origin, changes: Collection[RowChange], failures: BuildFailures) -> Mutations:
+    """Rows and index entries to write. No two changes are of one row. ``failures`` takes the indexes that cannot be
+    built with these rows. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+    while True:
+        try:
+            entries = _Entries(origin, changes, failures)
+            break
+        except CannotBuild as found:
+            failures.add(found)
     mutations = Mutations()
     for change in changes:
         mutations.keys.append(change.row_key)
         mutations.payloads.append(change.payload)
-    for key in removed:
-        if key not in added:
+    for key in entries.removed:
+        if key not in entries.added:
             mutations.delete(key)
-    for key, (entry, _) in added.items():
+    for key, (entry, _) in entries.added.items():
         mutations.put(key, entry.payload)
+    failures.record(mutations)
     return mutations
 
 
-def _check_unique(
-    origin: Origin,
-    removed: Mapping[LogicalKey, None],
-    added: Mapping[LogicalKey, tuple[indexes.IndexEntry, RowChange]],
-) -> None:
-    wanted = [key for key, (entry, _) in added.items() if entry.exclusive and key not in removed]
-    for key, holder in zip(wanted, origin.reader.get_many(wanted) if wanted else (), strict=True):
-        if holder is not None:
-            entry, change = added[key]
-            _collide(origin, entry.index, change, holder.payload, key)
+class _Entries:
+    """The entries that go and those that come with some changes, of the indexes that have not failed."""
+
+    def __init__(self, origin: Origin, changes: Collection[RowChange], failures: BuildFailures) -> None:
+        """Raises CannotBuild, and as :func:`mutations_of`."""
+        self._origin = origin
+        self.removed: dict[LogicalKey, None] = {}
+        self.added: dict[LogicalKey, tuple[indexes.IndexEntry, RowChange]] = {}
+        # Of unique indexes that are being built: by entry, the rows that had its values.
+        self._given_up: dict[LogicalKey, set[bytes]] = {}
+        for change in changes:
+            for index in failures.indexes(change.view):
+                self._take(change, index)
+        self._remove_own()
+        self._check_unique()
+
+    def _take(self, change: RowChange, index: IndexDescriptor) -> None:
+        try:
+            step = indexes.update(change.view.table, index, change.primary_key, change.old, change.new)
+        except InvalidArgument as refusal:
+            if not is_building(index):
+                raise
+            row = change.view.show_key(change.primary_key)
+            raise CannotBuild(change.view, index, refusal.message(), [row]) from refusal
+        if step.removed is not None:
+            if index.unique and is_building(index):
+                self._given_up.setdefault(step.removed, set()).add(change.primary_key)
+            else:
+                self.removed[step.removed] = None
+        if step.added is not None:
+            if step.added.key in self.added:
+                other = self.added[step.added.key][1]
+                _collide(self._origin, index, change, other.primary_key, other.row_key)
+            self.added[step.added.key] = step.added, change
+
+    def _remove_own(self) -> None:
+        """While an index is built, an entry of a row's values may be another row's."""
+        keys = list(self._given_up)
+        for key, holder in zip(keys, self._origin.reader.get_many(keys) if keys else (), strict=True):
+            if holder is not None and holder.payload in self._given_up[key]:
+                self.removed[key] = None
+
+    def _check_unique(self) -> None:
+        wanted = [key for key, (entry, _) in self.added.items() if entry.exclusive and key not in self.removed]
+        for key, holder in zip(wanted, self._origin.reader.get_many(wanted) if wanted else (), strict=True):
+            if holder is not None:
+                entry, change = self.added[key]
+                _collide(self._origin, entry.index, change, holder.payload, key)
 
 
 def _collide(
@@ -85,6 +119,8 @@ def _collide(
 ) -> Never:
     """Refuse ``change``: its value belongs to another row, of which ``existing`` says so."""
     violation = unique_violation(index, change, existing_primary_key)
+    if is_building(index):
+        raise CannotBuild(change.view, index, violation.message(), [violation.key, violation.existing_key])
     # What an add comes to rests on the row itself, too.
     keys = [existing, change.row_key]
     origin.refuse(violation, keys, partial(change.view.show_key, change.primary_key), change.row)

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cortado.errors import WriteConflict
+from cortado.errors import InvalidArgument, WriteConflict
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import IndexDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.chunk import PreparedChunk, RowErrors, prepare_chunk
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import entries_of_columns, indexed_paths
@@ -48,11 +50,27 @@ def evaluate_bulk(
         raise WriteConflict(view.table.full_name, began, str(view.table.named_ts), kind="table")
     if prepared is None or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
+    while True:
+        try:
+            evaluation = _evaluate(reader, commit_ts, chunk, prepared)
+            break
+        except CannotBuild as failure:
+            prepared = prepared.without(failure)
+    failures = BuildFailures()
+    for each in prepared.failures:
+        # The catalogue has the same table as when the chunk was prepared, and may have others since.
+        failures.add(CannotBuild(view, each.index, each.problem, each.rows))
+    failures.record(evaluation.mutations)
+    return evaluation
+
+
+def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk) -> Evaluation:
+    """Without what changes in the catalogue. Raises CannotBuild."""
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts)
     live: Sequence[Version | None] = [None] * len(prepared)
     if prepared.entries or not rules.accept_all:
         live = reader.get_many(prepared.row_keys)
-    old = _old_entries(prepared, live)
+    old = _old_entries(reader, prepared, live)
     errors: RowErrors = {}
     mutations = _write_at_once(reader, prepared, live, old, rules, errors)
     if mutations is None:
@@ -106,8 +124,10 @@ def _accepted(
     return rows
 
 
-def _old_entries(prepared: PreparedChunk, live: Sequence[Version | None]) -> list[EntryKeys]:
-    """For each index the key of each row's stored entry, None where there is no row; nothing where there are none."""
+def _old_entries(reader: Reader, prepared: PreparedChunk, live: Sequence[Version | None]) -> list[EntryKeys]:
+    """For each index the key of each row's stored entry, None where there is no row; nothing where there are none.
+
+    Raises CannotBuild."""
     if not prepared.entries or not _any_stored(live):
         return []
     keys: list[EntryKeys] = [
@@ -119,17 +139,52 @@ def _old_entries(prepared: PreparedChunk, live: Sequence[Version | None]) -> lis
         for row, version in enumerate(live)
         if version is not None and version.payload != prepared.payloads[row]
     ]
-    if not changed:
-        return keys
-    view = prepared.view
-    payloads = [payload for _, payload in changed]
-    for chosen, columns in decode_columns(view, payloads, view.newest, set(indexed_paths(view.table))):
-        rows = [changed[place][0] for place in chosen]
-        stored = entries_of_columns(view.table, columns, [prepared.primary_keys[row] for row in rows])
-        for entry_keys, entries in zip(keys, stored, strict=True):
-            for row, key in zip(rows, entries.keys, strict=True):
+    if changed:
+        for entry_keys, entries in zip(keys, _read_entries(prepared, changed), strict=True):
+            for (row, _), key in zip(changed, entries, strict=True):
                 entry_keys[row] = key
+    for new, entry_keys in zip(prepared.entries, keys, strict=True):
+        if new.index.unique and is_building(new.index):
+            _keep_own(reader, prepared, entry_keys)
     return keys
+
+
+def _read_entries(prepared: PreparedChunk, stored: Sequence[tuple[int, bytes]]) -> list[list[LogicalKey]]:
+    """For each index the keys of the entries of stored rows. Raises CannotBuild."""
+    indexes = [each.index for each in prepared.entries]
+    try:
+        return _entries_of(prepared, indexes, stored)
+    except InvalidArgument:
+        for index in filter(is_building, indexes):
+            try:
+                _entries_of(prepared, [index], stored)
+            except InvalidArgument as misfit:
+                raise CannotBuild(prepared.view, index, misfit.message()) from misfit
+        raise
+
+
+def _entries_of(
+    prepared: PreparedChunk, indexes: Sequence[IndexDescriptor], stored: Sequence[tuple[int, bytes]]
+) -> list[list[LogicalKey]]:
+    view = prepared.view
+    payloads = [payload for _, payload in stored]
+    keys = [[LogicalKey(b"")] * len(stored) for _ in indexes]
+    for places, columns in decode_columns(view, payloads, view.newest, set(indexed_paths(indexes))):
+        primary_keys = [prepared.primary_keys[stored[place][0]] for place in places]
+        of_group = entries_of_columns(view.table, indexes, columns, primary_keys)
+        for entry_keys, entries in zip(keys, of_group, strict=True):
+            for place, key in zip(places, entries.keys, strict=True):
+                entry_keys[place] = key
+    return keys
+
+
+def _keep_own(reader: Reader, prepared: PreparedChunk, entry_keys: EntryKeys) -> None:
+    """While an index is built, a row's entry may not be there, and another row's in its place."""
+    rows = [row for row, key in enumerate(entry_keys) if key is not None]
+    wanted = [key for key in entry_keys if key is not None]
+    for row, holder in zip(rows, reader.get_many(wanted), strict=True):
+        if holder is None or holder.payload != prepared.primary_keys[row]:
+            entry_keys[row] = None
 
 
 def _any_stored(versions: Sequence[Version | None]) -> bool:

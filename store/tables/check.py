@@ -76,6 +76,13 @@ class CheckPlan:
 
     view: TableView
     read_ts: Timestamp
+    passed_by: frozenset[int] = frozenset()
+    """Ids of indexes whose entries are as they may be: such as are not read, and such as were dropped."""
+
+    @property
+    def indexes(self) -> tuple[IndexDescriptor, ...]:
+        """What is checked: the indexes that a read at that time may go through."""
+        return tuple(each for each in self.view.table.indexes if each.is_ready_at(self.read_ts))
 
     @property
     def ranges(self) -> tuple[KeyRange, KeyRange]:
@@ -120,7 +127,17 @@ class CheckPage:
 
 def plan_check(catalog: Catalog, database: str, table: str, read_ts: Timestamp) -> CheckPlan:
     """Raises NotFound."""
-    return CheckPlan(TableView(catalog, database, table), read_ts)
+    view = TableView(catalog, database, table)
+    unread = {index.index_id for index in view.table.indexes if not index.is_ready_at(read_ts)}
+    entries = index_prefix(view.table.table_id, 0)[: INDEX_PREFIX_BYTES - 4]
+    dropped = {
+        _index_id(start) for each in catalog.dropped() for start, _ in each.what.ranges if start.startswith(entries)
+    }
+    return CheckPlan(view, read_ts, frozenset(unread | dropped))
+
+
+def _index_id(entry: bytes) -> int:
+    return int.from_bytes(entry[INDEX_PREFIX_BYTES - 4 : INDEX_PREFIX_BYTES])
 
 
 def check_step(
@@ -129,7 +146,7 @@ def check_step(
     """Check a slice of ``rows`` rows or entries, from ``position`` or from the beginning. Raises DataLoss."""
     row_part, entry_part = plan.ranges
     if position is None:
-        position = CheckPosition(CheckPass.ROWS, row_part[0], entries=(0,) * len(plan.view.table.indexes))
+        position = CheckPosition(CheckPass.ROWS, row_part[0], entries=(0,) * len(plan.indexes))
     end = (row_part if position.stage is CheckPass.ROWS else entry_part)[1]
     if position.stage is CheckPass.ENTRIES:
         rows = max(1, rows // _ENTRIES_SHARE)
@@ -183,6 +200,8 @@ class _Slice:
     def __init__(self, source: ScanSource, plan: CheckPlan, page: CheckPage) -> None:
         self._reader = source.snapshot(plan.read_ts)
         self._view = plan.view
+        self._indexes = plan.indexes
+        self._passed_by = plan.passed_by
         self._page = page
 
     # --- rows --------------------------------------------------------------------------------------------------
@@ -193,7 +212,7 @@ class _Slice:
         rows: Sequence[int] = range(len(keys))
         if expected.row_keys != keys:
             rows = [row for row, (wanted, key) in enumerate(zip(expected.row_keys, keys, strict=True)) if wanted == key]
-        for index, entry_keys in zip(self._view.table.indexes, expected.entries, strict=True):
+        for index, entry_keys in zip(self._indexes, expected.entries, strict=True):
             self._check_entries_of(index, keys, rows, entry_keys)
         if len(rows) != len(keys):
             for row_key, wanted in zip(keys, expected.row_keys, strict=True):
@@ -237,22 +256,27 @@ class _Slice:
         keys = chunk.keys
         counts = list(position.entries)
         known = 0
-        for place, index in enumerate(self._view.table.indexes):
-            start, end = prefix_range(index_prefix(self._view.table.table_id, index.index_id))
+        places = {index.index_id: place for place, index in enumerate(self._indexes)}
+        for index_id in (*places, *self._passed_by):
+            start, end = prefix_range(index_prefix(self._view.table.table_id, index_id))
             count = bisect_left(keys, end) - bisect_left(keys, start)
-            counts[place] += count
+            if index_id in places:
+                counts[places[index_id]] += count
             known += count
         return replace(position, entries=tuple(counts), is_sound=position.is_sound and known == len(keys))
 
     def check_entries(self, chunk: ScanChunk) -> None:
-        places = {index.index_id: place for place, index in enumerate(self._view.table.indexes)}
+        places = {index.index_id: place for place, index in enumerate(self._indexes)}
         entries: list[tuple[LogicalKey, int, bytes]] = []
         for key, payload in zip(chunk.keys, chunk.payloads, strict=True):
-            place = places.get(int.from_bytes(key[INDEX_PREFIX_BYTES - 4 : INDEX_PREFIX_BYTES]))
+            index_id = _index_id(key)
+            if index_id in self._passed_by:
+                continue
+            place = places.get(index_id)
             if place is None:
                 self._add("", ProblemKind.STRAY_ENTRY, dump(key), "the table has no such index")
                 continue
-            index = self._view.table.indexes[place]
+            index = self._indexes[place]
             try:
                 primary_key = primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
                 self._view.decode_key(primary_key)
@@ -282,7 +306,7 @@ class _Slice:
         expected = self._expected([named[place] for place in there], payloads, report=False)
         expected_places = {place: row for row, place in enumerate(there)}
         for place, (key, index_place, _) in enumerate(entries):
-            index = self._view.table.indexes[index_place]
+            index = self._indexes[index_place]
             row = expected_places.get(place)
             if row is None:
                 message = f"it names row {self._show_row(named[place])}, which does not exist"
@@ -296,7 +320,7 @@ class _Slice:
 
     def _expected(self, keys: Sequence[LogicalKey], payloads: Sequence[bytes], *, report: bool) -> _Expected:
         """What each row should have. Halves what fails, until the bad rows are alone."""
-        indexes = self._view.table.indexes
+        indexes = self._indexes
         if not keys:
             return _Expected([], [[] for _ in indexes])
         try:
@@ -313,12 +337,12 @@ class _Slice:
     def _expected_of_sound(self, payloads: Sequence[bytes]) -> _Expected:
         table = self._view.table
         key_paths = [part.path for part in table.key]
-        found = _Expected([None] * len(payloads), [[LogicalKey(b"")] * len(payloads) for _ in table.indexes])
+        found = _Expected([None] * len(payloads), [[LogicalKey(b"")] * len(payloads) for _ in self._indexes])
         for rows, columns in decode_columns(
-            self._view, payloads, self._view.newest, {*key_paths, *indexed_paths(table)}
+            self._view, payloads, self._view.newest, {*key_paths, *indexed_paths(self._indexes)}
         ):
             keys = row_keys(table.table_id, table.key, [columns[path].key_values() for path in key_paths])
-            entries = entries_of_columns(table, columns, list(map(primary_key_of, keys)))
+            entries = entries_of_columns(table, self._indexes, columns, list(map(primary_key_of, keys)))
             for place, row in enumerate(rows):
                 found.row_keys[row] = keys[place]
             for entry_keys, of_group in zip(found.entries, entries, strict=True):

@@ -32,9 +32,10 @@ from cortado.schema.columnar.column import Column
 from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.bulk import row_keys
-from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, index_key, row_key
+from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, index_key, primary_key_of, row_key
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
 from cortado.store.packing import cut
+from cortado.store.tables.building import CannotBuild, is_building
 from cortado.store.tables.columns import read_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
 from cortado.store.tables.indexes import index_label
@@ -60,6 +61,8 @@ class PreparedChunk:
     payloads: list[bytes]
     entries: list[IndexEntries]
     errors: RowErrors = field(default_factory=dict)
+    failures: Sequence[CannotBuild] = ()
+    """Indexes that cannot be built with these rows. ``entries`` has none of theirs."""
 
     def __len__(self) -> int:
         return len(self.row_keys)
@@ -67,11 +70,50 @@ class PreparedChunk:
     def fits(self, view: TableView) -> bool:
         return self.view.table == view.table and self.view.newest_id == view.newest_id
 
+    def without(self, failure: CannotBuild) -> PreparedChunk:
+        """The same rows, where that index is not maintained."""
+        return dataclasses.replace(
+            self,
+            view=self.view.without([failure.index]),
+            entries=[each for each in self.entries if each.index != failure.index],
+            failures=(*self.failures, failure),
+        )
+
 
 def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> PreparedChunk:
     """Decode and check a chunk. Raises NotFound (database, table, schema), InvalidArgument and TooLarge for the chunk
     as a whole; what is wrong with a row is in ``errors``."""
     view = TableView(catalog, chunk.database, chunk.table)
+    building = list(filter(is_building, view.indexes))
+    if not building:
+        return _prepare_for(view, chunk)
+    first = _outcome(view, chunk)
+    if isinstance(first, PreparedChunk) and not first.errors:
+        return first
+    # Something is wrong. What would be right without an index that is being built is wrong with the index alone.
+    plain = _prepare_for(view.without(building), chunk)
+    failures = []
+    for index in building:
+        others = [each for each in building if each is not index]
+        found = _outcome(view.without(others), chunk)
+        if isinstance(found, CortadoError):
+            failures.append(CannotBuild(view, index, found.message()))
+        elif found.errors.keys() != plain.errors.keys():
+            bad = sorted(found.errors.keys() - plain.errors.keys())
+            rows = [view.show_key(primary_key_of(plain.row_keys[plain.places.index(row)])) for row in bad]
+            failures.append(CannotBuild(view, index, found.errors[bad[0]].message(), rows))
+    prepared = _prepare_for(view.without([each.index for each in failures]), chunk)
+    return dataclasses.replace(prepared, failures=failures)
+
+
+def _outcome(view: TableView, chunk: BulkChunk) -> PreparedChunk | CortadoError:
+    try:
+        return _prepare_for(view, chunk)
+    except CortadoError as refusal:
+        return refusal
+
+
+def _prepare_for(view: TableView, chunk: BulkChunk) -> PreparedChunk:
     errors: RowErrors = {}
     if isinstance(chunk.rows, JsonRows):
         rows = _encode_json(view, chunk.rows, errors)
@@ -120,15 +162,16 @@ class _Rows:
 def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, errors: RowErrors) -> PreparedChunk:
     table = view.table
     key_paths = [part.path for part in table.key]
-    columns, bad = read_columns(rows.bodies, rows.lengths, writer, view.newest, {*key_paths, *indexed_paths(table)})
+    paths = {*key_paths, *indexed_paths(view.indexes)}
+    columns, bad = read_columns(rows.bodies, rows.lengths, writer, view.newest, paths)
     if bad:
         raise _BadRows(bad)
     try:
         keys = row_keys(
             table.table_id, table.key, [columns[path].key_values() for path in key_paths], what=view.key_label
         )
-        primary_keys = [key[ROW_PREFIX_BYTES:] for key in keys] if table.indexes else []
-        entries = entries_of_columns(table, columns, primary_keys) if table.indexes else []
+        primary_keys = [key[ROW_PREFIX_BYTES:] for key in keys] if view.indexes else []
+        entries = entries_of_columns(table, view.indexes, columns, primary_keys) if view.indexes else []
     except InvalidArgument as refused:
         bad_keys = _row_by_row(view, columns, len(rows.places))
         if not bad_keys:
@@ -142,7 +185,8 @@ def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, error
 def _row_by_row(view: TableView, columns: Mapping[str, Column], count: int) -> RowErrors:
     """Which rows cannot have their keys, and why."""
     table = view.table
-    lists = {path: _as_list(columns[path]) for path in {*(part.path for part in table.key), *indexed_paths(table)}}
+    paths = {*(part.path for part in table.key), *indexed_paths(view.indexes)}
+    lists = {path: _as_list(columns[path]) for path in paths}
 
     def values(parts: Sequence[KeyPart], row: int) -> list[KeyValue]:
         return [lists[part.path][row] for part in parts]
@@ -151,7 +195,7 @@ def _row_by_row(view: TableView, columns: Mapping[str, Column], count: int) -> R
     for row in range(count):
         try:
             primary_key = row_key(table.table_id, table.key, values(table.key, row), what=view.key_label)
-            for index in table.indexes:
+            for index in view.indexes:
                 index_key(
                     table.table_id,
                     index.index_id,

@@ -10,6 +10,8 @@ from cortado.schema.columnar.column import Column
 from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.columnar.resolve import resolve_columns
 from cortado.schema.model import Schema
+from cortado.store.keys.types import LogicalKey
+from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.rows import decode_payload, path_names
 from cortado.store.tables.runs import Lengths, join_bodies, rows_by_schema
 from cortado.store.tables.view import TableView
@@ -27,24 +29,34 @@ def decode_columns(
         yield rows, decode_group(view, schema_id, chosen, reader, paths)
 
 
-def decode_indexed(view: TableView, payload: bytes) -> dict[str, Any]:
+def decode_indexed(view: TableView, payload: bytes, row_key: LogicalKey, failures: BuildFailures) -> dict[str, Any]:
     """A stored row as far as its index entries need it; mostly all of it.
 
     A subject without compatibility rules may have a newest version that cannot read an old row. Its indexed fields can
-    be read even so, because they are pinned: such a row can still be replaced and deleted. Raises DataLoss.
+    be read even so, because they are pinned: such a row can still be replaced and deleted. What an index that is being
+    built needs was not pinned when the row was written: where it cannot be read, that index goes into ``failures``.
+    Raises DataLoss.
     """
     try:
         return view.decode(payload)
     except InvalidDocument:
         schema_id, _ = decode_payload(payload)
-        paths = {part.path for index in view.table.indexes for part in index.parts}
         document: dict[str, Any] = {}
-        for path, column in decode_group(view, schema_id, [payload], view.newest, paths).items():
-            *parents, last = path_names(path)
-            record = document
-            for name in parents:
-                record = record.setdefault(name, {})
-            record[last] = column.to_pylist()[0]
+        for index in failures.indexes(view):
+            try:
+                columns = decode_group(view, schema_id, [payload], view.newest, {part.path for part in index.parts})
+            except InvalidDocument as misfit:
+                if not is_building(index):
+                    raise
+                row = view.show_key(view.primary_key_of(row_key))
+                failures.add(CannotBuild(view, index, misfit.message(), [row]))
+                continue
+            for path, column in columns.items():
+                *parents, last = path_names(path)
+                record = document
+                for name in parents:
+                    record = record.setdefault(name, {})
+                record[last] = column.to_pylist()[0]
         return document
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,19 +31,24 @@ class IndexEntries:
         return [primary_keys[row] for row in rows] if self.index.unique else [b""] * len(rows)
 
 
-def indexed_paths(table: TableDescriptor) -> list[str]:
-    """Paths of all indexed fields, each once."""
-    return list(dict.fromkeys(part.path for index in table.indexes for part in index.parts))
+def indexed_paths(indexes: Iterable[IndexDescriptor]) -> list[str]:
+    """Paths of all fields that these indexes are of, each once."""
+    return list(dict.fromkeys(part.path for index in indexes for part in index.parts))
 
 
 def entries_of_columns(
-    table: TableDescriptor, columns: Mapping[str, Column], primary_keys: Sequence[bytes]
+    table: TableDescriptor,
+    indexes: Sequence[IndexDescriptor],
+    columns: Mapping[str, Column],
+    primary_keys: Sequence[bytes],
 ) -> list[IndexEntries]:
-    """The entries of rows with these columns, one item for each index. Raises InvalidArgument (KeyTooLong for one)
-    at the first row that cannot have an entry, without saying which."""
-    values = {path: columns[path].key_values() for path in indexed_paths(table)}
+    """The entries of rows with these columns, one item for each of the table's ``indexes`` given.
+
+    Raises InvalidArgument (KeyTooLong for one) at the first row that cannot have an entry, without saying which.
+    """
+    values = {path: columns[path].key_values() for path in indexed_paths(indexes)}
     found = []
-    for index in table.indexes:
+    for index in indexes:
         parts = [values[part.path] for part in index.parts]
         keys = index_keys(
             table.table_id,

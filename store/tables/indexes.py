@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.keys.keyspace import index_key, index_payload
@@ -34,10 +34,13 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """What to remove and what to put when a row changes. An entry that stays the same is in neither."""
+    """What to remove from an index and what to put there when a row changes. An entry that stays is neither."""
 
-    removed: Sequence[LogicalKey]
-    added: Sequence[IndexEntry]
+    removed: LogicalKey | None
+    added: IndexEntry | None
+
+
+UNCHANGED: Final = IndexChange(None, None)
 
 
 def index_label(table: TableDescriptor, index: IndexDescriptor) -> str:
@@ -62,27 +65,19 @@ def entry_of(
     return IndexEntry(index, key, payload, exclusive=index.unique and None not in values)
 
 
-def entries_of(table: TableDescriptor, primary_key: bytes, document: Mapping[str, Any]) -> list[IndexEntry]:
-    """A row's entries, one for each index in the descriptor's order."""
-    return [entry_of(table, index, key_values(document, index.parts), primary_key) for index in table.indexes]
-
-
 def update(
     table: TableDescriptor,
+    index: IndexDescriptor,
     primary_key: bytes,
     old: Mapping[str, Any] | None,
     new: Mapping[str, Any] | None,
 ) -> IndexChange:
-    """What changes in the indexes as the row of ``primary_key`` goes from ``old`` to ``new`` (None: no row).
+    """What changes in one index as the row of ``primary_key`` goes from ``old`` to ``new`` (None: no row).
 
     Both documents are as the subject's newest version reads them. Raises KeyTooLong.
     """
-    if not table.indexes:
-        return IndexChange((), ())
-    before = {} if old is None else {entry.key: entry for entry in entries_of(table, primary_key, old)}
-    after = [] if new is None else entries_of(table, primary_key, new)
-    kept = {entry.key for entry in after}
-    return IndexChange(
-        removed=[key for key in before if key not in kept],
-        added=[entry for entry in after if entry.key not in before],
-    )
+    before = None if old is None else entry_of(table, index, key_values(old, index.parts), primary_key)
+    after = None if new is None else entry_of(table, index, key_values(new, index.parts), primary_key)
+    if before is not None and after is not None and before.key == after.key:
+        return UNCHANGED
+    return IndexChange(None if before is None else before.key, after)

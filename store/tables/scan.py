@@ -193,6 +193,7 @@ def plan_scan(catalog: Catalog, scan: Scan, read_ts: Timestamp) -> ScanPlan:
         index = view.table.index(scan.index)
         if index is None:
             raise NotFound("index", f"{scan.index} of table {view.table.full_name}")
+        index.check_ready(view.table.full_name, read_ts)
     if scan.limit is not None and scan.limit < 0:
         raise InvalidArgument("limit", "must not be negative", str(scan.limit))
     conversion = plan_conversion(view, scan.schema_id, scan.columns, json=scan.json)

@@ -19,6 +19,7 @@ from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, primary_key_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.building import CannotBuild, is_building
 from cortado.store.tables.chunk import PreparedChunk, RowErrors
 from cortado.store.tables.indexes import IndexEntry
 from cortado.store.tables.operations import PutMode
@@ -74,7 +75,7 @@ def write_in_sequence(
     rules: RowRules,
     errors: RowErrors,
 ) -> Mutations:
-    """What changes; ``errors`` takes what is wrong with rows, by their places in the request."""
+    """What changes; ``errors`` takes what is wrong with rows, by their places in the request. Raises CannotBuild."""
     chunk = _Sequence(reader, prepared, live, old, rules)
     for row in range(len(prepared)):
         error = chunk.write(row)
@@ -119,7 +120,7 @@ class _Sequence:
         self._entries: dict[LogicalKey, bytes | None] = {}
 
     def write(self, row: int) -> ConditionFailed | WriteConflict | UniqueViolation | None:
-        """Write one row, or say why not."""
+        """Write one row, or say why not. Raises CannotBuild."""
         prepared = self._prepared
         row_key = prepared.row_keys[row]
         live, before = self._rows[row_key]
@@ -133,7 +134,11 @@ class _Sequence:
         for entry in after:
             holder = self._holders.get(entry.key) if entry.exclusive else None
             if holder is not None and holder != primary_key:
-                return self._violation(row, entry, holder)
+                violation = self._violation(row, entry, holder)
+                if is_building(entry.index):
+                    rows = [violation.key, violation.existing_key]
+                    raise CannotBuild(self._prepared.view, entry.index, violation.message(), rows)
+                return violation
         self._move(before, after)
         self._written[row_key] = prepared.payloads[row]
         self._rows[row_key] = (

@@ -12,7 +12,6 @@ A put into a table without indexes does not even read the stored row: nothing de
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 from cortado.errors import ConditionFailed, InvalidArgument, NotFound, TooLarge
@@ -21,9 +20,11 @@ from cortado.schema.model import Kind, Primitive, Schema, Union
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.counting import INT32, INT64, Bounds, add_within
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, check_condition
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.transacting import Origin, own_version
-from cortado.store.tables.batch import RowChange
+from cortado.store.tables.batch import RowChange, mutations_of
+from cortado.store.tables.building import BuildFailures
 from cortado.store.tables.changes import apply_changes, type_at
 from cortado.store.tables.columns import decode_indexed
 from cortado.store.tables.json_input import encode_json_document
@@ -57,11 +58,11 @@ class RowStage:
         self._origin = origin
         self._reader = origin.reader
         self._changes: dict[LogicalKey, RowChange] = {}
+        self._failures = BuildFailures()
 
-    @property
-    def changes(self) -> Collection[RowChange]:
-        """One for each row that was written, in the order of their first operations."""
-        return self._changes.values()
+    def mutations(self) -> Mutations:
+        """What all of it comes to. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+        return mutations_of(self._origin, self._changes.values(), self._failures)
 
     def put(self, view: TableView, put: Put, row: int = 0, prepared: PreparedDocument | None = None) -> RowChange:
         """Raises InvalidDocument, TooLarge, KeyTooLong, NotFound (schema), ConditionFailed, WriteConflict."""
@@ -72,7 +73,7 @@ class RowStage:
         primary_key = view.key_of(new)
         row_key = view.row_key(primary_key)
         old = None
-        if view.table.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
+        if view.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
             live = self._live(row_key)
             for condition in (_MODE_CONDITIONS[put.mode], put.condition):
                 self._check(condition, view, primary_key, live, row)
@@ -134,10 +135,10 @@ class RowStage:
         change = self._changes.get(row_key)
         if change is not None:
             return change.old
-        if live is None or not view.table.indexes:
+        if live is None or not view.indexes:
             return None
         self._origin.decode(len(live.payload))
-        return decode_indexed(view, live.payload)
+        return decode_indexed(view, live.payload, row_key, self._failures)
 
     def _existing(self, view: TableView, primary_key: bytes, live: Version | None, row: int) -> dict[str, Any]:
         if live is None:

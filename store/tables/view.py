@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.documents import decode_document
 from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.keys.codec import decode_parts, encode_parts
 from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, check_key_length, row_prefix
 from cortado.store.keys.types import KeyValue, LogicalKey
@@ -22,12 +23,20 @@ class TableView:
     def __init__(self, catalog: Catalog, database: str, name: str, table: TableDescriptor | None = None) -> None:
         """``table`` is the one that is meant, where that is known; else the catalogue's of that name. Raises NotFound
         for an unknown database or table."""
-        self._catalog = catalog
+        self.catalog = catalog
         self.table = catalog.table(database, name) if table is None else table
+        self.indexes = self.table.maintained
+        """The indexes whose entries a write moves."""
         self.newest_id, self.newest = catalog.newest_schema(self.table.subject)
         self._version_ids: frozenset[int] | None = None
         self.row_prefix = row_prefix(self.table.table_id)
         self.key_label = f"primary key of table {self.table.full_name}"
+
+    def without(self, indexes: Collection[IndexDescriptor]) -> TableView:
+        """The same table, these indexes not maintained."""
+        view = copy(self)
+        view.indexes = tuple(each for each in self.indexes if each not in indexes)
+        return view
 
     # --- schemas -----------------------------------------------------------------------------------------------
 
@@ -35,9 +44,9 @@ class TableView:
         """The schema of that id, which must be a version of the table's subject; NotFound or InvalidArgument."""
         if schema_id == self.newest_id:
             return self.newest
-        schema = self._catalog.schema(schema_id)
+        schema = self.catalog.schema(schema_id)
         if self._version_ids is None:
-            self._version_ids = frozenset(each.schema_id for each in self._catalog.subject(self.table.subject).live)
+            self._version_ids = frozenset(each.schema_id for each in self.catalog.subject(self.table.subject).live)
         if schema_id not in self._version_ids:
             problem = f"is not a version of subject {self.table.subject}, which table {self.table.full_name} follows"
             raise InvalidArgument(field, problem, str(schema_id))
@@ -45,7 +54,7 @@ class TableView:
 
     def stored_schema(self, schema_id: int) -> Schema:
         """The schema of a stored row, checked when the row was written."""
-        return self.newest if schema_id == self.newest_id else self._catalog.schema(schema_id)
+        return self.newest if schema_id == self.newest_id else self.catalog.schema(schema_id)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """A stored row as the newest version of the subject reads it."""

@@ -16,7 +16,6 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.transacting import Origin
-from cortado.store.tables.batch import mutations_of
 from cortado.store.tables.operations import Delete, Deleted, DocumentInput, Put, Update, Updated, Written
 from cortado.store.tables.prepared import PreparedDocument, prepare_each
 from cortado.store.tables.rows import StoredRow, decode_payload
@@ -38,23 +37,22 @@ def evaluate_put(
 
     Raises NotFound (database, table, schema), InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation.
     """
-    origin = Origin(reader)
-    change = RowStage(origin).put(TableView(catalog, put.database, put.table), put, prepared=prepared)
-    return Evaluation(mutations_of(origin, [change]), Written(commit_ts))
+    stage = RowStage(Origin(reader))
+    stage.put(TableView(catalog, put.database, put.table), put, prepared=prepared)
+    return Evaluation(stage.mutations(), Written(commit_ts))
 
 
 def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, update: Update) -> Evaluation:
     """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound where there is no such document."""
-    origin = Origin(reader)
-    change = RowStage(origin).update(TableView(catalog, update.database, update.table), update)
+    stage = RowStage(Origin(reader))
+    change = stage.update(TableView(catalog, update.database, update.table), update)
     assert change.payload is not None
     schema_id, body = decode_payload(change.payload)
-    return Evaluation(mutations_of(origin, [change]), Updated(StoredRow(schema_id, body, commit_ts)))
+    return Evaluation(stage.mutations(), Updated(StoredRow(schema_id, body, commit_ts)))
 
 
 def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: Catalog, delete: Delete) -> Evaluation:
     """Reply: :class:`Deleted`. Raises NotFound (database, table), InvalidArgument, ConditionFailed."""
-    origin = Origin(reader)
-    stage = RowStage(origin)
+    stage = RowStage(Origin(reader))
     existed = stage.delete(TableView(catalog, delete.database, delete.table), delete)
-    return Evaluation(mutations_of(origin, stage.changes), Deleted(commit_ts, existed=existed))
+    return Evaluation(stage.mutations(), Deleted(commit_ts, existed=existed))

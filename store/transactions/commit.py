@@ -40,7 +40,6 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, Reader
 from cortado.store.mvcc.transacting import Origin
-from cortado.store.tables.batch import mutations_of
 from cortado.store.tables.operations import Add, Check, Delete, Put, Update
 from cortado.store.tables.operations import Operation as RowOperation
 from cortado.store.tables.prepared import PreparedDocument
@@ -181,9 +180,7 @@ class Staged:
     def mutations(self) -> Mutations:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
         pairs = self._pairs.mutations()
-        if not self._rows.changes:
-            return pairs
-        rows = mutations_of(self._origin, self._rows.changes)
+        rows = self._rows.mutations()
         return Mutations(rows.keys + pairs.keys, rows.payloads + pairs.payloads)
 
     def _on_rows(self, operation: RowOperation, row: int, prepared: PreparedDocument | None) -> None:

@@ -16,11 +16,13 @@ from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, cre
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.registry import register_schema
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.jobs.job import Job
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.tables import read
+from cortado.store.tables.build import IndexBegun, Pace, begin_build, build_step, drop_index
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import CheckProblem, check_step, plan_check
 from cortado.store.tables.operations import (
@@ -118,6 +120,26 @@ class TableWorld:
             )
         )
         return self.catalog().table(DATABASE, table)
+
+    # --- indexes of tables that have rows --------------------------------------------------------------------
+
+    def begin_index(self, table: str, declaration: IndexDeclaration) -> int:
+        """Begin to build an index; the job's number."""
+        _, done = self.store.write(
+            lambda reader, ts: begin_build(self.catalog(reader), ts, DATABASE, table, declaration)
+        )
+        assert isinstance(done.reply, IndexBegun)
+        return done.reply.job.job_id
+
+    def build(self, job_id: int, rows: int = 1_000) -> Job:
+        """One step of the job, of so many rows."""
+        pace = Pace(clock_ms=lambda: 0.0, rows=rows)
+        _, done = self.store.write(lambda reader, ts: build_step(reader, ts, self.catalog(reader), job_id, pace))
+        assert isinstance(done.reply, Job)
+        return done.reply
+
+    def drop_index(self, table: str, name: str) -> None:
+        self.store.write(lambda reader, ts: drop_index(self.catalog(reader), ts, DATABASE, table, name))
 
     # --- writes ------------------------------------------------------------------------------------------------
 

@@ -53,7 +53,8 @@ ALLOWED |= {
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES,
-    "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
+    "cortado.store.jobs": BELOW_TABLES,
+    "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog", "cortado.store.jobs"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
 }
 # What hot paths and the client need of it; the rest of it looks at everything, from above.
@@ -69,6 +70,7 @@ NODE = (
         "cortado.store.filter",
         "cortado.store.catalog",
         "cortado.store.collection",
+        "cortado.store.jobs",
         "cortado.store.kv",
         "cortado.store.tables",
     }

@@ -112,7 +112,7 @@ def list_tables(
                 raise InvalidArgument("--at", "must not be given together with --dropped")
             return _dropped_rows(client.dropped(), database)
         found = as_of(client, at).tables(database)
-    rows = [(each.full_name, _parts(each.key), len(each.indexes), each.subject) for each in found]
+    rows = [(each.full_name, parts_text(each.key), len(each.indexes), each.subject) for each in found]
     return Rows(("table", "key", "indexes", "subject"), rows, map(descriptor_json, found))
 
 
@@ -321,13 +321,16 @@ class _Described:
                 ("id", f"{found.table_id} ({show_table_id(found.table_id)})"),
                 ("version", found.version),
                 ("subject", found.subject),
-                ("key", _parts(found.key)),
+                ("key", parts_text(found.key)),
                 ("old versions kept", show_retention(found.retention_ms)),
             ]
         )
         if found.indexes:
-            rows = [(each.name, _parts(each.parts), "yes" if each.unique else "no") for each in found.indexes]
-            show.table(("index", "fields", "unique"), rows)
+            rows = [
+                (each.name, parts_text(each.parts), "yes" if each.unique else "no", each.state)
+                for each in found.indexes
+            ]
+            show.table(("index", "fields", "unique", "state"), rows)
 
 
 def _grace(found: TableDescriptor) -> str:
@@ -373,17 +376,24 @@ def descriptor_json(found: TableDescriptor) -> dict[str, Any]:
         "version": found.version,
         "subject": found.subject,
         "retention_ms": found.retention_ms,
-        "key": [_part_json(part) for part in found.key],
+        "key": [part_json(part) for part in found.key],
         "indexes": [
-            {"name": each.name, "unique": each.unique, "parts": [_part_json(part) for part in each.parts]}
+            {
+                "name": each.name,
+                "unique": each.unique,
+                "parts": [part_json(part) for part in each.parts],
+                "state": str(each.state),
+            }
             for each in found.indexes
         ],
     }
 
 
-def _part_json(part: KeyPart) -> dict[str, Any]:
+def part_json(part: KeyPart) -> dict[str, Any]:
+    """A part of a key or an index as JSON."""
     return {"path": part.path, "type": str(part.type), "descending": part.descending}
 
 
-def _parts(parts: tuple[KeyPart, ...]) -> str:
+def parts_text(parts: tuple[KeyPart, ...]) -> str:
+    """The parts of a key or an index for people."""
     return ", ".join(f"{part.path} {part.type}{' desc' if part.descending else ''}" for part in parts)

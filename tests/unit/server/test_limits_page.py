@@ -10,6 +10,7 @@ from cortado.store import names, paging
 from cortado.store.catalog import declare, dropped, registry
 from cortado.store.collection import leases
 from cortado.store.filter import parse as filters
+from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
 from cortado.store.server import (
@@ -22,7 +23,7 @@ from cortado.store.server import (
     tables_service,
 )
 from cortado.store.server.calls_service import CallsLimits
-from cortado.store.tables import changes, rows, scan, split
+from cortado.store.tables import building, changes, rows, scan, split
 from cortado.store.transactions import footprint
 from cortado.store.transactions import operations as transactions
 
@@ -66,6 +67,9 @@ SAID = {
     "a lease's label": characters(leases.LABEL_CHARS_MAX),
     "a lease's time to live": f"{leases.TTL_MS_MAX // 60_000} minutes",
     "a lease's age": f"{leases.AGE_MS_MAX // 3_600_000} hours",
+    "jobs": count(job.UNFINISHED_MAX),
+    "ended jobs": count(job.FINISHED_MAX),
+    "keys of a failed index": count(building.FAILED_KEYS_MAX),
     "a schema": size(schema.SCHEMA_BYTES_MAX),
     "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),
     "fields of a schema, written out": count(schema.EXPANDED_FIELDS_MAX),

@@ -9,7 +9,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.tables import indexes
 from cortado.store.tables.check import CheckPass, check_step, plan_check
-from cortado.store.tables.rows import encode_payload
+from cortado.store.tables.rows import encode_payload, key_values
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld
 
@@ -38,8 +38,10 @@ def entry(world: TableWorld, number: int, name: str) -> indexes.IndexEntry:
     view = world.view("orders")
     document = world.get("orders", "ann", number)
     assert document is not None
-    entries = indexes.entries_of(view.table, view.encode_key(("ann", number)), document)
-    return next(each for each in entries if each.index.name == name)
+    index = view.table.index(name)
+    assert index is not None
+    values = key_values(document, index.parts)
+    return indexes.entry_of(view.table, index, values, view.encode_key(("ann", number)))
 
 
 def found(world: TableWorld, rows: int = 1_000) -> list[tuple[str, str, str]]:
