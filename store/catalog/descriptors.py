@@ -5,7 +5,7 @@ Whatever has a number has it for ever: a number comes from a counter beside what
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -113,6 +113,18 @@ class TableDescriptor:
     def maintained(self) -> tuple[IndexDescriptor, ...]:
         """The indexes that every write keeps right: those that are READY, and those that are being built."""
         return tuple(each for each in self.indexes if each.state is not IndexState.FAILED)
+
+    def with_builds_ready(self, ready_ts: Timestamp) -> TableDescriptor:
+        """Of a table without rows: what was being built is complete. The job has lost its table, and ends."""
+        return self._with_builds(lambda index: replace(index, state=IndexState.READY, ready_ts=ready_ts))
+
+    def with_builds_failed(self, failure: str) -> TableDescriptor:
+        """What was being built has no job any more."""
+        return self._with_builds(lambda index: replace(index, state=IndexState.FAILED, failure=failure))
+
+    def _with_builds(self, end: Callable[[IndexDescriptor], IndexDescriptor]) -> TableDescriptor:
+        ended = (end(each) if each.state is IndexState.BUILDING else each for each in self.indexes)
+        return replace(self, indexes=tuple(ended))
 
     def with_index(self, index: IndexDescriptor) -> TableDescriptor:
         """With ``index`` in the place of the one that has its id, and the next version."""

@@ -69,6 +69,7 @@ def truncate_table(catalog: Catalog, database: str, name: str, *, commit_ts: Tim
     owner = catalog.database(database)
     number = next_number("table", owner.next_table_number, f"tables of database {database}")
     empty = replace(table, table_id=table_id_of(owner.number, number), version=table.version + 1, named_ts=commit_ts)
+    empty = empty.with_builds_ready(commit_ts)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(empty))
     owner = replace(owner, next_table_number=number + 1)
@@ -119,6 +120,7 @@ def put_back(
 ) -> TableDescriptor:
     """The descriptor of a dropped table, in ``mutations``, under a name that is free."""
     back = replace(table, database=database, name=name, version=table.version + 1, named_ts=commit_ts)
+    back = back.with_builds_failed("the table was dropped while it was being built")
     mutations.put(stored.table_key(database, name), stored.encode_table(back))
     return back
 

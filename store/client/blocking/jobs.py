@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 
 from cortado.store.client.blocking.drive import run
@@ -17,7 +16,7 @@ class Jobs:
     def __init__(self, core: AsyncJobs) -> None:
         self._core = core
 
-    def list(self) -> builtins.list[Job]:
+    def list(self) -> list[Job]:
         return run(self._core.list())
 
     def get(self, job_id: int) -> Job:

@@ -37,6 +37,7 @@ EXAMPLES: list[CortadoError] = [
     errors.SnapshotTooOld("0.1.0", "0.2.0"),
     errors.LeaseExpired("00ff"),
     errors.Restoring("aa", "0.1.0"),
+    errors.IndexNotReady("by_code of table shop.items", "is being built, and cannot be read yet", "0.1.0"),
     errors.Unsupported("nothing", "because"),
     errors.ConditionFailed("k", "absent", "0.1.2", 3),
     errors.UniqueViolation("by_a", "('x')", "t(2)", "t(1)", 4),
