@@ -37,8 +37,9 @@ RESTORE_NAME: Final = "restore"
 """Of the key of a restore under way."""
 RESTORED_NAME: Final = "restored"
 """Of that of the last one that has ended."""
-OWN_NAMES: Final = ("gc", "job", "lease", RESTORE_NAME, RESTORED_NAME, "txn", "txn-keys")
-"""The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone."""
+OWN_NAMES: Final = ("gc", "lease", RESTORE_NAME, RESTORED_NAME, "txn", "txn-keys")
+"""The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone.
+Jobs are none: what a job has done and how far it is are one state, and so it goes on in the new cluster."""
 
 _ITEMS_MAX: Final = 4_000
 _BYTES_MAX: Final = 1 << 20

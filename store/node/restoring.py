@@ -65,6 +65,12 @@ class RestoreState:
         """The parts that are all put, from 0."""
         return [part for part in range(self.done.bit_length()) if self.done >> part & 1]
 
+    @property
+    def progress(self) -> str:
+        """For people."""
+        given_up = ", which is being abandoned" if self.is_abandoned else ""
+        return f"the backup of {self.timestamp}, {len(self.parts_done)} of {self.parts} parts{given_up}"
+
     def encode(self) -> bytes:
         return pb.StoredRestore(
             restore_id=self.restore_id,

@@ -48,6 +48,8 @@ class NodeStatus:
     clock_offsets: Sequence[ClockOffset] = ()
     snapshot: str = ""
     unreadable: str = ""
+    restoring: str = ""
+    """Which backup the cluster takes, and how far that is; empty where it takes none."""
     slowed: str = ""
     """To which rate writes are slowed, and for whom; empty where they are not."""
     patrol: PatrolProgress | None = None
@@ -57,11 +59,13 @@ class NodeStatus:
 
     @property
     def state(self) -> str:
-        """``serving``, ``stopping``, ``no leader``, or ``unreadable:`` or ``read-only:`` with the reason."""
+        """``serving``, ``stopping``, ``no leader``, or ``unreadable:``, ``restoring:`` or ``read-only:`` and why."""
         if self.is_stopping:
             return "stopping"
         if self.unreadable:
             return f"unreadable: {self.unreadable}"
+        if self.restoring:
+            return f"restoring: {self.restoring}"
         if self.refused_for:
             return f"read-only: {self.refused_for}"
         return "serving" if self.leader else NO_LEADER
@@ -96,6 +100,7 @@ def node_status(host: Host) -> NodeStatus:
         clock_offsets=host.clock_watch.offsets(),
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
+        restoring="" if replica.restore is None else replica.restore.progress,
         slowed=driver.compaction.slowed,
         patrol=integrity.patrol.progress,
         damage=integrity.repairs.items(),

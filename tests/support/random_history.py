@@ -38,8 +38,8 @@ class RandomHistory:
         """One write, of one key or of many."""
         draw, client = self._random, self._client
         steps: list[Callable[[], object]] = [self._put, self._put, self._update, self._delete, self._pairs, self._pairs]
-        if self._tables < 3:
-            steps.append(self._make_table)
+        steps += [self._make_table] if self._tables < 6 else []
+        steps += [self._drop_or_truncate, self._undrop] if self._others() else []
         draw.choice(steps)()
         if draw.random() < 0.05:
             client.kv("log").delete_range(b"k%d" % draw.randrange(20))
@@ -68,7 +68,24 @@ class RandomHistory:
 
     def _make_table(self) -> None:
         self._tables += 1
-        self._client.create_table(f"shop.more_{self._tables}", ["id"], subject=TABLE)
+        name = f"shop.more_{self._tables}"
+        self._client.create_table(name, ["id"], subject=TABLE, indexes=[Index("by_name", ("name",))])
+        self._client.table(name).bulk(self._row() for _ in range(5))
+
+    def _others(self) -> list[str]:
+        return [each.full_name for each in self._client.tables("shop") if each.full_name != TABLE]
+
+    def _drop_or_truncate(self) -> None:
+        name = self._random.choice(self._others())
+        if self._random.random() < 0.5:
+            self._client.drop_table(name)
+        else:
+            self._client.truncate_table(name)
+
+    def _undrop(self) -> None:
+        dropped = [each for each in self._client.dropped() if each.kind == "table"]
+        if dropped:
+            self._client.undrop_table(dropped[-1].name, as_name=f"back_{dropped[-1].number}")
 
 
 def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:

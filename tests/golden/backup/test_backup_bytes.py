@@ -11,6 +11,7 @@ from cortado.store.backup.runs import encode_stored
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import encode_version
+from cortado.store.node.restoring import RESTORE_KEY, RESTORED_KEY, RestoreState
 from support.backups import shape, small_run, write_backup
 
 HEADER = b'{"backup_id": "aa", "end": "6b306d", "part": 0, "start": "6b"}'
@@ -66,3 +67,16 @@ def test_manifest(tmp_path: Path) -> None:
         f'   "sha256": "{file.hexdigest()}"\n  }}\n ],\n'
         ' "digest": "'
     )
+
+
+def test_the_state_of_a_restore() -> None:
+    assert RESTORE_KEY == b"m" + b"\x30restore\x00\x01" + b"\x01"
+    assert RESTORED_KEY == b"m" + b"\x30restored\x00\x01" + b"\x01"
+    state = RestoreState("aa", Timestamp(0, 9, 1), Timestamp(0, 7, 0), 12, 0b1000_0000_0101, is_abandoned=True)
+    encoded = state.encode()
+    assert encoded.hex() == (
+        "0a02" + b"aa".hex() + "120c" + "000000000000000900000001" + "1a0c" + "000000000000000700000000" + "200c"
+        "2a02" + "0508" + "3001"
+    )
+    assert RestoreState.decode(encoded) == state
+    assert state.parts_done == [0, 2, 11]

@@ -16,6 +16,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_key, kv_range, meta_key
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
+from cortado.store.node.status import node_status
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.kv_service import KeyValueService
@@ -85,7 +86,9 @@ def test_versions_are_back_at_their_own_timestamps_and_below_the_safepoint_nothi
         (n1,) = await world.grow("n1")
         service = await restored(n1)
         await served_nothing(n1)
+        assert node_status(n1).state == f"restoring: the backup of {AT}, 2 of 2 parts"
         await service.end(pb.EndRestoreRequest(restore_id=NAME))
+        assert node_status(n1).state == "serving"
         assert (await value(n1, b"a"), await value(n1, b"b")) == (b"new", None)
         assert (await value(n1, b"a", SINCE), await value(n1, b"b", SINCE)) == (b"old", b"gone")
         with pytest.raises(SnapshotTooOld):
