@@ -44,7 +44,6 @@ from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
-from cortado.store.clock.timestamp import ZERO
 from cortado.store.transfer.files import WholeFile, disk_errors, sync_directory
 from cortado.store.transfer.leased import leased
 from cortado.store.transfer.progress import Progress, Report, silent
@@ -85,8 +84,7 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     else:
         _check_same(client, request, found)
     shape = found.shape
-    oldest = shape.after if shape.after is not None and shape.after != ZERO else shape.at
-    with leased(client, oldest, f"backup {shape.backup_id}"):
+    with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
         return _Making(client, request, found, report).run()
 
 

@@ -42,6 +42,8 @@ OWN_NAMES: Final = ("gc", "lease", RESTORE_NAME, RESTORED_NAME, "txn", "txn-keys
 Jobs are none: what a job has done and how far it is are one state, and so it goes on in the new cluster."""
 
 _ITEMS_MAX: Final = 4_000
+_KEYS_MAX: Final = 10_000
+"""Where values are read of few keys alone."""
 _BYTES_MAX: Final = 1 << 20
 
 
@@ -76,7 +78,7 @@ class Window:
         """The oldest time that must be readable, so that nothing is missing: a delete above it is still there."""
         if self.is_own:
             return LARGEST
-        return self.at if self.since is None or self.since == ZERO else self.since
+        return self.at if self.since is None else self.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +100,23 @@ def read_slice(
     doubted = store.suspect
     begin = after + b"\0" if after else start
     with store.tree_reported(), engine.read() as txn:
-        page = txn.page(Space.DATA, begin, end, max_items=_ITEMS_MAX, max_bytes=_BYTES_MAX)
+        if window.since is None or window.with_start:
+            looked, values, is_end = txn.page(Space.DATA, begin, end, max_items=_ITEMS_MAX, max_bytes=_BYTES_MAX)
+            found = Slice(looked, values, None if is_end else looked[-1])
+        else:
+            looked, is_end = txn.keys(Space.DATA, begin, end, max_items=_KEYS_MAX)
+            changed = list(compress(looked, _changed(looked, window, after).tolist())) if looked else []
+            items = txn.seek_many(Space.DATA, changed, max_bytes=_BYTES_MAX)
+            resume = changed[len(items) - 1] if len(items) < len(changed) else None if is_end else looked[-1]
+            found = Slice(changed[: len(items)], [item[1] for item in items if item is not None], resume)
     store.check_readable(window.oldest, begin, end)
-    keys, values = page.keys, page.values
     if doubted or store.suspect:
-        store.check_trusted(begin, end if page.exhausted else keys[-1], doubted)
-    store.check_intact(keys, values)
-    if not keys:
-        return Slice([], [], None)
-    chosen = _chosen(keys, values, window, after).tolist()
-    resume = None if page.exhausted else keys[-1]
-    return Slice(list(compress(keys, chosen)), list(compress(values, chosen)), resume)
+        store.check_trusted(begin, end if found.resume is None else found.resume, doubted)
+    store.check_intact(found.keys, found.values)
+    if not found.keys or found.keys is not looked:
+        return found
+    chosen = _of_state(found, window, after).tolist()
+    return Slice(list(compress(found.keys, chosen)), list(compress(found.values, chosen)), found.resume)
 
 
 def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> list[Item]:
@@ -121,18 +129,20 @@ def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> lis
     return list(map(encode_content, engine_keys, contents))
 
 
-def _chosen(keys: list[bytes], values: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:
-    """Whether each version belongs to the window."""
-    is_put = np.frombuffer(bytes([value[0] != DELETE_KIND for value in values]), np.bool_)
+def _of_state(found: Slice, window: Window, after: bytes) -> NDArray[np.bool_]:
+    """Whether each version belongs to the state that a window has, or begins with; or changed above it."""
+    is_put = np.frombuffer(bytes([value[0] != DELETE_KIND for value in found.values]), np.bool_)
     if window.since is None:
-        return _newest(keys, window.at, after) & is_put
-    since, suffixes = suffix_of(window.since), [key[-TIMESTAMP_BYTES:] for key in keys]
-    changed = np.fromiter((suffix < since for suffix in suffixes), np.bool_, len(keys))
-    if not window.is_history:
-        return _newest(keys, window.at, after) & changed
-    at = suffix_of(window.at)
-    chosen = changed & np.fromiter((suffix >= at for suffix in suffixes), np.bool_, len(keys))
-    return chosen | (_newest(keys, window.since, after) & is_put) if window.with_start else chosen
+        return _newest(found.keys, window.at, after) & is_put
+    return _changed(found.keys, window, after) | (_newest(found.keys, window.since, after) & is_put)
+
+
+def _changed(keys: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:
+    """Whether each version is one of what changed above ``since``. Of most nothing but the key is looked at."""
+    since, at = suffix_of(window.since or ZERO), suffix_of(window.at)
+    suffixes = [key[-TIMESTAMP_BYTES:] for key in keys]
+    changed = np.fromiter((at <= suffix < since for suffix in suffixes), np.bool_, len(keys))
+    return changed if window.is_history else changed & _newest(keys, window.at, after)
 
 
 def _newest(keys: list[bytes], ts: Timestamp, after: bytes) -> NDArray[np.bool_]:

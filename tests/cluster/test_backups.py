@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -17,6 +18,7 @@ from cortado.store.backup.directory import chain_of
 from cortado.store.backup.manifest import CHECKPOINT, Manifest, part_name
 from cortado.store.client import Client
 from cortado.store.client.kv import Put
+from support.cluster import running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -109,3 +111,23 @@ def test_a_directory_of_another_backup_is_refused(server: ServerProcess, tmp_pat
         ):
             create_backup(stranger, BackupRequest(tmp_path / "follows", base=tmp_path / "whole"))
         assert not (tmp_path / "follows").exists()
+
+
+def test_three_nodes_are_backed_up_through_killed_leaders(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as cluster, Client(cluster.endpoints, read_from="any", timeout_s=60) as client:
+        for batch in range(20):
+            client.kv("log").batch([Put(b"%04d" % (batch * 100 + number), VALUE) for number in range(100)])
+        at = client.now()
+        directory, made = tmp_path / "backup", list[Manifest]()
+        request = BackupRequest(directory, at=at, range_bytes=SMALL, streams=4)
+        thread = Thread(target=lambda: made.append(create_backup(client, request)))
+        thread.start()
+        for parts in (2, 30):
+            wait_until(lambda parts=parts: (directory / part_name(parts)).exists(), "some parts are there", 60.0)
+            leader = cluster.leader()
+            cluster.kill(leader)
+            cluster.start(leader)
+        thread.join(120)
+        assert made and made[0].versions == check_backup(directory).versions == 2_000
+        again = create_backup(client, BackupRequest(tmp_path / "again", at=at, range_bytes=1 << 30))
+        assert again.versions == 2_000

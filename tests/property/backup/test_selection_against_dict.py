@@ -58,7 +58,7 @@ def test_a_window_holds_the_versions_that_a_dictionary_says(
     window = Window(_ts(at), None if since is None else _ts(since), is_history=is_history, with_start=with_start)
     found: list[bytes] = []
     start, end = kv_range("n")
-    with patch.object(archive, "_ITEMS_MAX", items_max):
+    with patch.object(archive, "_ITEMS_MAX", items_max), patch.object(archive, "_KEYS_MAX", items_max):
         after = b""
         while True:
             piece = read_slice(engine, store, start, end, window, after=after)
