@@ -20,12 +20,11 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Final
 
-from cortado.errors import Cancelled, DataLoss, InvalidArgument
+from cortado.errors import Cancelled, DataLoss, InvalidArgument, TooLarge
 from cortado.store.backup.check import check_chain
 from cortado.store.backup.create import STREAMS, STREAMS_MAX
 from cortado.store.backup.directory import Backup, chain_of, readable_from
@@ -40,7 +39,7 @@ from cortado.store.transfer.progress import Progress, Report, silent
 _CLOCK_WAIT_MS: Final = 5_000
 """A clock that is so far behind catches up sooner than an epoch is worth."""
 _CLOCK_LOOK_S: Final = 0.1
-_EMPTY: Final = Run((), (), ()).encode()
+_EMPTY: Final = Run((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +244,27 @@ class _Putting(_OverParts):
 
     def _part(self, number: int) -> None:
         part = self._plan.parts[number]
-        put = partial(self._client.backups.restores.put, self._plan.restore_id)
-        before: Run | None = None
+        before = _EMPTY
         for run in part.runs():
-            if before is not None:
-                put(before.encode(), None)
-                self._count(part, len(before.keys))
+            self._put(before, None)
+            self._count(part, len(before.keys))
             before = run
         # The file was verified to its end by now.
-        put(_EMPTY if before is None else before.encode(), number)
-        self._count(part, 0 if before is None else len(before.keys))
+        self._put(before, number)
+        self._count(part, len(before.keys))
+
+    def _put(self, run: Run, part_done: int | None) -> None:
+        """In halves, where one write of this cluster may not change so much."""
+        if not run.keys and part_done is None:
+            return
+        try:
+            self._client.backups.restores.put(self._plan.restore_id, run.encode(), part_done)
+        except TooLarge:
+            middle = len(run.keys) // 2
+            if not middle:
+                raise
+            self._put(Run(run.keys[:middle], run.timestamps[:middle], run.values[:middle]), None)
+            self._put(Run(run.keys[middle:], run.timestamps[middle:], run.values[middle:]), part_done)
 
 
 class _Verifying(_OverParts):

@@ -189,3 +189,11 @@ def test_a_cluster_whose_clock_is_behind_begins_an_epoch(backed_up: tuple[Path, 
         client.kv("log").put(b"0007", b"later")
         assert client.now().epoch == 1
         assert client.kv("log").get(b"0007").value == b"later"  # type: ignore[union-attr]
+
+
+def test_a_cluster_that_takes_small_writes_alone_takes_runs_in_pieces(
+    backed_up: tuple[Path, int], tmp_path: Path
+) -> None:
+    options = ("--limit.command-bytes-max", "16KiB", "--limit.batch-bytes-max", "16KiB")
+    with running_server(tmp_path / "data", *options) as server, Client(server.endpoint) as client:
+        assert restore_backup(client, RestoreRequest(backed_up[0])).versions == backed_up[1]
