@@ -124,7 +124,7 @@ class JobRunner:
             return Pace(self._monotonic_ms)
         total = await self._count(left, applied_ts) if not job.cursor else 0
         upto = await self._group.host.scan(lambda: self._behind_rows(left, applied_ts))
-        return Pace(self._monotonic_ms, upto=upto, total=total)
+        return Pace(self._monotonic_ms, STEP_ROWS, upto=upto, total=total)
 
     async def _count(self, rows: KeyRange, read_ts: Timestamp) -> int:
         counting = self._group.store.split(*rows, 1, read_ts)

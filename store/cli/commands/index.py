@@ -22,7 +22,7 @@ NoWaitOption = Annotated[bool, Option("--no-wait", help="Return at once; cortado
     examples="""
         cortado index create flights.flights by_origin origin dest
         cortado index create flights.flights by_delay 'arr_delay desc' --no-wait
-        cortado index create shop.orders by_number number --unique
+        cortado index create shop.orders by_customer customer number --unique
     """,
 )
 def create(
@@ -57,7 +57,7 @@ def create(
     return Said(f"index {index} of table {table} is {built.state}", {"table": table, **index_json(built)})
 
 
-@command("index drop", examples="cortado index drop flights.flights by_tailnum --yes")
+@command("index drop", examples="cortado index drop flights.flights by_origin --yes")
 def drop(
     session: Session, table: TableArgument, index: IndexArgument, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> Answer:

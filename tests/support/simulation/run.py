@@ -24,8 +24,11 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import user_key_of
 from cortado.store.keys.types import LogicalKey
+from cortado.store.node import jobs
+from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server import transactions_service
+from cortado.store.tables.check import CheckProblem
 from support.simulation.checkers import (
     Truth,
     check_linearizable,
@@ -39,6 +42,7 @@ from support.simulation.collected import Holder, Record, check_left
 from support.simulation.doubts import Doubts, doubting
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
+from support.simulation.indexers import STEP_ROWS, Indexer, check_table
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.strangers import Stranger
@@ -53,6 +57,7 @@ WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
 TRANSACTED_PART = 0.15
 COLLECTED_PART = 0.35
+INDEXED_PART = 0.3
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -70,6 +75,7 @@ class Plan:
     lease: bool = False
     transactors: int = 0
     collects: bool = False
+    indexes: bool = False
     ahead_from: int = 100
     """Commits of more operations are evaluated before their turn."""
 
@@ -143,6 +149,7 @@ def simulate(
         ahead = patch.object(transactions_service, "AHEAD_FROM", run.plan.ahead_from)
         with (
             ahead,
+            patch.object(jobs, "STEP_ROWS", STEP_ROWS),
             run.record.recording(),
             counting(run.cluster.counts, run.cluster.violation),
             doubting(run.cluster, run.doubts),
@@ -207,6 +214,10 @@ class Run:
         self.watchers = [Watcher(self.cluster, watching)] if is_watched else []
         # No watcher, where it could come back to a time that is collected.
         self.holders = [Holder(self.cluster, "holder", collecting, (*LISTS, *REGISTERS))] if is_collected else []
+        indexing = random.Random(f"indexing/{seed}")
+        # Where disks hide rows, what a replica has applied is no proof.
+        is_indexed = self.plan.indexes if plan is not None else indexing.random() < INDEXED_PART and not is_doubted
+        self.indexers = [Indexer(self.cluster, indexing)] if is_indexed else []
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
@@ -246,7 +257,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers, *self.holders):
+        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers):
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -303,7 +314,7 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders):
+        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders, *self.indexers):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
@@ -331,8 +342,12 @@ class Run:
             *check_linearizable(truth, self.history, REGISTERS),
             *check_watched(truth, self.watchers),
             *check_transactions(truth, self.transactors),
+            *(f"in the end: {each}" for each in self._check_indexes(leader.node)),
         ):
             self.cluster.violation(problem)
+
+    def _check_indexes(self, leader: NodeHost) -> list[CheckProblem]:
+        return check_table(leader, self.cluster) if self.indexers else []
 
     # --- what is asked of the cluster --------------------------------------------------------------------------
 
