@@ -7,6 +7,6 @@
          │               │                   │        `------------ Transport        network.py
          │               │                   `--------------------- wall, monotonic  clocks.py
          ├── Nemesis ────┤  what goes wrong, and when                              faults.py
-         ├── Workload ───┘  what clients ask, and what they were told            workload.py, transactors.py, indexers.py
+         ├── Workload ───┘  what clients ask, and what they were told            workload, transactors, indexers.py
          └── Watch, verdicts: what must hold after each step, and at the end       watch.py, checkers.py
 """
