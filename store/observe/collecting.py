@@ -80,6 +80,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
     yield from _collection(sources.host)
+    yield from _jobs(sources.host)
     yield from _replication(sources, status)
     yield from _members(sources)
     yield from _peers(sources)
@@ -190,6 +191,15 @@ def _collection(host: Host) -> Iterator[Found]:
         yield "leases", (), leases.count
         yield "lease_oldest_seconds", (), 0 if oldest is None else leases.kept_ms(oldest) / _MS
     yield "leases_expired_total", (), leases.ended
+
+
+def _jobs(host: Host) -> Iterator[Found]:
+    jobs = host.meta.jobs
+    if host.meta.role is Role.LEADER:
+        yield "jobs_running", (), len(jobs.running)
+        yield "job_rows_done", (), sum(each.done for each in jobs.running)
+        yield "job_rows_expected", (), sum(each.total for each in jobs.running)
+    yield "job_steps_total", (), jobs.steps
 
 
 def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:

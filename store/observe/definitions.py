@@ -202,6 +202,16 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "Jobs",
+        "Long work of the cluster's own, such as building indexes. The leader does it, step by step.",
+        (
+            _gauge("jobs_running", "Jobs that run.", when=_LEADING),
+            _gauge("job_rows_done", "Rows that the running jobs have done.", when=_LEADING),
+            _gauge("job_rows_expected", "Rows that there were about when the running jobs began.", when=_LEADING),
+            _counter("job_steps_total", "Steps of jobs that this node has done."),
+        ),
+    ),
+    Part(
         "Replication",
         "The state of the Raft group as this node sees it. Only the leader knows the lags of the members.",
         (
