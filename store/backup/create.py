@@ -26,7 +26,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Final
 
-from cortado.errors import Cancelled, InvalidArgument
+from cortado.errors import Cancelled, InvalidArgument, SnapshotTooOld
 from cortado.store.backup.directory import Empty, look, make_directory, whole_backup
 from cortado.store.backup.manifest import (
     CHECKPOINT,
@@ -96,6 +96,9 @@ def _begin(client: Client, request: BackupRequest) -> Checkpoint:
         raise InvalidArgument("base", problem, str(request.base))
     if base is not None and base.at > plan.timestamp:
         raise InvalidArgument("base", f"is of {base.timestamp}, and must be no later than {plan.timestamp}")
+    if base is not None and base.at < plan.oldest:
+        # What was deleted since may be gone without a trace.
+        raise SnapshotTooOld(base.timestamp, str(plan.oldest))
     since = base.at if base is not None else plan.oldest if request.history else None
     shape = Shape(
         plan.cluster_id,

@@ -100,7 +100,7 @@ def read_slice(
     doubted = store.suspect
     begin = after + b"\0" if after else start
     with store.tree_reported(), engine.read() as txn:
-        if window.since is None or window.with_start:
+        if window.since is None or window.since == ZERO or window.with_start:
             looked, values, is_end = txn.page(Space.DATA, begin, end, max_items=_ITEMS_MAX, max_bytes=_BYTES_MAX)
             found = Slice(looked, values, None if is_end else looked[-1])
         else:

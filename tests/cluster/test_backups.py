@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, SnapshotTooOld
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
 from cortado.store.backup.directory import chain_of
 from cortado.store.backup.manifest import CHECKPOINT, Manifest, part_name
 from cortado.store.client import Client
+from cortado.store.client.backups import Wanted
+from cortado.store.client.blocking.backups import Backups
 from cortado.store.client.kv import Put
+from cortado.store.clock.timestamp import Timestamp
 from support.cluster import running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
 
@@ -111,6 +114,55 @@ def test_a_directory_of_another_backup_is_refused(server: ServerProcess, tmp_pat
         ):
             create_backup(stranger, BackupRequest(tmp_path / "follows", base=tmp_path / "whole"))
         assert not (tmp_path / "follows").exists()
+
+
+def is_too_old(client: Client, at: Timestamp) -> bool:
+    client.kv("log").put(b"again", b"and again")
+    try:
+        client.kv("log").get(b"again", at=at)
+    except SnapshotTooOld:
+        return True
+    return False
+
+
+def test_what_follows_is_refused_where_deletes_since_may_be_collected(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
+        base = create_backup(client, BackupRequest(tmp_path / "base")).shape
+        wait_until(lambda: is_too_old(client, base.at), "the safepoint has passed the backup", 60.0)
+        with pytest.raises(SnapshotTooOld, match=rf"{base.timestamp} is below the oldest"):
+            create_backup(client, BackupRequest(tmp_path / "follows", base=tmp_path / "base"))
+        assert not (tmp_path / "follows").exists()
+
+
+def test_a_backup_that_takes_long_keeps_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
+        for number in range(20):
+            client.kv("log").put(b"%02d" % number, VALUE)
+        first, at = Event(), list[Timestamp]()
+        whole_read = Backups.read
+
+        def slow_read(self: Backups, start: bytes, end: bytes, wanted: Wanted) -> Generator[bytes, None, None]:
+            at.append(wanted.at)
+            first.wait(60)
+            return whole_read(self, start, end, wanted)
+
+        monkeypatch.setattr(Backups, "read", slow_read)
+        made: list[Manifest] = []
+        request = BackupRequest(tmp_path / "backup")
+        thread = Thread(target=lambda: made.append(create_backup(client, request)))
+        thread.start()
+        wait_until(lambda: bool(at), "it reads", 60.0)
+        client.kv("log").delete_range(prefix=b"")
+        wait_until(lambda: oldest(client) == at[0], "the safepoint waits for the backup", 60.0)
+        first.set()
+        thread.join(60)
+        assert made and made[0].versions == 20
+
+
+def oldest(client: Client) -> Timestamp:
+    """Below which nothing is read."""
+    client.kv("log").put(b"again", b"and again")
+    return client.backups.plan().oldest
 
 
 def test_three_nodes_are_backed_up_through_killed_leaders(tmp_path: Path) -> None:
