@@ -383,14 +383,16 @@ class ListDroppedResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., dropped: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class CheckTableRequest(_message.Message):
-    __slots__ = ("database", "name", "at")
+    __slots__ = ("database", "name", "at", "repair")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    REPAIR_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
     at: _common_pb2.ReadAt
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
+    repair: bool
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., repair: bool = ...) -> None: ...
 
 class CheckProblem(_message.Message):
     __slots__ = ("index", "kind", "key", "message")
@@ -405,18 +407,22 @@ class CheckProblem(_message.Message):
     def __init__(self, index: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CheckTableResponse(_message.Message):
-    __slots__ = ("header", "rows_checked", "entries_checked", "problems", "done")
+    __slots__ = ("header", "rows_checked", "entries_checked", "problems", "done", "repaired", "left")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     ROWS_CHECKED_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_CHECKED_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     rows_checked: int
     entries_checked: int
     problems: _containers.RepeatedCompositeFieldContainer[CheckProblem]
     done: bool
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., rows_checked: _Optional[int] = ..., entries_checked: _Optional[int] = ..., problems: _Optional[_Iterable[_Union[CheckProblem, _Mapping]]] = ..., done: bool = ...) -> None: ...
+    repaired: int
+    left: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., rows_checked: _Optional[int] = ..., entries_checked: _Optional[int] = ..., problems: _Optional[_Iterable[_Union[CheckProblem, _Mapping]]] = ..., done: bool = ..., repaired: _Optional[int] = ..., left: _Optional[int] = ...) -> None: ...
 
 class CreateIndexRequest(_message.Message):
     __slots__ = ("database", "table", "index", "request_id")

@@ -362,10 +362,13 @@ class AsyncClient:
         return await self._tables.describe(full_name)
 
     async def check_table(
-        self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None
+        self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None, repair: bool = False
     ) -> CheckReport:
-        """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp."""
-        return await self._tables.check(full_name, at, progress)
+        """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp.
+
+        With ``repair``, which excludes ``at``, missing entries are put and stray ones deleted, in the newest state.
+        """
+        return await self._tables.check(full_name, at, progress, repair)
 
     async def create_index(
         self,

@@ -218,9 +218,9 @@ class Client:
         return run(self._core.describe(full_name))
 
     def check_table(
-        self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None
+        self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None, repair: bool = False
     ) -> CheckReport:
-        return run(self._core.check_table(full_name, at=at, progress=progress))
+        return run(self._core.check_table(full_name, at=at, progress=progress, repair=repair))
 
     def create_index(
         self,

@@ -47,6 +47,10 @@ class CheckReport:
     entries_checked: int
     problems: tuple[CheckProblem, ...]
     ts: Timestamp
+    repaired: int = 0
+    """Entries that were put or deleted, where a repair was asked for."""
+    left: int = 0
+    """Rows and entries that a repair could not put right."""
 
 
 class AsyncTables:
@@ -262,10 +266,14 @@ class AsyncTables:
         """Something shows that the table is not what this client last saw."""
         self._cache.forget(full_name)
 
-    async def check(self, full_name: str, at: At, progress: Callable[[int, int], None] | None) -> CheckReport:
+    async def check(
+        self, full_name: str, at: At, progress: Callable[[int, int], None] | None, repair: bool = False
+    ) -> CheckReport:
         """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
         database, name = split_table_name(full_name)
-        request = tables_pb2.CheckTableRequest(database=database, name=name, at=at_to_proto(at))
+        request = tables_pb2.CheckTableRequest(
+            database=database, name=name, at=at_to_proto(at), repair=flag(repair, "repair")
+        )
         callback(progress, "progress")
         problems: list[CheckProblem] = []
         reply = None
@@ -278,7 +286,12 @@ class AsyncTables:
         if reply is None or not reply.done:
             raise Internal(f"the check of {full_name} ended early")
         return CheckReport(
-            reply.rows_checked, reply.entries_checked, tuple(problems), timestamp_of(reply.header.timestamp)
+            reply.rows_checked,
+            reply.entries_checked,
+            tuple(problems),
+            timestamp_of(reply.header.timestamp),
+            reply.repaired,
+            reply.left,
         )
 
     def _remember(self, table: tables_pb2.Table) -> TableDescriptor:

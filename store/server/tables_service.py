@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
@@ -32,7 +33,7 @@ from cortado.store.catalog.drop import (
 )
 from cortado.store.catalog.drop_database import DatabaseDropped, DatabaseUndropped, drop_database, undrop_database
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.keys.types import KeyPart
+from cortado.store.keys.types import KeyPart, LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import read_at_text, timestamp_message
@@ -40,6 +41,10 @@ from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service, Step
 from cortado.store.tables.build import IndexBegun, IndexDropped, begin_build, drop_index
 from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
+from cortado.store.tables.repair import REPAIRED_MAX, Repaired, evaluate_repair
+
+Suspects: TypeAlias = deque[LogicalKey] | None
+"""Keys that were found, and are to be put right; None where nothing is to be."""
 
 REPLY_PROBLEMS_MAX: Final = 1_000
 """Each names a key or two: so many fit into a message."""
@@ -248,29 +253,65 @@ class TablesService(Service):
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
-            async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:
+            if request.repair and request.HasField("at"):
+                raise InvalidArgument(
+                    "at", "must not be set where something is to be repaired: that is the newest state"
+                )
+            suspects: Suspects = deque() if request.repair else None
+            put_right = tables_pb2.CheckTableResponse()
+            async with aclosing(self.stream(self._step(plan, suspects, None, 0, 0))) as replies:
                 async for reply in replies:
-                    yield reply
+                    while suspects:
+                        await self._repair(plan, suspects, put_right)
+                    # Serialized messages that follow each other are one message.
+                    yield reply + put_right.SerializeToString()
 
-    def _step(self, plan: CheckPlan, position: CheckPosition | None, rows: int, entries: int) -> Step:
+    async def _repair(
+        self, plan: CheckPlan, suspects: deque[LogicalKey], put_right: tables_pb2.CheckTableResponse
+    ) -> None:
+        """Look at some suspects in the newest state; ``put_right`` counts what came of it."""
+        keys = [suspects.popleft() for _ in range(min(len(suspects), REPAIRED_MAX))]
+        table = plan.view.table
+
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            return evaluate_repair(reader, self.host.meta.catalog(reader), table.database, table.name, keys)
+
+        result = await self.host.meta.write(evaluate, size_bytes=sum(map(len, keys)))
+        assert isinstance(result.value, Repaired)
+        put_right.repaired += result.value.put + result.value.deleted
+        put_right.left += result.value.left
+
+    def _step(
+        self, plan: CheckPlan, suspects: Suspects, position: CheckPosition | None, rows: int, entries: int
+    ) -> Step:
         """Check a slice; ``rows`` and ``entries`` were checked before it."""
 
         def step() -> tuple[bytes, Step | None]:
             page = check_step(self.host.meta.store, plan, position)
-            return self._told(plan, page, page.problems, rows + page.rows_checked, entries + page.entries_checked)
+            if suspects is not None:
+                suspects.extend(each.suspect for each in page.problems if each.suspect is not None)
+            return self._told(
+                plan, suspects, page, page.problems, rows + page.rows_checked, entries + page.entries_checked
+            )
 
         return step
 
     def _told(
-        self, plan: CheckPlan, page: CheckPage, problems: Sequence[CheckProblem], rows: int, entries: int
+        self,
+        plan: CheckPlan,
+        suspects: Suspects,
+        page: CheckPage,
+        problems: Sequence[CheckProblem],
+        rows: int,
+        entries: int,
     ) -> tuple[bytes, Step | None]:
         """What a slice found, in as many replies as that takes, and what follows."""
         told, left = problems[:REPLY_PROBLEMS_MAX], problems[REPLY_PROBLEMS_MAX:]
         following: Step | None = None
         if left:
-            following = partial(self._told, plan, page, left, rows, entries)
+            following = partial(self._told, plan, suspects, page, left, rows, entries)
         elif page.next is not None:
-            following = self._step(plan, page.next, rows, entries)
+            following = self._step(plan, suspects, page.next, rows, entries)
         reply = tables_pb2.CheckTableResponse(
             header=self.header(plan.read_ts),
             rows_checked=rows,

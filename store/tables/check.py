@@ -24,7 +24,7 @@ from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import IndexDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.bulk import row_keys
 from cortado.store.keys.dump import dump
@@ -62,12 +62,17 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """One finding. ``index`` is empty where it is about the row itself; ``key`` is for people."""
+    """One finding. ``index`` is empty where it is about the row itself; ``key`` is for people.
+
+    ``suspect`` is the key of the row that lacks an entry, or of the entry that should not be there: what a repair has
+    to look at. None where nothing can be repaired.
+    """
 
     index: str
     kind: ProblemKind
     key: str
     message: str
+    suspect: LogicalKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +134,18 @@ def plan_check(catalog: Catalog, database: str, table: str, read_ts: Timestamp) 
     """Raises NotFound."""
     view = TableView(catalog, database, table)
     unread = {index.index_id for index in view.table.indexes if not index.is_ready_at(read_ts)}
-    entries = index_prefix(view.table.table_id, 0)[: INDEX_PREFIX_BYTES - 4]
-    dropped = {
-        _index_id(start) for each in catalog.dropped() for start, _ in each.what.ranges if start.startswith(entries)
-    }
-    return CheckPlan(view, read_ts, frozenset(unread | dropped))
+    return CheckPlan(view, read_ts, dropped_indexes(catalog, view.table) | unread)
 
 
-def _index_id(entry: bytes) -> int:
+def dropped_indexes(catalog: Catalog, table: TableDescriptor) -> frozenset[int]:
+    """Ids of the table's indexes that were dropped, and whose entries are not cleared yet."""
+    entries = index_prefix(table.table_id, 0)[: INDEX_PREFIX_BYTES - 4]
+    ranges = (each for dropped in catalog.dropped() for each in dropped.what.ranges)
+    return frozenset(index_id_of(start) for start, _ in ranges if start.startswith(entries))
+
+
+def index_id_of(entry: bytes) -> int:
+    """Of the key of an entry."""
     return int.from_bytes(entry[INDEX_PREFIX_BYTES - 4 : INDEX_PREFIX_BYTES])
 
 
@@ -243,11 +252,13 @@ class _Slice:
         self, index: IndexDescriptor, row_key: LogicalKey, entry_key: LogicalKey, payload: bytes | None
     ) -> None:
         if payload is None:
-            self._add(index.name, ProblemKind.MISSING_ENTRY, self._show_row(row_key), f"no entry {dump(entry_key)}")
+            self._add(
+                index.name, ProblemKind.MISSING_ENTRY, self._show_row(row_key), f"no entry {dump(entry_key)}", row_key
+            )
             return
         wanted = primary_key_of(row_key) if index.unique else b""
         message = f"entry {dump(entry_key)} holds {payload.hex() or 'nothing'}, not {wanted.hex() or 'nothing'}"
-        self._add(index.name, ProblemKind.WRONG_ENTRY, self._show_row(row_key), message)
+        self._add(index.name, ProblemKind.WRONG_ENTRY, self._show_row(row_key), message, row_key)
 
     # --- entries -----------------------------------------------------------------------------------------------
 
@@ -269,19 +280,19 @@ class _Slice:
         places = {index.index_id: place for place, index in enumerate(self._indexes)}
         entries: list[tuple[LogicalKey, int, bytes]] = []
         for key, payload in zip(chunk.keys, chunk.payloads, strict=True):
-            index_id = _index_id(key)
+            index_id = index_id_of(key)
             if index_id in self._passed_by:
                 continue
             place = places.get(index_id)
             if place is None:
-                self._add("", ProblemKind.STRAY_ENTRY, dump(key), "the table has no such index")
+                self._add("", ProblemKind.STRAY_ENTRY, dump(key), "the table has no such index", key)
                 continue
             index = self._indexes[place]
             try:
                 primary_key = primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
                 self._view.decode_key(primary_key)
             except DataLoss as malformed:
-                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), malformed.message())
+                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), malformed.message(), key)
                 continue
             entries.append((key, place, primary_key))
         self._check_rows_of(entries)
@@ -310,11 +321,11 @@ class _Slice:
             row = expected_places.get(place)
             if row is None:
                 message = f"it names row {self._show_row(named[place])}, which does not exist"
-                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message)
+                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message, key)
             elif expected.row_keys[row] is not None and expected.entries[index_place][row] != key:
                 other = dump(expected.entries[index_place][row])
                 message = f"row {self._show_row(named[place])} has other values: {other}"
-                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message)
+                self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message, key)
 
     # --- shared ------------------------------------------------------------------------------------------------
 
@@ -356,5 +367,5 @@ class _Slice:
         except DataLoss:
             return dump(row_key)
 
-    def _add(self, index: str, kind: ProblemKind, key: str, message: str) -> None:
-        self._page.problems.append(CheckProblem(index, kind, key, message))
+    def _add(self, index: str, kind: ProblemKind, key: str, message: str, suspect: LogicalKey | None = None) -> None:
+        self._page.problems.append(CheckProblem(index, kind, key, message, suspect))

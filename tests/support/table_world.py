@@ -36,6 +36,7 @@ from cortado.store.tables.operations import (
     PutMode,
     Update,
 )
+from cortado.store.tables.repair import Repaired, evaluate_repair
 from cortado.store.tables.scan import Budget, Scan, ScanPage, ScanPlan, plan_scan, scan_step
 from cortado.store.tables.view import TableView
 from cortado.store.tables.write import evaluate_delete, evaluate_put, evaluate_update
@@ -242,6 +243,15 @@ class TableWorld:
                 found.append(decode_document(schema, run.bodies[start : start + length]))
                 start += length
         return found
+
+    def repair(self, table: str) -> Repaired:
+        """What a check has found is put right."""
+        suspects = [each.suspect for each in self.check(table) if each.suspect is not None]
+        _, done = self.store.write(
+            lambda reader, ts: evaluate_repair(reader, self.catalog(reader), DATABASE, table, suspects)
+        )
+        assert isinstance(done.reply, Repaired)
+        return done.reply
 
     def check(self, table: str, rows: int = 1_000) -> list[CheckProblem]:
         """All problems of a table."""

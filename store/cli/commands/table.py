@@ -213,23 +213,38 @@ def rename(
     examples="""
         cortado table check flights.flights
         cortado table check flights.flights --at 2025-11-20T13:00:00Z -o json
+        cortado table check flights.flights --repair
     """,
 )
-def check(session: Session, table: TableArgument, at: AtOption = None) -> Answer:
-    """Verify that every index holds exactly what the rows say. Exit code 8 if one does not."""
+def check(
+    session: Session,
+    table: TableArgument,
+    at: AtOption = None,
+    repair: Annotated[
+        bool, Option("--repair", help="Put missing entries and delete stray ones; rows stay as they are.")
+    ] = False,
+) -> Answer:
+    """Verify that every index holds exactly what the rows say. Exit code 8 if one does not, also where it is repaired.
+
+    What a repair cannot put right, such as two documents with the same values of a unique index, it counts as left.
+    """
     with session.client() as client:
-        found = client.check_table(table, at=at)
+        found = client.check_table(table, at=at, repair=repair)
     problems = [
         {"index": each.index, "kind": each.kind, "key": each.key, "message": each.message} for each in found.problems
     ]
     checked = f"{count(found.rows_checked, 'row')} and {count(found.entries_checked, 'index entry', 'index entries')}"
     verdict = count(len(problems), "problem") if problems else "no problems"
+    if repair:
+        verdict += f", {count(found.repaired, 'entry', 'entries')} repaired, {found.left:,} left"
     record = {
         "table": table,
         "rows": found.rows_checked,
         "entries": found.entries_checked,
         "timestamp": str(found.ts),
         "problems": problems,
+        "repaired": found.repaired,
+        "left": found.left,
     }
     return Rows(
         ("index", "kind", "key", "problem"),

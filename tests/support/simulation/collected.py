@@ -21,7 +21,7 @@ from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
 from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.collection.leases import Lease, acquire, end
-from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.keyspace import is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import DELETE_KIND, timestamp_of
 from cortado.store.node.applied_state import AppliedState
@@ -61,7 +61,12 @@ class Record:
 
 
 def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safepoints: Safepoints) -> list[str]:
-    """What must be left is left, as it was written. What is left too much is only late."""
+    """What must be left is left, as it was written. What is left too much is only late.
+
+    Entries of an index that was dropped are cleared; what is left of the others is checked with their table.
+    """
+    record = {key: value for key, value in record.items() if not is_of_index(key)}
+    left = {key: value for key, value in left.items() if not is_of_index(key)}
     problems = [f"{key!r} is stored, and was never applied" for key in left.keys() - record.keys()]
     newest: dict[bytes, bytes] = {}
     for key in sorted(record):

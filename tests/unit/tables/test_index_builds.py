@@ -209,7 +209,7 @@ def test_the_catalogue_goes_on_from_its_newest_numbers_where_a_chunk_fails_an_in
     world.begin_index("things", CODE)
     chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, TOO_LONG)]), PutMode.UPSERT)
     prepared = prepare_chunk(world.catalog(), chunk)
-    world.create("others", SCHEMA, ["id"])
+    world.create("others", {**SCHEMA, "doc": "another schema"}, ["id"])
     before = world.catalog().counters
     world.store.write(lambda reader, ts: evaluate_bulk(reader, ts, world.catalog(reader), chunk, prepared))
     assert found(world, "code").state is IndexState.FAILED

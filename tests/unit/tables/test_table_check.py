@@ -9,6 +9,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.tables import indexes
 from cortado.store.tables.check import CheckPass, check_step, plan_check
+from cortado.store.tables.repair import evaluate_repair
 from cortado.store.tables.rows import encode_payload, key_values
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld
@@ -146,3 +147,51 @@ def test_a_row_under_another_key_is_found(world: TableWorld) -> None:
     (wrong,) = [each for each in problems if each.kind == "WRONG_KEY"]
     assert wrong.key == "shop.orders('ann', 5)"
     assert wrong.message == "its document has the key shop.orders('ann', 99)"
+
+
+# --- repair --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_put_and_what_is_stray_is_deleted(world: TableWorld) -> None:
+    other = world.view("orders").encode_key(("ann", 6))
+    write(world, entry(world, 2, "by_city").key, None)
+    write(world, entry(world, 5, "by_code").key, other)
+    unknown = entry(world, 5, "by_code").key
+    write(world, unknown[:6] + (77).to_bytes(4) + unknown[10:], b"")
+    write(world, entry(world, 7, "by_code").key[:-2] + b"x\x00\x01", world.view("orders").encode_key(("ann", 7)))
+    write(world, entry(world, 8, "by_code").key, b"\x05")
+    write(world, row_key(world, 9), None)
+    rows = world.scan("orders")
+    done = world.repair("orders")
+    assert (done.put, done.deleted, done.left) == (3, 5, 0)
+    assert world.check("orders") == []
+    assert world.scan("orders") == rows
+    assert world.repair("orders").put == 0
+
+
+def test_two_rows_with_one_unique_value_are_left_to_somebody_who_decides(world: TableWorld) -> None:
+    view = world.view("orders")
+    document = world.avro("orders", {**order("ann", 5, code="c6", address=address("Rome")), "note": "x"})
+    write(world, row_key(world, 5), encode_payload(view.newest_id, document.body))
+    done = world.repair("orders")
+    # Row 5 has lost the entry of its old code, and row 6 keeps its own.
+    assert (done.put, done.deleted, done.left) == (0, 1, 1)
+    assert found(world) == [("by_code", "WRONG_ENTRY", "shop.orders('ann', 5)")]
+
+
+def test_what_was_written_since_the_check_is_looked_at_as_it_is_now(world: TableWorld) -> None:
+    write(world, entry(world, 2, "by_city").key, None)
+    write(world, entry(world, 3, "by_city").key, None)
+    suspects = [each.suspect for each in world.check("orders") if each.suspect is not None]
+    world.delete("orders", ("ann", 2))
+    world.update("orders", ("ann", 3), {"code": "c333"})
+    world.store.write(lambda reader, ts: evaluate_repair(reader, world.catalog(reader), DATABASE, "orders", suspects))
+    assert world.check("orders") == []
+
+
+def test_a_row_that_cannot_be_read_is_left_and_its_entries_stay(world: TableWorld) -> None:
+    write(world, row_key(world, 5), b"\0\0\0\x01\xff\xff")
+    write(world, entry(world, 2, "by_city").key, None)
+    done = world.repair("orders")
+    assert (done.put, done.deleted) == (1, 0)
+    assert found(world) == [("", "DAMAGED_ROW", "shop.orders('ann', 5)")]
