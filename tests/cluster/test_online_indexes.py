@@ -222,3 +222,14 @@ def test_an_index_is_built_under_writers_over_a_leader_that_is_killed(three_node
         assert report.problems == ()
         assert report.entries_checked == 2 * report.rows_checked
     cluster.mend()
+
+
+def test_a_repair_of_what_is_sound_changes_nothing_and_is_of_the_newest_alone(client: Client, database: str) -> None:
+    name = f"{database}.things"
+    make_table(client, name, 300)
+    client.create_index(name, Index("by_code", ["code"]))
+    report = client.check_table(name, repair=True)
+    assert (report.rows_checked, report.entries_checked, report.problems) == (300, 300, ())
+    assert (report.repaired, report.left) == (0, 0)
+    with pytest.raises(InvalidArgument, match="repair"):
+        client.check_table(name, at=client.now(), repair=True)
