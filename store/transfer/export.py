@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from cortado.errors import InvalidArgument, NotFound
-from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.catalog.descriptors import IndexState, TableDescriptor
 from cortado.store.client import Client, KeyRange
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
@@ -271,12 +271,18 @@ class _Parts:
 
 
 def _table_entry(descriptor: TableDescriptor, version: int, files: tuple[FileEntry, ...]) -> TableEntry:
+    # One that is being built, or could not be, is no part of what the rows are.
+    ready = [each for each in descriptor.indexes if each.state is IndexState.READY]
     return TableEntry(
         descriptor.name,
         descriptor.subject,
         version,
         _paths(descriptor.key),
-        tuple(IndexEntry(each.name, _paths(each.parts), each.unique) for each in descriptor.indexes),
+        tuple(
+            IndexEntry(each.name, _paths(each.parts), each.unique)
+            for each in descriptor.indexes
+            if each.state is IndexState.READY
+        ),
         files,
     )
 

@@ -158,3 +158,29 @@ def test_an_index_is_kept_by_it(world: TableWorld) -> None:
     ]
     commit(world, ahead_of(world, many))
     assert world.check("things") == []
+
+
+def test_an_index_that_began_since_is_seen(world: TableWorld) -> None:
+    """X1: what was worked out before the index was there has no entries of it, and rows before its cursor need them."""
+    ahead = ahead_of(world, [put(world, order("ann", 1, code="x")), Delete(DATABASE, "orders", ("bob", 1))])
+    job_id = world.begin_index("orders", index("by_number", "number"))
+    assert stale(world, ahead)
+    again = ahead_of(world, [put(world, order("ann", 1, code="x"))])
+    world.build(job_id)
+    # The index is ready since: the catalogue has changed once more.
+    assert stale(world, again)
+    commit(world, ahead_of(world, [put(world, order("ann", 1, code="x"))]))
+    assert world.check("orders") == []
+
+
+def test_a_large_commit_fails_an_index_that_it_does_not_fit(world: TableWorld) -> None:
+    world.put("orders", order("bob", 1, code="b"))
+    world.put("orders", order("cid", 2, code="c"))
+    job_id = world.begin_index("orders", index("numbers", "number", unique=True))
+    world.build(job_id, 1)
+    world.build(job_id, 1)
+    commit(world, ahead_of(world, [put(world, order("ann", 1, code="x"))]))
+    found = world.catalog().table(DATABASE, "orders").index("numbers")
+    assert found is not None
+    assert found.failure
+    assert world.get("orders", "ann", 1) is not None
