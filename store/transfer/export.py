@@ -278,11 +278,7 @@ def _table_entry(descriptor: TableDescriptor, version: int, files: tuple[FileEnt
         descriptor.subject,
         version,
         _paths(descriptor.key),
-        tuple(
-            IndexEntry(each.name, _paths(each.parts), each.unique)
-            for each in descriptor.indexes
-            if each.state is IndexState.READY
-        ),
+        tuple(IndexEntry(each.name, _paths(each.parts), each.unique) for each in ready),
         files,
     )
 
