@@ -25,7 +25,7 @@ from benchmarks.report import Measurement, machine, save, show
 WIDTH: Final = 140
 """Of what is printed where there is no terminal."""
 
-NAMES: Final = ("engine", "documents", "columnar", "grpc", "peers", "tables", "transfer", "spark")
+NAMES: Final = ("engine", "documents", "columnar", "grpc", "peers", "tables", "transfer", "collection", "spark")
 
 
 class Benchmark(Protocol):

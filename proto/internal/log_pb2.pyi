@@ -36,7 +36,7 @@ class AcceptLoss(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., is_key_right: bool = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("format", "after_index", "after_term", "first_timestamp", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "request_ids", "results", "result_lengths", "request_floor", "controls", "read_keys", "read_key_lengths", "read_versions", "read_ranges", "read_range_lengths", "read_collected", "removed", "removed_lengths", "cleared", "safepoints")
+    __slots__ = ("format", "after_index", "after_term", "first_timestamp", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "request_ids", "results", "result_lengths", "request_floor", "controls", "read_keys", "read_key_lengths", "read_versions", "read_ranges", "read_range_lengths", "read_collected", "removed", "removed_lengths", "removed_densely", "cleared", "safepoints")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     AFTER_INDEX_FIELD_NUMBER: _ClassVar[int]
     AFTER_TERM_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class LogEntry(_message.Message):
     READ_COLLECTED_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     REMOVED_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_DENSELY_FIELD_NUMBER: _ClassVar[int]
     CLEARED_FIELD_NUMBER: _ClassVar[int]
     SAFEPOINTS_FIELD_NUMBER: _ClassVar[int]
     format: int
@@ -83,9 +84,10 @@ class LogEntry(_message.Message):
     read_collected: bytes
     removed: bytes
     removed_lengths: bytes
+    removed_densely: bool
     cleared: _containers.RepeatedCompositeFieldContainer[Cleared]
     safepoints: bytes
-    def __init__(self, format: _Optional[int] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., first_timestamp: _Optional[bytes] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., request_ids: _Optional[bytes] = ..., results: _Optional[bytes] = ..., result_lengths: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ..., controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., read_keys: _Optional[bytes] = ..., read_key_lengths: _Optional[bytes] = ..., read_versions: _Optional[bytes] = ..., read_ranges: _Optional[bytes] = ..., read_range_lengths: _Optional[bytes] = ..., read_collected: _Optional[bytes] = ..., removed: _Optional[bytes] = ..., removed_lengths: _Optional[bytes] = ..., cleared: _Optional[_Iterable[_Union[Cleared, _Mapping]]] = ..., safepoints: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, format: _Optional[int] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., first_timestamp: _Optional[bytes] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., request_ids: _Optional[bytes] = ..., results: _Optional[bytes] = ..., result_lengths: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ..., controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., read_keys: _Optional[bytes] = ..., read_key_lengths: _Optional[bytes] = ..., read_versions: _Optional[bytes] = ..., read_ranges: _Optional[bytes] = ..., read_range_lengths: _Optional[bytes] = ..., read_collected: _Optional[bytes] = ..., removed: _Optional[bytes] = ..., removed_lengths: _Optional[bytes] = ..., removed_densely: bool = ..., cleared: _Optional[_Iterable[_Union[Cleared, _Mapping]]] = ..., safepoints: _Optional[bytes] = ...) -> None: ...
 
 class Cleared(_message.Message):
     __slots__ = ("start", "end", "items_max")

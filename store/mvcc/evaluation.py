@@ -72,13 +72,15 @@ class Cleared:
 class Removal:
     """Stored items that go, before those of the same entry are put: nobody can read them any more, or ever could.
 
-    ``keys`` are the engine's, with their timestamps, ascending; one that is not there is passed over. ``safepoints``
-    are those that hold from then on, where they rise: a write that has them puts their key, too.
+    ``keys`` are the engine's, with their timestamps, ascending; one that is not there is passed over. It ``is_dense``
+    where many of the items between the first and the last are among them. ``safepoints`` are those that hold from then
+    on, where they rise: a write that has them puts their key, too.
     """
 
     keys: Sequence[bytes] = ()
     cleared: Sequence[Cleared] = ()
     safepoints: Safepoints | None = None
+    is_dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)

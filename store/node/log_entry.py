@@ -113,6 +113,7 @@ class LogEntry:
             read_collected=b"" if self.reads.collected == ZERO else bytes(self.reads.collected),
             removed=removed,
             removed_lengths=removed_lengths,
+            removed_densely=self.removal.is_dense,
             cleared=[
                 log_pb2.Cleared(start=each.start, end=each.end, items_max=each.items_max)
                 for each in self.removal.cleared
@@ -229,6 +230,7 @@ def _removal(message: log_pb2.LogEntry) -> Removal:
         _cut(message.removed, message.removed_lengths, "removed keys"),
         [Cleared(each.start, each.end, each.items_max) for each in message.cleared],
         Safepoints.decode(message.safepoints) if message.safepoints else None,
+        message.removed_densely,
     )
 
 

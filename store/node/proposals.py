@@ -158,6 +158,7 @@ class Batch:
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
     safepoints: Safepoints | None = None
+    is_dense: bool = False
     lost_below: bytes = b""
     """All requests with smaller ids are to be forgotten, since one of them is lost; empty: none is."""
     forgotten: Forgotten = NOTHING_FORGOTTEN
@@ -214,6 +215,7 @@ class Batch:
 
     def _remove(self, removal: Removal) -> None:
         self.removed.update(removal.keys)
+        self.is_dense |= removal.is_dense
         self.cleared += removal.cleared
         if removal.safepoints is not None:
             self.safepoints = removal.safepoints
@@ -239,7 +241,7 @@ class Batch:
         # F1: of one engine key an entry says one thing. What goes is older than what its commands put.
         if self.removed:
             self.removed.difference_update([key for key, _ in self.items])
-        return Removal(sorted(self.removed), self.cleared, self.safepoints)
+        return Removal(sorted(self.removed), self.cleared, self.safepoints, self.is_dense)
 
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""

@@ -35,7 +35,7 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import Applied
-from cortado.store.node.collection.removals import Removals
+from cortado.store.node.collection.removals import Removals, remove_densely
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
@@ -237,8 +237,11 @@ class StateMachine:
             invariant(is_higher, "safepoints rise", self.safepoints, removal.safepoints)
             self._versions.safepoints = removal.safepoints
             self.are_safepoints_damaged = False
-        for key in removal.keys:
-            txn.delete(Space.DATA, key)
+        if removal.is_dense:
+            remove_densely(txn, removal.keys)
+        else:
+            for key in removal.keys:
+                txn.delete(Space.DATA, key)
         for each in removal.cleared:
             txn.delete_range(Space.DATA, each.start, each.end, max_items=each.items_max)
         self.removals.add(index, removal)

@@ -19,7 +19,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection import safepoints
 from cortado.store.engine.interface import Space
 from cortado.store.log_files import frames
-from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.garbage import Garbage
 from cortado.store.mvcc.reader import Changed
 from cortado.store.mvcc.safepoints import Safepoints
@@ -254,13 +254,10 @@ def serve_what_is_collected(patch: pytest.MonkeyPatch) -> None:
 
 
 def collect_here_alone(patch: pytest.MonkeyPatch) -> None:
-    def in_place(self: Collector, found: slices.Slice) -> Any:
-        async def remove() -> None:
-            with self._host.engine.write() as txn:
-                for key in found.garbage.keys:
-                    txn.delete(Space.DATA, key)
-
-        return remove()
+    async def in_place(self: Collector, removal: Removal) -> None:
+        with self._host.engine.write() as txn:
+            for key in removal.keys:
+                txn.delete(Space.DATA, key)
 
     patch.setattr(Collector, "_remove", in_place)
 

@@ -38,6 +38,7 @@ from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.horizon import Horizon
 from cortado.store.node.collection.pieces import PIECE_VERSIONS, Piece, Pieces
 from cortado.store.node.collection.slices import Place, Slice, look
+from cortado.store.node.collection.under_way import UnderWay
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.retentions import KEEP_ALL
@@ -51,11 +52,16 @@ STEPS: Final = 60
 # more of it is garbage.
 _WAITS: Final = 8
 
-_BUSY_ITEMS: Final = 256
-_IDLE_ITEMS: Final = 4_000
+_SLICE_ITEMS: Final = 2_000
 _SLICE_BYTES: Final = 512 << 10
-_REST_BUSY: Final = 9.0
+_REST_BUSY: Final = 4.0
 _REST_IDLE: Final = 1.0
+"""After a slice at least so many times what it took, which beside others is mostly waiting for the interpreter."""
+_BUSY_REMOVED: Final = 1_000
+_IDLE_REMOVED: Final = 4_000
+"""Items that one entry removes."""
+_DENSE: Final = 16
+"""Where one of so many items goes, about every page is written anew, and the others are packed."""
 _BUSY_MS: Final = 100.0
 
 
@@ -102,6 +108,7 @@ class Collector:
         self._written_ms = 0.0
         self._last_ts = driver.applied.last_ts
         self._turns = asyncio.Lock()
+        self._under_way = UnderWay()
         self._restores = 0
         driver.applier.heard = self._heard
         self._horizon.note(self._monotonic_ms(), self._last_ts)
@@ -139,16 +146,18 @@ class Collector:
         self._pieces, self._retentions = Pieces(()), Retentions({}, ZERO)
         while True:
             async with self._turns:
-                await self._pass(self._waits_ms())
-            await asyncio.sleep(self._step_ms() / 1000)
+                began_ms = self._monotonic_ms()
+                await self._pass(self._waits_ms(), is_duty=True)
+            # Where there is more to do than fits between two steps, the next one follows at once.
+            await asyncio.sleep(max(0.0, began_ms + self._step_ms() - self._monotonic_ms()) / 1000)
 
     async def pass_now(self) -> None:
         """One pass at once: what may go by now is gone when it returns. For who has asked whether this node leads;
         raises what a write does, where it leads no longer."""
         async with self._turns:
-            await self._pass(0.0)
+            await self._pass(0.0, is_duty=False)
 
-    async def _pass(self, waits_ms: float) -> None:
+    async def _pass(self, waits_ms: float, *, is_duty: bool) -> None:
         restore = self._driver.pipeline.restore
         if restore is not None:
             # A delete that goes would not hide the older version that is put back after it.
@@ -156,8 +165,11 @@ class Collector:
         self._restores = self._driver.pipeline.restores
         await self._raise_safepoints()
         await self._clear_dropped()
+        began_ms = self._monotonic_ms()
         while (piece := self._pieces.due(self._below, waits_ms)) is not None:
             await self._collect(piece)
+            if is_duty and self._monotonic_ms() - began_ms > self._step_ms():
+                return
 
     def _heard(self, entries: Sequence[Applied]) -> None:
         """Entries were applied, here as at every replica."""
@@ -174,6 +186,10 @@ class Collector:
     def _is_busy(self) -> bool:
         is_written = self._monotonic_ms() - self._written_ms < _BUSY_MS
         return is_written or self._host.scans.use().count > 0
+
+    @property
+    def _removed_at_once(self) -> int:
+        return _BUSY_REMOVED if self._is_busy else _IDLE_REMOVED
 
     def _shortest_ms(self) -> int:
         each = (self._retention_ms, *self._retentions.tables.values())
@@ -224,39 +240,46 @@ class Collector:
         written_from, piece.written_from = piece.written_from, None
         end, place, looked = self._pieces.end_of(piece), Place(piece.start), 0
         following: Place | None = place
+        keys: list[bytes] = []
+        deleted: list[Cleared] = []
+        versions = 0
         try:
             while following is not None:
                 place, safepoint = following, self._below(piece)
                 if looked >= PIECE_VERSIONS and not place.behind:
                     piece, looked = self._pieces.divide(piece, place.key), 0
                 found = await self._look(place, end, safepoint)
-                if found.garbage.count:
-                    await self._remove(found)
                 self._pieces.mark(piece, safepoint if found.was_left else found.garbage.next_ts)
+                keys += found.garbage.keys
+                deleted += found.garbage.deleted
+                versions += found.versions
+                if len(keys) + len(deleted) >= self._removed_at_once:
+                    await self._remove(Removal(keys, deleted, is_dense=len(keys) * _DENSE > versions))
+                    keys, deleted, versions = [], [], 0
                 looked, following = looked + found.versions, found.next
+            if keys or deleted:
+                await self._remove(Removal(keys, deleted, is_dense=len(keys) * _DENSE > versions))
+            await self._under_way.end()
         except BaseException:
+            self._under_way.give_up()
             self._pieces.mark(piece, written_from)
             raise
 
     async def _look(self, place: Place, end: bytes, safepoint: Timestamp) -> Slice:
-        is_busy, began_ms = self._is_busy, self._monotonic_ms()
-        found = await self._host.scan(
-            lambda: look(
-                self._host.engine,
-                place,
-                end,
-                safepoint,
-                items_max=_BUSY_ITEMS if is_busy else _IDLE_ITEMS,
-                bytes_max=_SLICE_BYTES,
-                on_damage=self._on_damage,
-            )
-        )
-        took_ms = self._monotonic_ms() - began_ms
-        await asyncio.sleep(took_ms * (_REST_BUSY if is_busy else _REST_IDLE) / 1000)
+        def timed() -> tuple[Slice, float]:
+            began_ms = self._monotonic_ms()
+            bounds = {"items_max": _SLICE_ITEMS, "bytes_max": _SLICE_BYTES}
+            found = look(self._host.engine, place, end, safepoint, on_damage=self._on_damage, **bounds)
+            return found, self._monotonic_ms() - began_ms
+
+        found, took_ms = await self._host.scan(timed)
+        await asyncio.sleep(took_ms * (_REST_BUSY if self._is_busy else _REST_IDLE) / 1000)
         return found
 
-    async def _remove(self, found: Slice) -> None:
-        await self._write(self._removing(Removal(found.garbage.keys, found.garbage.deleted)))
+    async def _remove(self, removal: Removal) -> None:
+        """One after the other; the next slices are looked at meanwhile."""
+        await self._under_way.end()
+        self._under_way.begin(self._write(self._removing(removal)))
 
     # --- what was dropped --------------------------------------------------------------------------------------
 
@@ -272,7 +295,7 @@ class Collector:
             await self._write(lambda reader, _ts: Evaluation(begin_clearing(self._catalog(reader), number), None))
         for bounds in dropped.what.ranges:
             while await self._has_items(bounds):
-                cleared = Cleared(*bounds, _BUSY_ITEMS if self._is_busy else _IDLE_ITEMS)
+                cleared = Cleared(*bounds, self._removed_at_once)
                 await self._write(self._removing(Removal(cleared=[cleared])))
                 await self._applied()
         await self._write(lambda reader, _ts: Evaluation(forget(self._catalog(reader), number), None))

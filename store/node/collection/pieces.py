@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.safepoints import OF_THE_CLUSTER
 from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, table_range
@@ -63,16 +63,18 @@ class Pieces:
                 self._mark(self._place(key), ts)
 
     def due(self, below: Callable[[Piece], Timestamp], waits_ms: float) -> Piece | None:
-        """One in which something was written so long before the time ``below`` which versions are collected there."""
+        """The one that was written longest ago, of those that were written so long before the time ``below`` which
+        versions are collected there."""
+        found, oldest = None, LARGEST
         for each in self._pieces:
-            if each.written_from is None:
+            if each.written_from is None or each.written_from >= oldest:
                 continue
             until = below(each)
             if waits_ms:
                 until = Timestamp(until.epoch, max(0, until.wall_ms - int(waits_ms)), 0)
             if until > ZERO and each.written_from <= until:
-                return each
-        return None
+                found, oldest = each, each.written_from
+        return found
 
     @property
     def pending(self) -> int:

@@ -1,4 +1,4 @@
-"""Which stored items were removed of late, so that a repair does not put them back.
+"""How stored items are removed; and which were, of late, so that a repair does not put them back.
 
 A member's copy of a range is as of what that member has applied. Where that is less than what is applied here, it may
 still have versions that were removed here since; putting an old version back without the delete that hid it would
@@ -8,11 +8,43 @@ bring a row back to life.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
+from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.mvcc.evaluation import Removal
 
 _KEPT_MAX: Final = 1_000
+
+_RUN_ITEMS: Final = 2_000
+_RUN_BYTES: Final = 1 << 20
+
+
+def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
+    """Remove stored items, and write those between them anew.
+
+    A tree's page that is full is divided in two halves by the next version that comes into it, and joined with its
+    neighbour again only once a quarter of it is left. So where versions come and go at random, pages are a third full.
+    What is put in its order fills them. It costs less than removing one by one, since each page is written anew in any
+    case, and there are far fewer then.
+    """
+    gone, start, end = set(keys), keys[0], keys[-1] + b"\0"
+    exhausted = False
+    while not exhausted:
+        page = txn.page(Space.DATA, start, end, max_items=_RUN_ITEMS, max_bytes=_RUN_BYTES)
+        exhausted = page.exhausted or not page.keys
+        if page.keys:
+            start = page.keys[-1] + b"\0"
+        if any(after <= before for before, after in pairwise(page.keys)):
+            # Something is damaged here, and stands out of its place: what is not garbage is not touched.
+            for key in gone.intersection(page.keys):
+                txn.delete(Space.DATA, key)
+            continue
+        if not gone.isdisjoint(page.keys):
+            kept = [item for item in zip(page.keys, page.values, strict=True) if item[0] not in gone]
+            txn.delete_range(Space.DATA, page.keys[0], start)
+            txn.put_many(Space.DATA, kept)
 
 
 class Removals:

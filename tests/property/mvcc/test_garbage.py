@@ -10,6 +10,7 @@ from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.garbage import Garbage, find_garbage
 from cortado.store.mvcc.versions import Item, encode_version
+from cortado.store.node.collection.removals import remove_densely
 from cortado.store.node.collection.slices import Place, look
 from support.memory_engine import MemoryEngine
 
@@ -130,3 +131,24 @@ def test_slices_of_any_size_come_to_the_same_and_never_lay_an_old_row_open(
 
 def _never(_damage: object) -> None:
     raise AssertionError("nothing is damaged here")
+
+
+@given(histories, st.data())
+def test_what_is_removed_densely_is_what_is_removed_one_by_one(history: History, data: st.DataObject) -> None:
+    items = stored(history)
+    keys = sorted({key for key, _ in items} | {b"a" + b"\xee" * 12})
+    chosen = data.draw(st.lists(st.sampled_from(keys), min_size=1, unique=True).map(sorted))
+    engines = MemoryEngine(), MemoryEngine()
+    for engine in engines:
+        with engine.write() as txn:
+            txn.put_many(Space.DATA, items)
+    with engines[0].write() as txn:
+        remove_densely(txn, chosen)
+    with engines[1].write() as txn:
+        for key in chosen:
+            txn.delete(Space.DATA, key)
+    pages = []
+    for engine in engines:
+        with engine.read() as look_txn:
+            pages.append(look_txn.page(Space.DATA, b"", ABOVE_KEYS, max_items=1_000))
+    assert pages[0] == pages[1]
