@@ -11,8 +11,9 @@ heard of is in the leader's memory, by its monotonic clock, so an idle lease wri
 end none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
 election, and a living one's is never lost by one.
 
-Its age is by wall time, since that alone outlasts leaders. Where the epoch has changed since, wall times do not
-compare, and it counts from when this leader saw the lease first.
+Its age is by wall time, since that alone outlasts leaders; but a leader ends for its age only what it has seen for an
+hour itself, so a clock that jumps ends none. Where the epoch has changed since, wall times do not compare, and it
+counts from when this leader saw the lease first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from cortado.store.node.read_timestamps import ReadPoints
 _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_MS: Final = 1_000.0
+
+# Of the greatest age: so long at least a leader has seen what it ends for that.
+_SEEN_PART: Final = 24
 MAKE_ROOM_MS: Final = 60_000.0
 """So long it takes until what one lease kept may be collected, before another one ends for want of room."""
 
@@ -153,8 +157,10 @@ class Leases:
         self._held = {lease.lease_id: self._held.get(lease.lease_id) or _Held(lease, now_ms, now_ms) for lease in found}
 
     def _is_over(self, held: _Held) -> bool:
-        is_silent = self._monotonic_ms() - held.heard_ms > held.lease.ttl_ms
-        return is_silent or self.age_ms(held.lease) > AGE_MS_MAX
+        now_ms = self._monotonic_ms()
+        # A wall clock that has jumped by years ends nothing that this leader has not seen for a while.
+        is_old = self.age_ms(held.lease) > AGE_MS_MAX and now_ms - held.seen_ms > AGE_MS_MAX / _SEEN_PART
+        return is_old or now_ms - held.heard_ms > held.lease.ttl_ms
 
     def _in_the_way(self) -> Sequence[Lease]:
         """No reader fills the disk: while room is scarce the oldest lease ends, and after a while the next."""
