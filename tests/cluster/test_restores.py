@@ -14,9 +14,10 @@ from cortado.store.backup.create import BackupRequest, create_backup
 from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
 from cortado.store.client import Client
 from cortado.store.client.kv import Put
+from cortado.store.client.tables import Index
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from support.cluster import running_cluster
-from support.random_history import RandomHistory, state_of, versions_of
+from support.random_history import SCHEMA, TABLE, RandomHistory, state_of, versions_of
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -197,3 +198,27 @@ def test_a_cluster_that_takes_small_writes_alone_takes_runs_in_pieces(
     options = ("--limit.command-bytes-max", "16KiB", "--limit.batch-bytes-max", "16KiB")
     with running_server(tmp_path / "data", *options) as server, Client(server.endpoint) as client:
         assert restore_backup(client, RestoreRequest(backed_up[0])).versions == backed_up[1]
+
+
+def test_an_index_that_was_being_built_is_built_to_its_end_in_the_new_cluster(tmp_path: Path) -> None:
+    rows = [{"id": number, "name": f"name {number % 7}", "left": 0} for number in range(20_000)]
+    with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
+        client.create_database("shop")
+        client.schemas.register(TABLE, SCHEMA)
+        client.create_table(TABLE, ["id"])
+        client.table(TABLE).bulk(rows)
+        client.create_index(TABLE, Index("by_name", ("name",)), wait=False)
+        [job] = client.jobs.list()
+        # Within the milliseconds that it takes: forty steps and more are to be done.
+        paused = client.jobs.pause(job.job_id)
+        assert paused.state == "paused"
+        create_backup(client, BackupRequest(tmp_path / "backup"))
+    with running_server(tmp_path / "restored") as server, Client(server.endpoint) as client:
+        restored = restore_backup(client, RestoreRequest(tmp_path / "backup"))
+        assert not restored.problems
+        assert client.jobs.get(job.job_id) == paused
+        client.jobs.resume(job.job_id)
+        assert client.jobs.wait(job.job_id).state == "done"
+        found = [document.value for document in client.table(TABLE).scan(index="by_name", prefix="name 3")]
+        assert found == [row for row in rows if row["name"] == "name 3"]
+        assert not client.check_table(TABLE).problems
