@@ -17,8 +17,6 @@ NOT_SIMULATED: Final = {
     "a write transaction ends on the thread that it began on": "LMDB's; see tests/unit/engine/test_lmdb_engine.py",
     "a command that was drafted has its batch to itself": "none is; see tests/unit/node/test_entries_in_flight.py",
     "no logical key of a commit is the beginning of another": "likewise; see tests/property/mvcc/test_drafts.py",
-    "an index's id is never used again": "tables are not simulated; see tests/unit/catalog",
-    "a subject's version is never used again": "nor are schemas; see tests/unit/catalog",
 }
 
 FAULTS: Final = (
@@ -109,6 +107,9 @@ PATHS: Final = (
     "requests forgotten",
     "requests too old",
     "retries answered from the table",
+    "indexes checked that were built",
+    "indexes seen building",
+    "indexes seen failed",
     "snapshot fetches",
     "snapshot fetches broken",
     "snapshot fetches resumed",
