@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 
 from cortado import errors
-from cortado.proto.v1 import common_pb2, tables_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2, tables_pb2
 from cortado.store.client import Client
 from support.server_process import ServerProcess
-from support.wire import Wire, refused
+from support.wire import Wire, put_document, refused, table_name
 
 pytestmark = pytest.mark.process
 
@@ -217,3 +218,23 @@ def test_what_was_dropped_is_listed_page_by_page(wire: Wire, db: str) -> None:
             break
     assert [each.number for each in found] == [each.number for each in whole.dropped]
     assert [each.name for each in found].count(f"{db}.t") == 3
+
+
+@pytest.mark.parametrize("end", ["DropTable", "TruncateTable"])
+def test_the_pages_of_a_scan_go_on_at_the_time_of_the_first(wire: Wire, db: str, end: str) -> None:
+    name = f"{db}.t"
+    wire.commit(*[put_document(name, {"a": number}) for number in range(5)])
+    json_rows: list[str] = []
+    request = documents_pb2.ScanRequest(table=table_name(name), page_size=2, format=common_pb2.DOCUMENT_FORMAT_JSON)
+    while True:
+        for reply in wire.documents.Scan(request):
+            json_rows += reply.json_rows
+            request.page_token = reply.next_page_token
+        if len(json_rows) == 2:
+            getattr(wire.tables, end)(CALLS[end](database=db, name="t"))
+        if not request.page_token:
+            break
+    assert [json.loads(row) for row in json_rows] == [{"a": number} for number in range(5)]
+    if end == "DropTable":
+        request.ClearField("page_token")
+        assert isinstance(refused(lambda: wire.documents.Scan(request)), errors.NotFound)
