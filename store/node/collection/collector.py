@@ -211,11 +211,13 @@ class Collector:
         if self._machine.are_safepoints_damaged:
             return
         applied = self._machine.snapshot(self._driver.applied.last_ts)
-        retentions = await self._host.scan(lambda: retentions_of(Catalog(applied)))
+        retentions = self._retentions
+        if self._catalog(applied).changed_ts != retentions.changed_ts:
+            retentions = await self._host.scan(lambda: retentions_of(Catalog(applied)))
         if retentions.tables != self._retentions.tables:
             self._pieces = Pieces(retentions.tables)
         self._retentions = retentions
-        if self._pieces.pending:
+        if self._pieces.pending and self._shortest_ms():
             own = {ms: self._bound(ms) for ms in {*retentions.tables.values()} if ms != KEEP_ALL}
             bounds = own if self._retention_ms == KEEP_ALL else {CLUSTERS: self._bound(self._retention_ms), **own}
             await self._write(raise_safepoints(retentions, bounds))
