@@ -50,11 +50,13 @@ class Record:
         apply = StateMachine.apply
 
         def applied(machine: StateMachine, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
-            after = apply(machine, state, entries)
-            for each in machine.newly_applied:
-                self.items.update(each.items)
-            self.removed = max(self.removed, machine.removals.removed)
-            return after
+            try:
+                return apply(machine, state, entries)
+            finally:
+                # Of a commit that fails nobody knows whether it is kept; what it applies is committed.
+                for each in machine.newly_applied:
+                    self.items.update(each.items)
+                self.removed = max(self.removed, machine.removals.removed)
 
         with patch.object(StateMachine, "apply", applied):
             yield
