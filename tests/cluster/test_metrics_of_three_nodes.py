@@ -30,7 +30,7 @@ from cortado.proto.v1 import (
     watch_pb2,
     watch_pb2_grpc,
 )
-from cortado.store.client import Client
+from cortado.store.client import Client, Index
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.statistics import NodeStatistics, Statistics
 from cortado.store.observe.definitions import DEFINITIONS, Kind
@@ -138,6 +138,25 @@ def _serve(told: Story, cluster: Cluster) -> None:
     cortado("clock", "bump-epoch", "--yes", "-e", cluster.endpoints)
     told.look(*cluster.nodes.items())
     _lease(told, cluster)
+    _build(told, cluster)
+
+
+def _build(told: Story, cluster: Cluster) -> None:
+    """An index, of a table large enough to be seen while it is built."""
+    fields = [{"name": "id", "type": "long"}, {"name": "level", "type": "int"}]
+    with Client(cluster.endpoints) as client:
+        client.schemas.register("made.things", {"type": "record", "name": "Thing", "fields": fields})
+        client.create_database("made")
+        client.create_table("made.things", ["id"])
+        client.table("made.things").bulk({"id": n, "level": n % 10} for n in range(20_000))
+        client.create_index("made.things", Index("by_level", ["level"]), wait=False)
+
+        def is_built() -> bool:
+            leader = cluster.leader()
+            told.look((leader, cluster.nodes[leader]))
+            return not value(told.scrapes[leader][-1], "cortado_jobs_running")
+
+        wait_until(is_built, "the index is built", 60)
 
 
 def _lease(told: Story, cluster: Cluster) -> None:
