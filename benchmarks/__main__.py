@@ -25,7 +25,18 @@ from benchmarks.report import Measurement, machine, save, show
 WIDTH: Final = 140
 """Of what is printed where there is no terminal."""
 
-NAMES: Final = ("engine", "documents", "columnar", "grpc", "peers", "tables", "transfer", "collection", "spark")
+NAMES: Final = (
+    "engine",
+    "documents",
+    "columnar",
+    "grpc",
+    "peers",
+    "tables",
+    "transfer",
+    "collection",
+    "indexes",
+    "spark",
+)
 
 
 class Benchmark(Protocol):
