@@ -18,6 +18,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.status import node_status
@@ -259,3 +260,41 @@ def test_what_the_leader_lost_is_not_believed_to_be_absent_while_nobody_can_brin
         assert read(n1, KEY) == b"acknowledged"
 
     world.run(scenario)
+
+
+def delete(key: str) -> Evaluate:
+    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        return Evaluation(Mutations([kv_key("test", key.encode())], [None]), None)
+
+    return evaluate
+
+
+@pytest.mark.parametrize("holder", ["n1", "n2"])
+@pytest.mark.parametrize("way", list(WAYS))
+def test_a_delete_that_is_collected_at_one_replica_sooner_than_at_another_is_no_damage(way: str, holder: str) -> None:
+    # At one replica it is applied already that the delete goes, and at the other it is not.
+    world = World(limits=EXAMINED, retention_ms=2_000)
+
+    async def scenario() -> None:
+        n1, n2 = await world.grow("n1", "n2")
+        await n1.meta.write(put(KEY, b"first"))
+        deleted = await n1.meta.write(delete(KEY))
+        behind = world.places[holder]
+        await world.until(lambda: n1.meta.store.safepoints.cluster >= deleted.ts, "the delete may go")
+        await world.settled()
+        # What collection removes on both is put back on one.
+        await world.until(lambda: not _has(n1, KEY) and not _has(n2, KEY), "it went")
+        with behind.engine.write() as txn:
+            txn.put_many(Space.DATA, encode_versions([kv_key("test", KEY.encode())], [None], deleted.ts))
+        await n1.meta.write(WAYS[way])
+        await world.settled()
+        assert n1.meta.integrity.examiner.doubted == n2.meta.integrity.examiner.doubted == 0
+        assert n2.meta.integrity.examiner.examined > 0
+
+    world.run(scenario)
+
+
+def _has(node: Host, key: str) -> bool:
+    start = kv_key("test", key.encode())
+    with node.engine.read() as txn:
+        return bool(txn.keys(Space.DATA, start, start + b"\xff" * 13, max_items=1)[0])
