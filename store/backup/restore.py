@@ -32,6 +32,7 @@ from cortado.store.backup.manifest import part_name
 from cortado.store.backup.runs import ContentDigest, Run, decode_run
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
+from cortado.store.client.restores import RestoreStatus
 from cortado.store.clock.text import wall_ms_of
 from cortado.store.clock.timestamp import LOGICAL_MAX, ZERO, Timestamp
 from cortado.store.transfer.progress import Progress, Report, silent
@@ -126,9 +127,7 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     was_done = standing.ended == restore_id
     versions = sum(each.manifest.versions for each in plan.chain)
     if not was_done:
-        if not standing.restore_id:
-            _raise_clock(client, plan.at, request.sleep_s)
-        begun = restores.begin(restore_id, plan.at, plan.readable_from, len(plan.parts))
+        begun = _begin(client, plan, request.sleep_s)
         was_done = begun.ended == restore_id
         if not was_done:
             left = [number for number in range(len(plan.parts)) if number not in begun.parts_done]
@@ -175,6 +174,18 @@ def _plan(request: RestoreRequest) -> _Plan:
         for number in range(len(each.manifest.parts))
     ]
     return _Plan(chain, at, min(readable_from(chain), at), parts)
+
+
+def _begin(client: Client, plan: _Plan, sleep_s: Callable[[float], None]) -> RestoreStatus:
+    """The clock is raised only for a cluster that would take the restore: what is refused changes nothing."""
+    restores = client.backups.restores
+    while True:
+        try:
+            return restores.begin(plan.restore_id, plan.at, plan.readable_from, len(plan.parts))
+        except InvalidArgument as refused:
+            if refused.field != "timestamp" or client.clock().now > plan.at:
+                raise
+        _raise_clock(client, plan.at, sleep_s)
 
 
 def _raise_clock(client: Client, ts: Timestamp, sleep_s: Callable[[float], None]) -> None:

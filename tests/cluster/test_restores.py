@@ -192,6 +192,18 @@ def test_a_cluster_whose_clock_is_behind_begins_an_epoch(backed_up: tuple[Path, 
         assert client.kv("log").get(b"0007").value == b"later"  # type: ignore[union-attr]
 
 
+def test_a_cluster_that_is_refused_begins_no_epoch(backed_up: tuple[Path, int], tmp_path: Path) -> None:
+    hour_ms = 3_600_000
+    with (
+        running_server(tmp_path / "data", "--clock-offset-ms", str(-hour_ms)) as server,
+        Client(server.endpoint) as client,
+    ):
+        client.create_database("shop")
+        with pytest.raises(InvalidArgument, match="must never have held anything"):
+            restore_backup(client, RestoreRequest(backed_up[0]))
+        assert client.now().epoch == 0
+
+
 def test_a_cluster_that_takes_small_writes_alone_takes_runs_in_pieces(
     backed_up: tuple[Path, int], tmp_path: Path
 ) -> None:
