@@ -73,8 +73,8 @@ class VerifyingPass:
                 # Nothing in it is whole and in order: more of it, to get past the trouble.
                 items_max, bytes_max = 2 * items_max, 2 * bytes_max
             found = [*(Damage.at(space, key) for key in named), *(_between(txn, space, run) for run in runs)]
-            if anchor and space is Space.DATA:
-                _look_back(txn, anchor, page.keys, found)
+            if last and space is Space.DATA:
+                _look_back(txn, last, found)
         self._anchor = b"" if is_exhausted else last
         if is_exhausted:
             del self._spaces[0]
@@ -135,9 +135,11 @@ def _near(
     return [key for key, _ in islice(txn.walk(space, start, reverse=reverse), PAGE_ITEMS) if is_passed(key)] or [start]
 
 
-def _look_back(txn: ReadTransaction, anchor: bytes, keys: Sequence[bytes], found: list[Damage]) -> None:
-    """Whether a search for where the pass stands finds it, and its neighbour is the one that was read."""
-    near, _ = txn.keys(Space.DATA, anchor, ABOVE_KEYS, max_items=2)
-    if near[:1] != [anchor] or near[1:] != list(keys[:1]):
-        end = max([anchor, *keys[:1], *near[1:]]) + b"\0" if keys else ABOVE_KEYS
-        found.append(Damage(Space.DATA, anchor, end, f"{item_text(Space.DATA, anchor)}: a search passes it by"))
+def _look_back(txn: ReadTransaction, last: bytes, found: list[Damage]) -> None:
+    """Whether a search for where the pass stands finds it, and its neighbour is the one that is read next. In the view
+    that it was read in: before the next step it may have been collected."""
+    keys, _ = txn.keys(Space.DATA, last + b"\0", ABOVE_KEYS, max_items=1)
+    near, _ = txn.keys(Space.DATA, last, ABOVE_KEYS, max_items=2)
+    if near[:1] != [last] or near[1:] != keys:
+        end = max([last, *keys, *near[1:]]) + b"\0" if keys else ABOVE_KEYS
+        found.append(Damage(Space.DATA, last, end, f"{item_text(Space.DATA, last)}: a search passes it by"))

@@ -62,6 +62,21 @@ def test_what_is_whole_is_read_once_and_nothing_is_said(engine: LmdbEngine, item
     assert everything(engine, items_max) == ([], len(KEYS) * len(TIMES))
 
 
+@pytest.mark.parametrize("items_max", [1, 2, 3, 7])
+def test_where_a_pass_stands_may_be_collected_before_its_next_step(items_max: int) -> None:
+    collected = MemoryEngine()
+    for ts in TIMES:
+        with collected.write() as txn:
+            VersionStore(collected).apply(txn, Mutations(list(KEYS), [PAYLOAD] * len(KEYS)), ts)
+    with collected.read() as view:
+        stored = view.page(Space.DATA, b"", successor_of_prefix(b"key"), max_items=1_000).keys
+    under_way = VerifyingPass(collected)
+    assert under_way.step(items_max, 1 << 20).damage == []
+    with collected.write() as txn:
+        assert txn.delete(Space.DATA, stored[items_max - 1])
+    assert under_way.step(items_max, 1 << 20).damage == []
+
+
 @pytest.mark.parametrize("items_max", [1, 2, 7, 1_000])
 @pytest.mark.parametrize("key", [KEYS[0], KEYS[5], KEYS[-1]])
 @pytest.mark.parametrize("version", [0, 1, 2])
