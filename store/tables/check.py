@@ -169,7 +169,6 @@ def check_step(
             is_sound = position.is_sound and not page.problems
             position = replace(position, rows=position.rows + len(chunk.keys), is_sound=is_sound)
         case CheckPass.COUNT:
-            page.entries_checked = len(chunk.keys)
             position = slice_.count_entries(chunk, position)
         case CheckPass.ENTRIES:
             slice_.check_entries(chunk)
@@ -273,6 +272,7 @@ class _Slice:
             count = bisect_left(keys, end) - bisect_left(keys, start)
             if index_id in places:
                 counts[places[index_id]] += count
+                self._page.entries_checked += count
             known += count
         return replace(position, entries=tuple(counts), is_sound=position.is_sound and known == len(keys))
 

@@ -16,6 +16,7 @@ from cortado.store.jobs import job as jobs
 from cortado.store.jobs.job import JobState, jobs_of, next_job_id, pause, resume
 from cortado.store.tables.build import Pace, build_step, cancel_build
 from cortado.store.tables.bulk import evaluate_bulk
+from cortado.store.tables.check import check_step, plan_check
 from cortado.store.tables.chunk import prepare_chunk
 from cortado.store.tables.operations import BulkChunk, Delete, Put, PutMode, Update
 from cortado.store.transactions.commit import evaluate_commit
@@ -347,3 +348,19 @@ def test_jobs_are_bounded_and_those_that_ended_first_go_first(
     known = [each.job_id for each in jobs_of(world.store.snapshot())]
     assert known == [1, 3, 4, 5]
     assert next_job_id(world.store.snapshot()) == 6
+
+
+def test_entries_of_an_index_that_is_not_read_are_not_counted_as_checked(world: TableWorld) -> None:
+    world.bulk("things", [thing(n, f"c{n}") for n in range(5)])
+    job_id = world.begin_index("things", CODE)
+    world.build(job_id, 1)
+    world.put("things", thing(5, "c0"))
+    assert run(world, job_id).state is JobState.FAILED
+    plan = plan_check(world.catalog(), DATABASE, "things", world.store.now)
+    page = check_step(world.store, plan, None, 100)
+    entries = page.entries_checked
+    while page.next is not None:
+        page = check_step(world.store, plan, page.next, 100)
+        entries += page.entries_checked
+    sound = [each for each in world.catalog().table(DATABASE, "things").indexes if each.is_ready_at(world.store.now)]
+    assert entries == 6 * len(sound)
