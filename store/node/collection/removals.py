@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from cortado.store.engine.interface import Space, WriteTransaction
+from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.evaluation import Removal
 
 _KEPT_MAX: Final = 1_000
@@ -36,8 +37,9 @@ def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
         exhausted = page.exhausted or not page.keys
         if page.keys:
             start = page.keys[-1] + b"\0"
-        if any(after <= before for before, after in pairwise(page.keys)):
-            # Something is damaged here, and stands out of its place: what is not garbage is not touched.
+        is_ordered = all(before < after for before, after in pairwise(page.keys))
+        if not is_ordered or damaged_keys(Space.DATA, page.keys, page.values):
+            # What is damaged is for repairs: what is not garbage is not touched beside it.
             for key in gone.intersection(page.keys):
                 txn.delete(Space.DATA, key)
             continue
