@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
@@ -26,6 +26,7 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
 from cortado.store.mvcc.evaluation import AcceptLoss
+from cortado.store.mvcc.versions import Item
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
@@ -397,9 +398,14 @@ class Repairs:
 
     async def _mend(self, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
         def run() -> Mended:
+            usable = theirs
             if theirs.items and self._machine.removals.may_touch(theirs.index, found.ask.start, found.ask.end):
-                raise Unavailable("what it has of the range may have been removed here since", 1_000)
-            return mend(self._engine, self._of, found, theirs, exactly=exactly)
+                if exactly:
+                    raise Unavailable("what it has of the range may have been removed here since", 1_000)
+                # What still stands here, if damaged, was not. A member that waits for a snapshot stays behind until
+                # this is whole, and may have the only copy.
+                usable = replace(theirs, items=self._standing(found.ask.space, theirs.items))
+            return mend(self._engine, self._of, found, usable, exactly=exactly)
 
         try:
             mended = await run_job(self._storage, run)
@@ -412,6 +418,11 @@ class Repairs:
             _LOG.warning("repaired: %d items put, %d deleted", mended.put, mended.deleted)
             self._on_repaired()
         return mended
+
+    def _standing(self, space: Space, items: Sequence[Item]) -> list[Item]:
+        """Those under whose keys something is stored here, whatever it is."""
+        with self._engine.read() as txn:
+            return [each for each in items if txn.get(space, each[0]) is not None]
 
     def _peers(self) -> list[Member]:
         """The other members that have joined, the leader first."""
