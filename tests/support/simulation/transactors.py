@@ -33,6 +33,7 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.retentions import KEEP_ALL
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService
@@ -56,6 +57,7 @@ BOUNDS: Final = (0, 10)
 COUNTER_BYTES: Final = 8
 CALL_MS: Final = 6_000.0
 PATIENCE_MS: Final = 500.0
+IDLE_PART: Final = 0.2
 
 
 class GaveUp(Exception):
@@ -109,6 +111,10 @@ class Transactor:
         except GaveUp:
             return
         self.begun.append(txn)
+        retention_ms = self._cluster.options.retention_ms
+        if retention_ms != KEEP_ALL and self._random.random() < IDLE_PART:
+            # So long that nobody can tell any more what changed since it began (T7).
+            await self._cluster.sleep(self._random.uniform(0.5, 2.5) * retention_ms)
         if not txn.operations:
             txn.noted.outcome = "committed"
             self._cluster.counts["transactions that only read"] += 1
