@@ -41,7 +41,8 @@ def test_a_wheel_of_the_source_is_the_one_of_the_sdist(packages: Packages, sourc
 
 
 def test_a_wheel_has_every_file_of_the_packages_and_no_other(packages: Packages, source: Path) -> None:
-    wanted = {f"cortado/{name}" for name in ("__init__.py", "errors.py", "invariants.py", "py.typed")}
+    names = ("__init__.py", "error_metadata.py", "errors.py", "invariants.py", "py.typed")
+    wanted = {f"cortado/{name}" for name in names}
     for folder, installed in INSTALLED_AS.items():
         for path in (source / folder).rglob("*"):
             if path.is_file() and path.suffix != ".md":
