@@ -21,7 +21,8 @@ from typing import Final
 
 from cortado.errors import DataLoss, SnapshotTooOld
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_key
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_key, table_range
 from cortado.store.mvcc.reader import Reader
 
 SAFEPOINTS_KEY: Final = meta_key("gc")
@@ -60,12 +61,12 @@ class Safepoints:
         if not self.tables:
             return self.of(start) if start[:1] == META_SPACE and end <= TABLE_SPACE else self.cluster
         prefix = start[:_TABLE_PREFIX_BYTES]
-        if end[:_TABLE_PREFIX_BYTES] == prefix or (start[:1] == META_SPACE and end <= TABLE_SPACE):
+        # A table's keys end where the next one's begin.
+        is_of_one = end[:_TABLE_PREFIX_BYTES] == prefix or end == successor_of_prefix(prefix)
+        if is_of_one or (start[:1] == META_SPACE and end <= TABLE_SPACE):
             return self.of(start)
-        inside = (
-            ts for table_id, ts in self.tables.items() if start < _prefix(table_id + 1) and _prefix(table_id) < end
-        )
-        return max(self.cluster, *inside)
+        bounds = ((ts, *table_range(table_id)) for table_id, ts in self.tables.items())
+        return max([self.cluster, *(ts for ts, first, behind in bounds if start < behind and first < end)])
 
     def check(self, ts: Timestamp, start: bytes, end: bytes) -> None:
         """Raises SnapshotTooOld where ``ts`` is below that of some key in ``[start, end)``."""
@@ -100,8 +101,3 @@ def safepoints_of(reader: Reader) -> Safepoints:
     """Those of the reader's state. Raises DataLoss."""
     version = reader.get(SAFEPOINTS_KEY)
     return NO_SAFEPOINTS if version is None else Safepoints.decode(version.payload)
-
-
-def _prefix(table_id: int) -> bytes:
-    """What all keys of a table begin with."""
-    return TABLE_SPACE + table_id.to_bytes(4, "big")
