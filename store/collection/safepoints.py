@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.stored import COUNTERS_KEY
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.collection.leases import leases_of
 from cortado.store.keys.keyspace import meta_range
@@ -79,12 +78,10 @@ def raise_safepoints(retentions: Retentions, bounds: Mapping[int, Timestamp]) ->
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         before = safepoints_of(reader)
-        version = reader.get(COUNTERS_KEY)
-        changed_ts = ZERO if version is None else version.ts
         leases = leases_of(reader)
         after = risen(before, retentions, bounds, leases[0].ts if leases else None)
         mutations = Mutations()
-        if after == before or changed_ts != retentions.changed_ts:
+        if after == before or Catalog(reader).changed_ts != retentions.changed_ts:
             return Evaluation(mutations, before)
         mutations.put(SAFEPOINTS_KEY, after.encode())
         return Evaluation(mutations, after, removal=Removal(safepoints=after))

@@ -65,18 +65,22 @@ def select_rows(
 
 def newest_visible(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
     """Whether each item is its key's newest visible version."""
+    visible, continues = versions_of(engine_keys, read_suffix)
+    counting = visible.copy()
+    counting[1:] &= ~(continues & visible[:-1])
+    return counting
+
+
+def versions_of(engine_keys: list[bytes], read_suffix: bytes) -> tuple[_Flags, _Flags]:
+    """Whether each item is visible; and whether each but the first is of the key before it."""
     joined = b"".join(engine_keys)
     length = len(engine_keys[0])
     if len(joined) == length * len(engine_keys) and max(map(len, engine_keys)) == length:
         table = np.frombuffer(joined, np.uint8).reshape(-1, length)
-        visible, continues = _visible_in(table, read_suffix), _continues_in(table)
-    else:
-        keys = list(map(logical_of, engine_keys))
-        visible = np.fromiter(map(read_suffix.__le__, map(suffix_from, engine_keys)), np.bool_, len(keys))
-        continues = np.fromiter(map(eq, islice(keys, 1, None), keys), np.bool_, len(keys) - 1)
-    counting = visible.copy()
-    counting[1:] &= ~(continues & visible[:-1])
-    return counting
+        return _visible_in(table, read_suffix), _continues_in(table)
+    keys = list(map(logical_of, engine_keys))
+    visible = np.fromiter(map(read_suffix.__le__, map(suffix_from, engine_keys)), np.bool_, len(keys))
+    return visible, np.fromiter(map(eq, islice(keys, 1, None), keys), np.bool_, len(keys) - 1)
 
 
 def _visible_in(table: NDArray[np.uint8], read_suffix: bytes) -> _Flags:

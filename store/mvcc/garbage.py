@@ -6,9 +6,9 @@
                                       gone        gone with ... gone
 
 Of each key the newest version at or below the safepoint stays, since reads at the safepoint find it; older ones go
-(G1).
-Where that version is a delete, it is no different from nothing, so it goes as well; but never before the older ones,
-which it hides (G4). So a delete goes as a range: itself, and whatever older versions a replica has, known here or not.
+(G1). Where that version is a delete, it is no different from nothing, so it goes as well; but never before the older
+ones, which it hides (G4). So a delete goes as a range: itself, and whatever older versions a replica has, known here or
+not.
 
 Garbage stays garbage, whatever is written later. So what was found may be removed at any later time.
 """
@@ -17,15 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress, islice
-from operator import eq
+from itertools import compress
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.mvcc.chunks import kind_of, newest_visible
+from cortado.store.mvcc.chunks import kind_of, versions_of
 from cortado.store.mvcc.evaluation import Cleared
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import DELETE_KIND, suffix_of, timestamp_of
@@ -65,20 +64,16 @@ def find_garbage(
     """
     if not engine_keys:
         return Garbage((), (), None)
-    since = suffix_of(safepoint)
-    logical = list(map(logical_of, engine_keys))
-    suffixes = list(map(suffix_from, engine_keys))
-    is_newest = newest_visible(engine_keys, since)
-    is_visible = np.fromiter(map(since.__le__, suffixes), np.bool_, len(suffixes))
-    continues = np.zeros(len(logical), np.bool_)
-    continues[1:] = np.fromiter(map(eq, islice(logical, 1, None), logical), np.bool_, len(logical) - 1)
-    is_old = is_visible & ~is_newest
-    if logical[0] == behind:
+    is_visible, follows = versions_of(engine_keys, suffix_of(safepoint))
+    continues = np.concatenate(([False], follows))
+    is_old = np.concatenate(([False], follows & is_visible[:-1]))
+    is_newest = is_visible & ~is_old
+    if logical_of(engine_keys[0]) == behind:
         is_old |= is_newest & (np.cumsum(~continues) == 1)
         is_newest &= ~is_old
     is_delete = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8) == DELETE_KIND
     is_hiding = is_newest & is_delete
-    next_ts = _next(suffixes, is_visible, continues, is_delete)
+    next_ts = _next(list(map(suffix_from, engine_keys)), is_visible, continues, is_delete)
     if is_cut:
         last_first = int(np.flatnonzero(~continues)[-1])
         if is_hiding[last_first:].any():
@@ -86,7 +81,7 @@ def find_garbage(
             # Once what it hides is gone.
             next_ts = safepoint.next()
     hiding = np.flatnonzero(is_hiding).tolist()
-    deleted = [Cleared(engine_keys[i], logical[i] + _BEHIND_VERSIONS, VERSIONS_MAX) for i in hiding]
+    deleted = [Cleared(engine_keys[i], logical_of(engine_keys[i]) + _BEHIND_VERSIONS, VERSIONS_MAX) for i in hiding]
     if hiding:
         # What a delete hides goes with it.
         run_of = np.cumsum(~continues)

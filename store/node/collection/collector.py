@@ -10,7 +10,7 @@ All replicas remove the same items at the same place in the log, since they are 
 that are found are garbage for ever, so it does not matter what is written until they go. Nothing is kept but in memory:
 a next leader begins with everything.
 
-It takes a tenth of the scan thread's time beside others, and small steps; what is idle it uses.
+It takes a fifth of the scan thread's time at most beside others, and small steps; what is idle it uses.
 """
 
 from __future__ import annotations
