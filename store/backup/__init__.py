@@ -2,5 +2,6 @@
 
 ``runs.py`` has the bytes that the server, the network and the files have in common, ``part_file.py`` and
 ``manifest.py`` those of the files. ``create.py`` makes a backup, ``check.py`` proves that one is whole, ``restore.py``
-brings it back; ``directory.py`` tells what a directory holds.
+brings it back; ``chain.py`` tells what is there already,
+and ``directory.py`` is where files are: on a disk or in an object store.
 """

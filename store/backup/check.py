@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from cortado.store.backup.directory import Backup, chain_of
-from cortado.store.backup.manifest import part_name
+from cortado.store.backup.chain import Backup, chain_of
+from cortado.store.backup.directory import Where
 from cortado.store.transfer.progress import Progress, Report, silent
 
 
@@ -19,10 +18,10 @@ class Checked:
     bytes: int
 
 
-def check_backup(directory: Path, report: Report = silent) -> Checked:
+def check_backup(where: Where, report: Report = silent) -> Checked:
     """Verifies a backup and those that it follows. Raises DataLoss that names the file,
     InvalidArgument, Unsupported."""
-    return check_chain(chain_of(directory), report)
+    return check_chain(chain_of(where), report)
 
 
 def check_chain(chain: list[Backup], report: Report = silent) -> Checked:
@@ -33,5 +32,5 @@ def check_chain(chain: list[Backup], report: Report = silent) -> Checked:
             backup.check(number)
             versions += part.versions
             size_bytes += part.bytes
-            report(Progress(str(backup.directory / part_name(number)), versions, done=size_bytes, total=total))
+            report(Progress(backup.name(number), versions, done=size_bytes, total=total))
     return Checked(len(chain), versions, size_bytes)

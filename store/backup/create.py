@@ -20,14 +20,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event, Lock
 from typing import Final
 
-from cortado.errors import Cancelled, InvalidArgument, SnapshotTooOld
-from cortado.store.backup.directory import Empty, look, make_directory, whole_backup
+from cortado.errors import Cancelled, DataLoss, InvalidArgument, SnapshotTooOld
+from cortado.store.backup.chain import Empty, look, whole_backup
+from cortado.store.backup.directory import Directory, Where, directory_at
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     BaseBackup,
@@ -44,7 +44,6 @@ from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
-from cortado.store.transfer.files import WholeFile, disk_errors, sync_directory
 from cortado.store.transfer.leased import leased
 from cortado.store.transfer.progress import Progress, Report, silent
 
@@ -58,10 +57,10 @@ class BackupRequest:
     """What is asked for. ``at`` None: now. ``base``: the directory of the backup that this one follows. ``streams``
     ranges are read at once, of about ``range_bytes`` each (0: the server's choice)."""
 
-    directory: Path
+    directory: Where
     at: At = None
     history: bool = False
-    base: Path | None = None
+    base: Where | None = None
     streams: int = STREAMS
     range_bytes: int = 0
     random_bytes: Callable[[int], bytes] = os.urandom
@@ -75,21 +74,22 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     """
     if not 1 <= request.streams <= STREAMS_MAX:
         raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(request.streams))
-    found = look(request.directory)
+    directory = directory_at(request.directory)
+    found = look(directory)
     if isinstance(found, Manifest):
         problem = f"holds a whole backup of {found.shape.timestamp} already: give an empty directory"
-        raise InvalidArgument("DIR", problem, str(request.directory))
+        raise InvalidArgument("DIR", problem, str(directory))
     if isinstance(found, Empty):
-        found = _begin(client, request)
+        found = _begin(client, request, directory)
     else:
         _check_same(client, request, found)
     shape = found.shape
     with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
-        return _Making(client, request, found, report).run()
+        return _Making(client, directory, found, request.streams, report).run()
 
 
-def _begin(client: Client, request: BackupRequest) -> Checkpoint:
-    base = None if request.base is None else whole_backup(request.base).shape
+def _begin(client: Client, request: BackupRequest, directory: Directory) -> Checkpoint:
+    base, followed = _base(request, directory)
     plan = client.backups.plan(at=request.at, range_bytes=request.range_bytes)
     if base is not None and base.cluster_id != plan.cluster_id:
         problem = f"is a backup of the cluster {base.cluster_id}; this one is {plan.cluster_id}"
@@ -106,20 +106,22 @@ def _begin(client: Client, request: BackupRequest) -> Checkpoint:
         str(plan.timestamp),
         None if since is None else str(since),
         request.history,
-        _base_of(request, base),
+        followed,
     )
     ranges = tuple(RangeEntry(each.start.hex(), each.end.hex(), each.keys) for each in plan.ranges)
     checkpoint = Checkpoint(shape, ranges)
-    make_directory(request.directory)
-    write_checkpoint(request.directory, checkpoint)
+    directory.make()
+    write_checkpoint(directory, checkpoint)
     return checkpoint
 
 
-def _base_of(request: BackupRequest, base: Shape | None) -> BaseBackup | None:
-    if base is None or request.base is None:
-        return None
-    path = os.path.relpath(request.base.resolve(), request.directory.resolve())
-    return BaseBackup(base.backup_id, base.timestamp, path)
+def _base(request: BackupRequest, directory: Directory) -> tuple[Shape | None, BaseBackup | None]:
+    """What is followed, and how it is named from ``directory``."""
+    if request.base is None:
+        return None, None
+    place = directory_at(request.base)
+    base = whole_backup(place).shape
+    return base, BaseBackup(base.backup_id, base.timestamp, directory.path_to(place))
 
 
 def _check_same(client: Client, request: BackupRequest, found: Checkpoint) -> None:
@@ -132,7 +134,7 @@ def _check_same(client: Client, request: BackupRequest, found: Checkpoint) -> No
     if shape.history != request.history:
         begun = "with" if shape.history else "without"
         raise InvalidArgument("history", f"was begun {begun} it in {where}: go on as it was begun")
-    base = None if request.base is None else whole_backup(request.base).shape.backup_id
+    base = None if request.base is None else whole_backup(directory_at(request.base)).shape.backup_id
     begun_on = None if shape.base is None else shape.base.backup_id
     if base != begun_on:
         problem = f"must be {begun_on or 'none'}, as it was begun in {where}"
@@ -144,10 +146,12 @@ def _check_same(client: Client, request: BackupRequest, found: Checkpoint) -> No
 class _Making:
     """One run of the command, from the checkpoint on."""
 
-    def __init__(self, client: Client, request: BackupRequest, checkpoint: Checkpoint, report: Report) -> None:
+    def __init__(
+        self, client: Client, directory: Directory, checkpoint: Checkpoint, streams: int, report: Report
+    ) -> None:
         self._client = client
-        self._directory = request.directory
-        self._streams = request.streams
+        self._directory = directory
+        self._streams = streams
         self._checkpoint = checkpoint
         self._report = report
         self._is_ending = Event()
@@ -166,9 +170,7 @@ class _Making:
         )
         manifest = Manifest(checkpoint.shape, parts)
         write_manifest(directory, manifest)
-        with disk_errors(directory):
-            (directory / CHECKPOINT).unlink()
-            sync_directory(directory)
+        directory.remove(CHECKPOINT)
         return manifest
 
     def _all_parts(self) -> list[PartEnd]:
@@ -185,13 +187,15 @@ class _Making:
 
     def _part(self, number: int) -> PartEnd:
         """A part, from an earlier run or from the cluster."""
-        path, header = self._directory / part_name(number), self._checkpoint.header(number)
-        if path.exists():
-            end = read_end(path, header)
-            self._count(number, end.versions)
-            return end
+        name, header = part_name(number), self._checkpoint.header(number)
+        if self._directory.has(name):
+            # Where it is not whole it is read again: not every store shows an object only once all of it is there.
+            with suppress(DataLoss):
+                end = read_end(self._directory, name, header)
+                self._count(number, end.versions)
+                return end
         within = self._checkpoint.ranges[number]
-        with WholeFile(path) as file:
+        with self._directory.writing(name) as file:
             writer = PartWriter(file, header)
             runs = self._client.backups.read(bytes.fromhex(within.start), bytes.fromhex(within.end), self._wanted)
             with closing(runs):

@@ -1,131 +1,209 @@
-"""What a directory holds of a backup: nothing, the beginning of one, or all of it; and the backups that it follows."""
+"""Where a backup's files are: in a directory, or below a URL of an object store. All that reads or writes them goes
+through :class:`Directory`, so each command does the same in both.
+
+- *Locally* a file is written beside its name, synced, and renamed, and the directory is synced.
+- *Below a URL* (``s3://bucket/monday``) it is made in a temporary file and then uploaded. An object store shows an
+  object once all of it is there, and has no names to rename. `fsspec <https://filesystem-spec.readthedocs.io>`_ knows
+  the stores; it comes with ``pip install 'cortado[remote]'``, and what a store needs (s3fs, gcsfs) is the user's.
+
+Either way a file that is there is whole, and the one that says that all are there is written last.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO, Final, Protocol, Self, TypeAlias
 
-from cortado.errors import DataLoss, InvalidArgument
-from cortado.store.backup.manifest import (
-    CHECKPOINT,
-    MANIFEST,
-    Checkpoint,
-    Manifest,
-    part_name,
-    read_checkpoint,
-    read_manifest,
-)
-from cortado.store.backup.part_file import PartReader, read_end
-from cortado.store.backup.runs import Run
-from cortado.store.clock.timestamp import Timestamp
-from cortado.store.transfer.files import PARTIAL, below, disk_errors, sync_directory
+from cortado.errors import CortadoError, InvalidArgument, Unsupported
+from cortado.store.transfer.files import Sink, WholeFile, below, disk_errors, open_to_read, sync_directory
 
-CHAIN_MAX: Final = 1_000
-"""Backups that follow each other."""
+Where: TypeAlias = str | Path
+"""A path, or a URL as text."""
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
-    """Nothing is there, perhaps not even the directory."""
+class Directory(Protocol):
+    """Files by name. ``str()`` gives the path or the URL. Everything raises InvalidArgument that names the file where
+    the disk or the store refuses it."""
+
+    def names(self) -> list[str] | None:
+        """What is in it, sorted; None where it is not there."""
+        ...
+
+    def make(self) -> None:
+        """Makes it where it is not there, durably. What is above it must be there."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        ...
+
+    def reading(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A file's bytes."""
+        ...
+
+    def writing(self, name: str) -> AbstractContextManager[Sink]:
+        """A file in the making: durably there, whole, at the end of the block; after an error it is not there."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Removes a file, durably."""
+        ...
+
+    def at(self, path: str) -> Self:
+        """The directory at a path from here."""
+        ...
+
+    def path_to(self, other: Directory) -> str:
+        """The path from here for :meth:`at`. Raises InvalidArgument where none leads there."""
+        ...
 
 
-Found: TypeAlias = Empty | Checkpoint | Manifest
-
-
-def look(directory: Path) -> Found:
-    """What the directory holds. Raises InvalidArgument where it is something else, DataLoss, Unsupported."""
-    if not directory.exists():
-        return Empty()
-    with disk_errors(directory, "read"):
-        names = sorted(path.name for path in directory.iterdir())
-    if MANIFEST in names:
-        return read_manifest(directory)
-    if CHECKPOINT in names:
-        return read_checkpoint(directory)
-    # A first checkpoint that was cut off.
-    if [name for name in names if name != CHECKPOINT + PARTIAL]:
-        problem = f"holds something that is no backup ({names[0]}), and is left alone: give an empty directory"
-        raise InvalidArgument("DIR", problem, str(directory))
-    return Empty()
-
-
-def whole_backup(directory: Path) -> Manifest:
-    """The backup in a directory. Raises InvalidArgument where there is none, or one that is not done."""
-    found = look(directory)
-    if isinstance(found, Manifest):
-        return found
-    problem = "holds no backup" if isinstance(found, Empty) else "holds a backup that is not done: take it first"
-    raise InvalidArgument("DIR", problem, str(directory))
-
-
-def make_directory(directory: Path) -> None:
-    """Makes it where it is not there, durably."""
-    with disk_errors(directory):
-        if not directory.exists():
-            directory.mkdir()
-            sync_directory(directory.parent)
+def directory_at(where: Where) -> Directory:
+    """Raises Unsupported for a URL where what it needs is not installed, InvalidArgument for one that is none."""
+    if isinstance(where, str) and _URL.match(where):
+        return _remote_at(where)
+    return LocalDirectory(Path(where))
 
 
 @dataclass(frozen=True, slots=True)
-class Backup:
-    """A whole backup, and where it is."""
+class LocalDirectory:
+    """On a disk."""
 
-    directory: Path
-    manifest: Manifest
+    path: Path
 
-    def path(self, part: int) -> Path:
-        """The file of a part. Raises InvalidArgument where a link leads elsewhere."""
-        return below(self.directory, part_name(part))
+    def __str__(self) -> str:
+        return str(self.path)
 
-    def runs(self, part: int) -> Iterator[Run]:
-        """The versions of a part, each byte verified by the end. Raises DataLoss, naming the file."""
-        reader = PartReader(self.path(part), self.manifest.header(part))
-        yield from reader.runs()
-        self._check(part, reader.found)
+    def names(self) -> list[str] | None:
+        if not self.path.exists():
+            return None
+        with disk_errors(self.path, "read"):
+            return sorted(path.name for path in self.path.iterdir())
 
-    def check(self, part: int) -> None:
-        """Verifies a part. Raises DataLoss."""
-        self._check(part, read_end(self.path(part), self.manifest.header(part)))
+    def make(self) -> None:
+        with disk_errors(self.path):
+            if not self.path.exists():
+                self.path.mkdir()
+                sync_directory(self.path.parent)
 
-    def _check(self, part: int, found: object) -> None:
-        entry = self.manifest.parts[part]
-        said = (entry.versions, entry.content, entry.bytes, entry.sha256)
-        if found is None or said != tuple(getattr(found, name) for name in ("versions", "content", "bytes", "sha256")):
-            raise DataLoss(str(self.directory / part_name(part)), f"it is not the part that {MANIFEST} says")
+    def has(self, name: str) -> bool:
+        return (self.path / name).exists()
 
+    @contextmanager
+    def reading(self, name: str) -> Iterator[BinaryIO]:
+        path = below(self.path, name)
+        with open_to_read(path) as file, disk_errors(path, "read"):
+            yield file
 
-def chain_of(directory: Path) -> list[Backup]:
-    """The backup in ``directory`` and those that it follows, the first one first.
+    def writing(self, name: str) -> WholeFile:
+        return WholeFile(self.path / name)
 
-    Raises InvalidArgument where one is not there, or is another than the one that was followed; DataLoss.
-    """
-    chain = [Backup(directory, whole_backup(directory))]
-    while (base := chain[0].manifest.shape.base) is not None:
-        follower = chain[0].manifest.shape
-        path = (chain[0].directory / base.path).resolve()
-        if len(chain) >= CHAIN_MAX:
-            raise InvalidArgument("DIR", f"follows more than {CHAIN_MAX} backups", str(directory))
-        found = look(path)
-        if not isinstance(found, Manifest):
-            problem = f"follows the backup {base.backup_id} of {base.timestamp}, which is not in {path}"
-            raise InvalidArgument("DIR", problem, str(chain[0].directory))
-        shape = found.shape
-        expected = base.backup_id, base.timestamp, follower.cluster_id, follower.since
-        if (shape.backup_id, shape.timestamp, shape.cluster_id, shape.timestamp) != expected:
-            problem = f"follows the backup {base.backup_id} of {base.timestamp}; in {path} is {shape.backup_id}"
-            raise InvalidArgument("DIR", problem, str(chain[0].directory))
-        chain.insert(0, Backup(path, found))
-    return chain
+    def remove(self, name: str) -> None:
+        with disk_errors(self.path / name):
+            (self.path / name).unlink()
+            sync_directory(self.path)
+
+    def at(self, path: str) -> LocalDirectory:
+        return LocalDirectory((self.path / path).resolve())
+
+    def path_to(self, other: Directory) -> str:
+        if not isinstance(other, LocalDirectory):
+            raise _elsewhere(self, other)
+        return os.path.relpath(other.path.resolve(), self.path.resolve())
 
 
-def readable_from(chain: Sequence[Backup]) -> Timestamp:
-    """The oldest time of which a restored chain knows all."""
-    oldest = chain[-1].manifest.shape.at
-    for each in reversed(chain):
-        shape = each.manifest.shape
-        if not shape.history or shape.after is None:
-            break
-        oldest = shape.after
-    return oldest
+@dataclass(frozen=True, slots=True)
+class RemoteDirectory:
+    """Below a URL: ``path`` is what the file system ``fs`` calls it."""
+
+    fs: Any = field(repr=False)
+    path: str
+
+    def __str__(self) -> str:
+        return str(self.fs.unstrip_protocol(self.path))
+
+    def names(self) -> list[str] | None:
+        with self._errors("", "read"), suppress(FileNotFoundError):
+            # Another process may have written since it was listed last.
+            self.fs.invalidate_cache()
+            paths = [entry["name"].rstrip("/") for entry in self.fs.ls(self.path, detail=True)]
+            # Some stores list the directory's own placeholder.
+            return sorted(posixpath.basename(path) for path in paths if path != self.path.rstrip("/"))
+        return None
+
+    def make(self) -> None:
+        # Without what is above it: a name that is mistyped must not become a bucket.
+        with self._errors(""), suppress(FileExistsError):
+            self.fs.mkdir(self.path, create_parents=False)
+
+    def has(self, name: str) -> bool:
+        with self._errors(name, "read"):
+            self.fs.invalidate_cache()
+            return bool(self.fs.exists(self._path(name)))
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[BinaryIO]:
+        with self._errors(name, "read"), self.fs.open(self._path(name), "rb") as file:
+            yield file
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Sink]:
+        with disk_errors(f"a temporary file for {self}/{name}"), NamedTemporaryFile(prefix="cortado-") as file:
+            yield file
+            file.flush()
+            with self._errors(name):
+                self.fs.put_file(file.name, self._path(name))
+
+    def remove(self, name: str) -> None:
+        with self._errors(name):
+            self.fs.rm_file(self._path(name))
+
+    def at(self, path: str) -> RemoteDirectory:
+        return RemoteDirectory(self.fs, posixpath.normpath(self._path(path)))
+
+    def path_to(self, other: Directory) -> str:
+        if not isinstance(other, RemoteDirectory) or other.fs != self.fs:
+            raise _elsewhere(self, other)
+        return posixpath.relpath(other.path, self.path)
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self.path, name)
+
+    @contextmanager
+    def _errors(self, name: str, what: str = "written") -> Iterator[None]:
+        """Each store has errors of its own, and not all are an OSError."""
+        try:
+            yield
+        except (CortadoError, FileExistsError):
+            raise
+        except Exception as error:
+            where = f"{self}/{name}" if name else str(self)
+            problem = " ".join(str(error).split()) or type(error).__name__
+            raise InvalidArgument("file", f"cannot be {what}: {problem}", where) from None
+
+
+def _remote_at(url: str) -> RemoteDirectory:
+    try:
+        from fsspec.core import url_to_fs
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"a backup at a URL without {error.name}", "pip install 'cortado[remote]'") from None
+    try:
+        fs, path = url_to_fs(url)
+    except ImportError as error:
+        raise Unsupported(f"a backup at {url}", str(error)) from None
+    except Exception as error:
+        raise InvalidArgument("DIR", f"is no URL of a file system that is known: {error}", url) from None
+    return RemoteDirectory(fs, path)
+
+
+def _elsewhere(here: Directory, other: Directory) -> InvalidArgument:
+    return InvalidArgument("base", f"must be in the same file system as {here}", str(other))

@@ -18,13 +18,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import DataLoss, InvalidArgument
+from cortado.store.backup.directory import Directory
 from cortado.store.backup.part_file import FORMAT, PartHeader, check_format
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.transfer.files import read_json, write_json
+from cortado.store.transfer.files import JSON_BYTES_MAX, json_bytes, parse_written
 from cortado.store.transfer.json_fields import Fields
 
 MANIFEST: Final = "manifest.json"
@@ -130,17 +130,17 @@ def part_name(part: int) -> str:
     return f"part-{part:05}.cortado"
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Directory, manifest: Manifest) -> None:
     """Writes it, whole or not at all."""
     _write(directory, MANIFEST, {**asdict(manifest.shape), "parts": [asdict(part) for part in manifest.parts]})
 
 
-def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
+def write_checkpoint(directory: Directory, checkpoint: Checkpoint) -> None:
     """Writes it, whole or not at all."""
     _write(directory, CHECKPOINT, {**asdict(checkpoint.shape), "ranges": [asdict(each) for each in checkpoint.ranges]})
 
 
-def read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Directory) -> Manifest:
     """Raises DataLoss where it is not what was written, InvalidArgument where it is no backup's, Unsupported."""
     fields = _read(directory, MANIFEST)
     manifest = Manifest(_shape(fields), fields.each("parts", _part))
@@ -148,7 +148,7 @@ def read_manifest(directory: Path) -> Manifest:
     return manifest
 
 
-def read_checkpoint(directory: Path) -> Checkpoint:
+def read_checkpoint(directory: Directory) -> Checkpoint:
     """As :func:`read_manifest`."""
     fields = _read(directory, CHECKPOINT)
     checkpoint = Checkpoint(_shape(fields), fields.each("ranges", _range))
@@ -156,32 +156,33 @@ def read_checkpoint(directory: Path) -> Checkpoint:
     return checkpoint
 
 
-def _write(directory: Path, name: str, members: Mapping[str, Any]) -> None:
+def _write(directory: Directory, name: str, members: Mapping[str, Any]) -> None:
     value = {_MARK[name]: FORMAT, **members}
-    write_json(directory / name, {**value, _DIGEST: _digest_of(value)})
+    with directory.writing(name) as file:
+        file.write(json_bytes({**value, _DIGEST: _digest_of(value)}))
 
 
-def _read(directory: Path, name: str) -> Fields:
-    path = directory / name
+def _read(directory: Directory, name: str) -> Fields:
+    path = f"{directory}/{name}"
+    with directory.reading(name) as file:
+        data = file.read(JSON_BYTES_MAX + 1)
     try:
-        value = read_json(path, name)
+        value = parse_written(data, name, path)
     except InvalidArgument as problem:
-        if not path.is_file():
-            raise
-        raise DataLoss(str(path), problem.problem) from None
+        raise DataLoss(path, problem.problem) from None
     mark = _MARK[name]
     if not isinstance(value, dict):
-        raise DataLoss(str(path), "it is no object")
+        raise DataLoss(path, "it is no object")
     digest = value.pop(_DIGEST, None)
     if type(value.get(mark)) is not int:
         # Another program's file of that name, an export's say; or one that lost its own mark.
         unmarked = f"must have {mark}: it is of no backup, or damaged"
-        raise DataLoss(str(path), unmarked) if digest is not None else InvalidArgument(name, unmarked, str(path))
+        raise DataLoss(path, unmarked) if digest is not None else InvalidArgument(name, unmarked, path)
     if digest != _digest_of(value):
         # A newer version may reckon it otherwise: what it says of itself is believed as far as to refuse it.
-        check_format(value[mark], str(path))
-        raise DataLoss(str(path), "its digest is not that of what it says")
-    check_format(value[mark], str(path))
+        check_format(value[mark], path)
+        raise DataLoss(path, "its digest is not that of what it says")
+    check_format(value[mark], path)
     return Fields(value, name)
 
 

@@ -22,12 +22,12 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import BinaryIO, Final
 
 from cortado.errors import DataLoss, InvalidArgument, Unsupported
+from cortado.store.backup.directory import Directory
 from cortado.store.backup.runs import RUN_BYTES_MAX, ContentDigest, Run, decode_run
-from cortado.store.transfer.files import WholeFile, disk_errors, open_to_read
+from cortado.store.transfer.files import Sink
 
 MAGIC: Final = b"cortado backup\0\0"
 FORMAT: Final = 1
@@ -70,12 +70,13 @@ class PartEnd:
 
 
 class PartWriter:
-    """A part in the making: as :class:`WholeFile` it is there, whole, at the end of ``with``, or it is not there."""
+    """A part in the making, into a file that is in the making, too."""
 
-    def __init__(self, file: WholeFile, header: PartHeader) -> None:
+    def __init__(self, file: Sink, header: PartHeader) -> None:
         self._file = file
         self._content = ContentDigest()
-        self._before_end = hashlib.sha256()
+        self._digest = hashlib.sha256()
+        self._bytes = 0
         self._runs = 0
         self._write(MAGIC + FORMAT.to_bytes(4) + _frame(_HEADER, header.encode()))
 
@@ -99,12 +100,13 @@ class PartWriter:
     def end(self) -> PartEnd:
         """All is there."""
         content = self._content.hexdigest()
-        ending = _ENDING.pack(self._runs, self.versions, bytes.fromhex(content), self._before_end.digest())
-        self._file.write(_frame(_END, ending))
-        return PartEnd(self.versions, content, self._file.bytes, self._file.sha256)
+        ending = _ENDING.pack(self._runs, self.versions, bytes.fromhex(content), self._digest.digest())
+        self._write(_frame(_END, ending))
+        return PartEnd(self.versions, content, self._bytes, self._digest.hexdigest())
 
     def _write(self, data: bytes) -> None:
-        self._before_end.update(data)
+        self._digest.update(data)
+        self._bytes += len(data)
         self._file.write(data)
 
 
@@ -128,9 +130,11 @@ class PartReader:
     such file.
     """
 
-    def __init__(self, path: Path, header: PartHeader) -> None:
+    def __init__(self, directory: Directory, name: str, header: PartHeader) -> None:
         """``header`` is what it must begin with."""
-        self._path = path
+        self._directory = directory
+        self._name = name
+        self._path = f"{directory}/{name}"
         self._header = header
         self._offset = 0
         self._digest = hashlib.sha256()
@@ -138,7 +142,7 @@ class PartReader:
 
     def runs(self) -> Iterator[Run]:
         """Its runs, in order."""
-        with open_to_read(self._path) as file, disk_errors(self._path, "read"):
+        with self._directory.reading(self._name) as file:
             self._begin(file)
             content, runs = ContentDigest(), 0
             while True:
@@ -162,7 +166,7 @@ class PartReader:
         prefix = self._take(file, _PREFIX_BYTES)
         if not prefix.startswith(MAGIC):
             raise self._damaged("it does not begin as a part of a backup")
-        check_format(int.from_bytes(prefix[len(MAGIC) :]), str(self._path))
+        check_format(int.from_bytes(prefix[len(MAGIC) :]), self._path)
         tag, body = self._frame(file)
         if tag != _HEADER:
             raise self._damaged("its first frame is no header")
@@ -207,12 +211,12 @@ class PartReader:
             raise self._damaged(f"the run at byte {began} cannot be unpacked: {error}") from None
 
     def _damaged(self, detail: str) -> DataLoss:
-        return DataLoss(str(self._path), detail)
+        return DataLoss(self._path, detail)
 
 
-def read_end(path: Path, header: PartHeader) -> PartEnd:
+def read_end(directory: Directory, name: str, header: PartHeader) -> PartEnd:
     """What a part holds, every byte of it verified. Raises as :class:`PartReader`."""
-    reader = PartReader(path, header)
+    reader = PartReader(directory, name, header)
     for _ in reader.runs():
         pass
     assert reader.found is not None

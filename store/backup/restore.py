@@ -20,15 +20,14 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from threading import Event, Lock
 from typing import Final
 
 from cortado.errors import Cancelled, DataLoss, InvalidArgument, TooLarge
+from cortado.store.backup.chain import Backup, chain_of, readable_from
 from cortado.store.backup.check import check_chain
 from cortado.store.backup.create import STREAMS, STREAMS_MAX
-from cortado.store.backup.directory import Backup, chain_of, readable_from
-from cortado.store.backup.manifest import part_name
+from cortado.store.backup.directory import Where
 from cortado.store.backup.runs import ContentDigest, Run, decode_run
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
@@ -48,7 +47,7 @@ class RestoreRequest:
     """What is asked for. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the chain
     reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once."""
 
-    directory: Path
+    directory: Where
     at: Timestamp | datetime | None = None
     streams: int = STREAMS
     sleep_s: Callable[[float], None] = time.sleep
@@ -78,7 +77,7 @@ class _Part:
 
     @property
     def name(self) -> str:
-        return str(self.backup.directory / part_name(self.number))
+        return self.backup.name(self.number)
 
     def runs(self) -> Iterator[Run]:
         for run in self.backup.runs(self.number):

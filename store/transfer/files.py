@@ -113,7 +113,12 @@ class WholeFile(WriteOnly):
 def write_json(path: Path, value: Any) -> None:
     """Replaces a small file by ``value`` as JSON, whole or not at all."""
     with WholeFile(path) as file:
-        file.write(json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n")
+        file.write(json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """A small file's bytes, which :func:`parse_written` reads."""
+    return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
 def read_json(path: Path, what: str) -> Any:
@@ -122,14 +127,20 @@ def read_json(path: Path, what: str) -> Any:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             raise InvalidArgument(what, "is no regular file", str(path))
-        if found.st_size > JSON_BYTES_MAX:
-            raise InvalidArgument(what, f"has {found.st_size} bytes, the limit is {JSON_BYTES_MAX}", str(path))
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(JSON_BYTES_MAX + 1)
+    return parse_written(data, what, str(path))
+
+
+def parse_written(data: bytes, what: str, where: str) -> Any:
+    """What :func:`json_bytes` made. Raises InvalidArgument naming ``what`` and ``where``."""
+    if len(data) > JSON_BYTES_MAX:
+        raise InvalidArgument(what, f"is too large: the limit is {JSON_BYTES_MAX} bytes", where)
     try:
         return parse_json(data.decode(), what)
     except (UnicodeDecodeError, InvalidArgument) as error:
         problem = error.problem if isinstance(error, InvalidArgument) else f"must be UTF-8: {error.reason}"
-        raise InvalidArgument(what, f"is not what was written there: {problem}", str(path)) from None
+        raise InvalidArgument(what, f"is not what was written there: {problem}", where) from None
 
 
 def below(directory: Path, path: str) -> Path:

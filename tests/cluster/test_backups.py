@@ -12,9 +12,9 @@ from threading import Event, Thread
 import pytest
 
 from cortado.errors import InvalidArgument, SnapshotTooOld
+from cortado.store.backup.chain import chain_of
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
-from cortado.store.backup.directory import chain_of
 from cortado.store.backup.manifest import CHECKPOINT, Manifest, part_name
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
@@ -91,7 +91,7 @@ def test_what_follows_holds_what_changed_alone(server: ServerProcess, tmp_path: 
         empty = create_backup(client, BackupRequest(tmp_path / "nothing", base=tmp_path / "newest"))
         assert empty.versions == 0
     chain = chain_of(tmp_path / "nothing")
-    assert [each.directory.name for each in chain] == ["base", "newest", "nothing"]
+    assert [str(each.directory) for each in chain] == [str(tmp_path / name) for name in ("base", "newest", "nothing")]
 
     def kinds(name: str) -> bytes:
         backup = chain_of(tmp_path / name)[-1]

@@ -133,6 +133,10 @@ def test_a_server_runs_at_its_lower_bounds(
     passes(environment, source, SERVER_TESTS)
 
 
+def test_backups_at_urls_run_at_their_lower_bounds(at_bounds: Callable[..., Environment], source: Path) -> None:
+    passes(at_bounds("server", "remote", tools=TOOLS), source, ["tests/unit/backup/test_backup_directories.py"])
+
+
 @pytest.mark.spark
 def test_spark_reads_and_writes_at_its_lower_bounds(
     at_bounds: Callable[..., Environment], server: ServerProcess

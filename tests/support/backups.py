@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cortado.store.backup.directory import Directory, LocalDirectory
 from cortado.store.backup.manifest import (
     BaseBackup,
     Checkpoint,
@@ -18,7 +19,6 @@ from cortado.store.backup.part_file import PartWriter
 from cortado.store.backup.runs import Run
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
-from cortado.store.transfer.files import WholeFile
 
 CLUSTER = "11" * 16
 RANGES = (("6b", "6b306d"), ("6b306d", "6c"))
@@ -35,13 +35,14 @@ def shape(backup_id: str = "aa", ts: str = "0.9.0", base: BaseBackup | None = No
     return Shape(CLUSTER, backup_id, ts, None if base is None else base.timestamp, False, base)
 
 
-def write_backup(directory: Path, of: Shape, runs: list[list[Run]]) -> Manifest:
+def write_backup(directory: Path | Directory, of: Shape, runs: list[list[Run]]) -> Manifest:
     """A whole backup: ``runs`` of each part."""
-    directory.mkdir()
+    place = LocalDirectory(directory) if isinstance(directory, Path) else directory
+    place.make()
     checkpoint = Checkpoint(of, tuple(RangeEntry(start, end, 1) for start, end in RANGES[: len(runs)]))
     parts = []
     for number, each in enumerate(runs):
-        with WholeFile(directory / part_name(number)) as file:
+        with place.writing(part_name(number)) as file:
             writer = PartWriter(file, checkpoint.header(number))
             for run in each:
                 writer.add(run.encode())
@@ -49,5 +50,5 @@ def write_backup(directory: Path, of: Shape, runs: list[list[Run]]) -> Manifest:
         start, stop = RANGES[number]
         parts.append(PartEntry(start, stop, end.versions, end.content, end.bytes, end.sha256))
     manifest = Manifest(of, tuple(parts))
-    write_manifest(directory, manifest)
+    write_manifest(place, manifest)
     return manifest

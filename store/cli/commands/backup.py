@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cortado.store.cli.answers import Answer, Fields, Said
@@ -22,11 +21,12 @@ _STREAMS_MAX = 4
         cortado backup create monday/
         cortado backup create tuesday/ --base monday/
         cortado backup create with-history/ --history --streams 4
+        cortado backup create s3://backups/monday
     """,
 )
 def create(
     session: Session,
-    directory: Annotated[str, Argument(help="The directory, which must be empty.", metavar="DIR")],
+    directory: Annotated[str, Argument(help="The directory, or a URL; it must be empty.", metavar="DIR")],
     base: Annotated[
         str | None,
         Option("--base", help="Take what changed since the backup in this directory, alone.", metavar="DIR"),
@@ -48,13 +48,14 @@ def create(
     """Write all rows, pairs, indexes, schemas and tables to a directory, as of one timestamp.
 
     The same command goes on with a backup that was interrupted. Writes go on meanwhile, and are not in it.
+
+    A URL needs the extra [remote], pip install 'cortado[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
+    for gs://.
     """
     from cortado.store.backup.create import STREAMS, BackupRequest, create_backup
     from cortado.store.cli.progress import showing_progress
 
-    request = BackupRequest(
-        Path(directory), at, history, None if base is None else Path(base), STREAMS if streams is None else streams
-    )
+    request = BackupRequest(directory, at, history, base, STREAMS if streams is None else streams)
     with session.client(read_from="any") as client, showing_progress(quiet=quiet) as report:
         manifest = create_backup(client, request, report)
     shape = manifest.shape
@@ -82,7 +83,7 @@ def create(
 )
 def verify(
     _: Session,
-    directory: Annotated[str, Argument(help="The directory of a backup.", metavar="DIR")],
+    directory: Annotated[str, Argument(help="The directory of a backup, or its URL.", metavar="DIR")],
     quiet: QuietOption = False,
 ) -> Answer:
     """Verify every byte of a backup, and of those that it follows. Needs no cluster.
@@ -93,7 +94,7 @@ def verify(
     from cortado.store.cli.progress import showing_progress
 
     with showing_progress(quiet=quiet) as report:
-        checked = check_backup(Path(directory), report)
+        checked = check_backup(directory, report)
     text = (
         f"{count(checked.backups, 'backup')} with {count(checked.versions, 'version')}: every byte is as it was written"
     )
@@ -108,12 +109,14 @@ def verify(
         cortado backup show tuesday/ -o json
     """,
 )
-def show(_: Session, directory: Annotated[str, Argument(help="The directory of a backup.", metavar="DIR")]) -> Answer:
+def show(
+    _: Session, directory: Annotated[str, Argument(help="The directory of a backup, or its URL.", metavar="DIR")]
+) -> Answer:
     """Show what a backup holds, and which one it follows."""
-    from cortado.store.backup.directory import chain_of, readable_from
+    from cortado.store.backup.chain import chain_of, readable_from
     from cortado.store.sizes import size_text
 
-    chain = chain_of(Path(directory))
+    chain = chain_of(directory)
     manifest, shape = chain[-1].manifest, chain[-1].manifest.shape
     follows = None if shape.base is None else shape.base.path
     oldest = str(readable_from(chain))

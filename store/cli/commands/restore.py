@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cortado.errors import InvalidArgument
@@ -27,7 +26,7 @@ from cortado.store.cli.tree import command
 def restore(
     session: Session,
     directory: Annotated[
-        str | None, Argument(help="The directory of a backup, unless --abandon is given.", metavar="DIR")
+        str | None, Argument(help="The directory of a backup, or its URL, unless --abandon is given.", metavar="DIR")
     ] = None,
     at: AtOption = None,
     streams: Annotated[
@@ -63,7 +62,7 @@ def restore(
             text = f"restore {ended} is abandoned, and the cluster is empty" if ended else "no restore was under way"
             return Said(text, {"restore": ended or None, "abandoned": bool(ended)})
         when = None if at is None else parse_at(at, "--at")
-        request = RestoreRequest(Path(directory), when, STREAMS if streams is None else streams)
+        request = RestoreRequest(directory, when, STREAMS if streams is None else streams)
         done = restore_backup(client, request, report)
     how = "had been restored before" if done.was_done else "are restored"
     text = f"{count(done.versions, 'version')} as of {done.timestamp} {how}, and {count(done.tables, 'table')} checked"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unsupported
+from cortado.store.backup.chain import Empty, chain_of, look, readable_from
 from cortado.store.backup.check import check_backup
-from cortado.store.backup.directory import Empty, chain_of, look, readable_from
+from cortado.store.backup.directory import LocalDirectory
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     MANIFEST,
@@ -91,14 +92,14 @@ def test_a_manifest_of_a_newer_format_is_refused_as_that(whole: Path) -> None:
 
 
 def test_what_a_directory_holds_is_told(tmp_path: Path, whole: Path) -> None:
-    assert look(tmp_path / "nowhere") == Empty()
+    assert look(LocalDirectory(tmp_path / "nowhere")) == Empty()
     (tmp_path / "empty").mkdir()
-    assert look(tmp_path / "empty") == Empty()
+    assert look(LocalDirectory(tmp_path / "empty")) == Empty()
     begun = tmp_path / "begun"
     begun.mkdir()
     checkpoint = Checkpoint(shape(), (RangeEntry("6b", "6c", 3),))
-    write_checkpoint(begun, checkpoint)
-    assert look(begun) == checkpoint
+    write_checkpoint(LocalDirectory(begun), checkpoint)
+    assert look(LocalDirectory(begun)) == checkpoint
     with pytest.raises(InvalidArgument, match="holds a backup that is not done"):
         check_backup(begun)
     # The manifest counts, whatever else is still there.
@@ -109,10 +110,10 @@ def test_what_a_directory_holds_is_told(tmp_path: Path, whole: Path) -> None:
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InvalidArgument, match=r"holds something that is no backup \(notes.txt\)"):
-        look(tmp_path)
+        look(LocalDirectory(tmp_path))
     (tmp_path / MANIFEST).write_text('{"cortado_export": 1}')
     with pytest.raises(InvalidArgument, match="must have cortado_backup: it is of no backup"):
-        look(tmp_path)
+        look(LocalDirectory(tmp_path))
 
 
 def test_a_chain_names_a_backup_that_is_missing_or_another_one(tmp_path: Path) -> None:

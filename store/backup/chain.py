@@ -1,0 +1,122 @@
+"""What a directory holds of a backup: nothing, the beginning of one, or all of it; and the backups that it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from cortado.errors import DataLoss, InvalidArgument
+from cortado.store.backup.directory import Directory, Where, directory_at
+from cortado.store.backup.manifest import (
+    CHECKPOINT,
+    MANIFEST,
+    Checkpoint,
+    Manifest,
+    part_name,
+    read_checkpoint,
+    read_manifest,
+)
+from cortado.store.backup.part_file import PartReader, read_end
+from cortado.store.backup.runs import Run
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.files import PARTIAL
+
+CHAIN_MAX: Final = 1_000
+"""Backups that follow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing is there, perhaps not even the directory."""
+
+
+Found: TypeAlias = Empty | Checkpoint | Manifest
+
+
+def look(directory: Directory) -> Found:
+    """What the directory holds. Raises InvalidArgument where it is something else, DataLoss, Unsupported."""
+    names = directory.names() or []
+    if MANIFEST in names:
+        return read_manifest(directory)
+    if CHECKPOINT in names:
+        return read_checkpoint(directory)
+    # A first checkpoint that was cut off.
+    if [name for name in names if name != CHECKPOINT + PARTIAL]:
+        problem = f"holds something that is no backup ({names[0]}), and is left alone: give an empty directory"
+        raise InvalidArgument("DIR", problem, str(directory))
+    return Empty()
+
+
+def whole_backup(directory: Directory) -> Manifest:
+    """The backup in a directory. Raises InvalidArgument where there is none, or one that is not done."""
+    found = look(directory)
+    if isinstance(found, Manifest):
+        return found
+    problem = "holds no backup" if isinstance(found, Empty) else "holds a backup that is not done: take it first"
+    raise InvalidArgument("DIR", problem, str(directory))
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A whole backup, and where it is."""
+
+    directory: Directory
+    manifest: Manifest
+
+    def name(self, part: int) -> str:
+        """A part's file, for people."""
+        return f"{self.directory}/{part_name(part)}"
+
+    def runs(self, part: int) -> Iterator[Run]:
+        """The versions of a part, each byte verified by the end. Raises DataLoss, naming the file, and InvalidArgument
+        where a link leads elsewhere."""
+        reader = PartReader(self.directory, part_name(part), self.manifest.header(part))
+        yield from reader.runs()
+        self._check(part, reader.found)
+
+    def check(self, part: int) -> None:
+        """Verifies a part. Raises as :meth:`runs`."""
+        self._check(part, read_end(self.directory, part_name(part), self.manifest.header(part)))
+
+    def _check(self, part: int, found: object) -> None:
+        entry = self.manifest.parts[part]
+        said = (entry.versions, entry.content, entry.bytes, entry.sha256)
+        if found is None or said != tuple(getattr(found, name) for name in ("versions", "content", "bytes", "sha256")):
+            raise DataLoss(self.name(part), f"it is not the part that {MANIFEST} says")
+
+
+def chain_of(where: Where) -> list[Backup]:
+    """The backup there and those that it follows, the first one first.
+
+    Raises InvalidArgument where one is not there, or is another than the one that was followed; DataLoss.
+    """
+    directory = directory_at(where)
+    chain = [Backup(directory, whole_backup(directory))]
+    while (base := chain[0].manifest.shape.base) is not None:
+        follower = chain[0].manifest.shape
+        place = chain[0].directory.at(base.path)
+        if len(chain) >= CHAIN_MAX:
+            raise InvalidArgument("DIR", f"follows more than {CHAIN_MAX} backups", str(directory))
+        found = look(place)
+        if not isinstance(found, Manifest):
+            problem = f"follows the backup {base.backup_id} of {base.timestamp}, which is not in {place}"
+            raise InvalidArgument("DIR", problem, str(chain[0].directory))
+        shape = found.shape
+        expected = base.backup_id, base.timestamp, follower.cluster_id, follower.since
+        if (shape.backup_id, shape.timestamp, shape.cluster_id, shape.timestamp) != expected:
+            problem = f"follows the backup {base.backup_id} of {base.timestamp}; in {place} is {shape.backup_id}"
+            raise InvalidArgument("DIR", problem, str(chain[0].directory))
+        chain.insert(0, Backup(place, found))
+    return chain
+
+
+def readable_from(chain: Sequence[Backup]) -> Timestamp:
+    """The oldest time of which a restored chain knows all."""
+    oldest = chain[-1].manifest.shape.at
+    for each in reversed(chain):
+        shape = each.manifest.shape
+        if not shape.history or shape.after is None:
+            break
+        oldest = shape.after
+    return oldest
