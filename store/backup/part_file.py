@@ -30,7 +30,7 @@ from cortado.store.backup.runs import RUN_BYTES_MAX, ContentDigest, Run, decode_
 from cortado.store.transfer.files import Sink
 
 MAGIC: Final = b"cortado backup\0\0"
-FORMAT: Final = 1
+FORMAT: Final = 2
 FRAME_BYTES_MAX: Final = RUN_BYTES_MAX + (1 << 10)
 
 _HEADER, _RUN, _END = b"H", b"R", b"E"

@@ -27,7 +27,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 
-KINDS: Final = b"PD"
+KINDS: Final = b"PDE"
 RUN_BYTES_MAX: Final = 16 << 20
 """A run has about 1 MiB; one version alone, the largest that is ever stored, a few more."""
 

@@ -2,7 +2,8 @@
 
 A backup is taken at one timestamp, and has one of three shapes::
 
-    key a   @9   @7   @5   @2          a state at 7            @7             what a read at 7 sees, deletes left out
+    key a   @9   @7   @5   @2          a state at 7            @7             what a read at 7 sees: no deletes, and
+                                                                              nothing that has expired
                                        changes in (3, 7]       @7             the newest of what changed, deletes too
                                        history of (3, 7]       @7 @5          all that changed, deletes too
                                        history with its start  @7 @5 @2       and the state at 3 below it
@@ -29,9 +30,9 @@ from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE, KeyRange, meta_range
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.chunks import newest_visible
+from cortado.store.mvcc.chunks import kind_of, newest_visible
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import DELETE_KIND, Item, encode_content, suffix_of
+from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, Item, encode_content, has_expired, suffix_of
 
 RESTORE_NAME: Final = "restore"
 """Of the key of a restore under way."""
@@ -131,10 +132,15 @@ def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> lis
 
 def _of_state(found: Slice, window: Window, after: bytes) -> NDArray[np.bool_]:
     """Whether each version belongs to the state that a window has, or begins with; or changed above it."""
-    is_put = np.frombuffer(bytes([value[0] != DELETE_KIND for value in found.values]), np.bool_)
-    if window.since is None:
-        return _newest(found.keys, window.at, after) & is_put
-    return _changed(found.keys, window, after) | (_newest(found.keys, window.since, after) & is_put)
+    state_at = window.at if window.since is None else window.since
+    kinds = np.frombuffer(bytes(map(kind_of, found.values)), np.uint8)
+    of_state: NDArray[np.bool_] = _newest(found.keys, state_at, after) & (kinds != DELETE_KIND)
+    as_of = suffix_of(state_at)
+    for place in np.flatnonzero(of_state & (kinds == EXPIRING_KIND)).tolist():
+        of_state[place] = not has_expired(found.keys[place], found.values[place], as_of)
+    if window.since is not None:
+        of_state |= _changed(found.keys, window, after)
+    return of_state
 
 
 def _changed(keys: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:

@@ -8,28 +8,49 @@ the read timestamp counts, and is a row unless it is a delete::
 
 Visible versions of a key are a run at its end, so one counts if the item before it is another key's or not visible:
 no loop is needed. A timestamp is compared as it is stored: inverted, so *visible* means not below the reader's.
+
+Kinds are looked at one by one only where a page has other versions than plain puts: the kinds of deletes and of puts
+that expire are below that of a put, so the smallest value of a page tells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress, islice
+from itertools import compress, islice, pairwise
 from operator import eq, itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
-from cortado.store.engine.interface import ReadTransaction, Space
+from cortado.store.engine.interface import Page, ReadTransaction, Space
+from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
-from cortado.store.mvcc.versions import DELETE_KIND, PAYLOAD, PUT_KIND, check_deleted
+from cortado.store.mvcc.versions import (
+    DELETE_KIND,
+    EXPIRING_KIND,
+    NO_EXPIRIES,
+    PAYLOAD,
+    PUT,
+    PUT_KIND,
+    Expiries,
+    check_deleted,
+    unexpired,
+)
 
-payload_of: Final[Callable[[bytes], bytes]] = itemgetter(PAYLOAD)
+_payload_of: Final[Callable[[bytes], bytes]] = itemgetter(PAYLOAD)
 kind_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
 _WORD_BYTES: Final = 8
+
+# A page begins with so many versions, before it is decided how to go on: from one to the next, or, where there are so
+# many of each key, from key to key by a search each, which costs as much as passing by five or six versions.
+_LOOK_ITEMS: Final = 128
+_MANY_VERSIONS: Final = 6
+
 _Flags: TypeAlias = NDArray[np.bool_]
 
 
@@ -40,19 +61,22 @@ def select_rows(
     *,
     reverse: bool,
     resume: LogicalKey | None,
+    as_of: bytes,
 ) -> ScanChunk:
-    """Rows of a page given in ascending order of its engine keys; handed out descending if ``reverse``."""
-    payloads = list(map(payload_of, engine_values))
+    """Rows of a page given in ascending order of its engine keys; handed out descending if ``reverse``. Without what
+    has expired by the time of which ``as_of`` is the suffix."""
+    payloads = list(map(_payload_of, engine_values))
+    expiries = NO_EXPIRIES
     if engine_keys:
         rows = newest_visible(engine_keys, read_suffix)
-        if not all(payloads):
-            # A delete has no payload, and few puts have none.
+        if min(engine_values) < PUT or not all(payloads):
             kinds = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8)
+            expiries = _unexpired(engine_keys, engine_values, as_of, rows, kinds, payloads)
             puts = kinds == PUT_KIND
-            strange = np.flatnonzero(rows & ~puts & (kinds != DELETE_KIND))
+            strange = np.flatnonzero(rows & ~puts & (kinds != DELETE_KIND) & (kinds != EXPIRING_KIND))
             if strange.size:
                 check_deleted(engine_keys[strange[0]], engine_values[strange[0]])
-            rows &= puts
+            rows &= puts | (kinds == EXPIRING_KIND)
         if not rows.all():
             chosen = rows.tolist()
             engine_keys = list(compress(engine_keys, chosen))
@@ -60,7 +84,28 @@ def select_rows(
     if reverse:
         engine_keys.reverse()
         payloads.reverse()
-    return ScanChunk.of_stored(engine_keys, payloads, resume)
+    return ScanChunk.of_stored(engine_keys, payloads, resume, expiries)
+
+
+def _unexpired(
+    engine_keys: list[bytes],
+    engine_values: list[bytes],
+    as_of: bytes,
+    rows: _Flags,
+    kinds: NDArray[np.uint8],
+    payloads: list[bytes],
+) -> Expiries:
+    """Of the ``rows`` that expire: clear the flags of those that have, and put the ``payloads`` of the others right,
+    whose expiries are returned."""
+    found: dict[LogicalKey, int] = {}
+    for place in np.flatnonzero(rows & (kinds == EXPIRING_KIND)).tolist():
+        version = unexpired(engine_keys[place], engine_values[place], as_of)
+        if version is None:
+            rows[place] = False
+        else:
+            payloads[place] = version.payload
+            found[logical_of(engine_keys[place])] = version.expires_ms
+    return found
 
 
 def newest_visible(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
@@ -118,6 +163,42 @@ def _words(table: NDArray[np.uint8], start: int) -> NDArray[np.uint64]:
     """Eight bytes of each row from ``start``, as numbers in the order of the bytes."""
     words: NDArray[np.uint64] = np.ascontiguousarray(table[:, start : start + _WORD_BYTES]).view(">u8")[:, 0]
     return words
+
+
+def read_page(
+    txn: ReadTransaction,
+    start: LogicalKey,
+    end: LogicalKey,
+    read_suffix: bytes,
+    disordered: Callable[[bytes], DataLoss],
+    *,
+    max_items: int,
+    max_bytes: int,
+) -> Page:
+    """Versions of ``[start, end)``, ascending: all of them or, where each key has many, those that count. Raises what
+    ``disordered`` makes of a key that is out of its order."""
+    look = min(max_items, _LOOK_ITEMS)
+    keys, values, is_end = txn.page(Space.DATA, start, end, max_items=look, max_bytes=max_bytes)
+    max_bytes -= sum(map(len, keys)) + sum(map(len, values))
+    if is_end or max_bytes <= 0:
+        return Page(keys, values, is_end)
+    logical_keys = len(set(map(logical_of, keys)))
+    has_many = logical_keys * min(_MANY_VERSIONS, len(keys)) <= len(keys)
+    max_items -= logical_keys if has_many else len(keys)
+    if not max_items:
+        return Page(keys, values, False)
+    if not has_many:
+        rest = txn.page(Space.DATA, keys[-1] + b"\0", end, max_items=max_items, max_bytes=max_bytes)
+        return Page(keys + rest.keys, values + rest.values, rest.exhausted)
+    # What counts of the last key may not be among them.
+    last = logical_of(keys[-1])
+    begin = last + read_suffix if suffix_from(keys[-1]) < read_suffix else successor_of_prefix(last)
+    rest = txn.firsts(Space.DATA, begin, end, read_suffix, max_items=max_items, max_bytes=max_bytes)
+    keys += rest.keys
+    for key, follows in pairwise(keys):
+        if follows <= key:
+            raise disordered(follows)
+    return Page(keys, values + rest.values, rest.exhausted)
 
 
 def complete_last_key(

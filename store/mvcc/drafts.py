@@ -58,9 +58,9 @@ class Draft(Mutations):
 
     def __init__(self, mutations: Mutations) -> None:
         changes = sorted(zip(mutations.keys, mutations.payloads, strict=True), key=itemgetter(0))
-        super().__init__([key for key, _ in changes], [payload for _, payload in changes])
+        super().__init__([key for key, _ in changes], [payload for _, payload in changes], mutations.expiries)
         _check_order(self.keys)
-        items = encode_many(self.keys, self.payloads, _STAND_IN)
+        items = encode_many(self.keys, self.payloads, _STAND_IN, self.expiries)
         self._keys = _Joined([key for key, _ in items], TIMESTAMP_BYTES)
         self._values = _Joined([value for _, value in items], _CHECKSUMS_BYTES)
         self._checksums = self._values.ends_of_all().view("<u4").reshape(-1, 2)

@@ -8,9 +8,10 @@
 Of each key the newest version at or below the safepoint stays, since reads at the safepoint find it; older ones go
 (G1). Where that version is a delete, it is no different from nothing, so it goes as well; but never before the older
 ones, which it hides (G4). So a delete goes as a range: itself, and whatever older versions a replica has, known here or
-not.
+not. A put that has expired at the safepoint is as good as a delete (G7): no read from there on sees it.
 
-Garbage stays garbage, whatever is written later. So what was found may be removed at any later time.
+Garbage stays garbage, whatever is written later, and what has expired stays expired. So what was found may be removed
+at any later time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.mvcc.chunks import kind_of, versions_of
 from cortado.store.mvcc.evaluation import Cleared
 from cortado.store.mvcc.reader import logical_of, suffix_from
-from cortado.store.mvcc.versions import DELETE_KIND, suffix_of, timestamp_of
+from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, expiry_ts, suffix_of, timestamp_of
 
 VERSIONS_MAX: Final = 1 << 30
 """Of one key: more than there can be."""
@@ -38,7 +39,8 @@ _BEHIND_VERSIONS: Final = b"\xff" * TIMESTAMP_BYTES + b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What may go: ``keys`` of versions, ascending, and for each delete the range of itself and of what it hides.
+    """What may go: ``keys`` of versions, ascending, and for each delete, and each put that has expired, the range of
+    itself and of what it hides.
 
     ``next_ts`` is the lowest safepoint at which more of the same items may be garbage, once these are gone; None where
     none will be.
@@ -60,7 +62,8 @@ def find_garbage(
     """Of a run of stored items, as they stand, all versions of each of its keys.
 
     But the run may begin within the versions of a key, ``behind`` the one that counts (else empty): then all of that
-    key go. And it ``is_cut`` where its last key may have more versions: then a delete of that key stays.
+    key go. And it ``is_cut`` where its last key may have more versions: then a delete of that key stays, and what has
+    expired of it.
     """
     if not engine_keys:
         return Garbage((), (), None)
@@ -71,9 +74,16 @@ def find_garbage(
     if logical_of(engine_keys[0]) == behind:
         is_old |= is_newest & (np.cumsum(~continues) == 1)
         is_newest &= ~is_old
-    is_delete = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8) == DELETE_KIND
-    is_hiding = is_newest & is_delete
+    kinds = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8)
+    is_delete = kinds == DELETE_KIND
+    expiring = np.flatnonzero(~is_old & (kinds == EXPIRING_KIND)).tolist()
+    expiries = {place: expiry_ts(engine_keys[place], engine_values[place]) for place in expiring}
+    is_gone = is_delete.copy()
+    is_gone[[place for place, expiry in expiries.items() if expiry <= safepoint]] = True
+    is_hiding = is_newest & is_gone
     next_ts = _next(list(map(suffix_from, engine_keys)), is_visible, continues, is_delete)
+    later = [max(expiry, timestamp_of(suffix_from(engine_keys[place]))) for place, expiry in expiries.items()]
+    next_ts = min([ts for ts in (next_ts, *later) if ts is not None and ts > safepoint], default=None)
     if is_cut:
         last_first = int(np.flatnonzero(~continues)[-1])
         if is_hiding[last_first:].any():
@@ -90,8 +100,8 @@ def find_garbage(
 
 
 def _next(suffixes: list[bytes], is_visible: _Flags, continues: _Flags, is_delete: _Flags) -> Timestamp | None:
-    """When something would be garbage next: once the safepoint reaches a version above it that has an older one, or is
-    a delete."""
+    """When something would be garbage next, expiries aside: once the safepoint reaches a version above it that has an
+    older one, or is a delete."""
     has_older = np.zeros(len(suffixes), np.bool_)
     has_older[:-1] = continues[1:]
     coming = list(compress(suffixes, (~is_visible & (has_older | is_delete)).tolist()))

@@ -22,7 +22,18 @@ import numpy.typing as npt
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, Item, checksum, encode_versions, suffix_of
+from cortado.store.mvcc.versions import (
+    DELETE_KIND,
+    EXPIRING_KIND,
+    EXPIRY_BYTES,
+    NO_EXPIRIES,
+    PUT_KIND,
+    Expiries,
+    Item,
+    checksum,
+    encode_versions,
+    suffix_of,
+)
 
 Checksums: TypeAlias = npt.NDArray[np.uint32]
 
@@ -34,16 +45,25 @@ _TAIL_BYTES: Final = 8
 _LITTLE: Final = np.dtype("<u4")
 
 
-def encode_many(keys: Sequence[LogicalKey], payloads: Sequence[bytes | None], ts: Timestamp) -> list[Item]:
+def encode_many(
+    keys: Sequence[LogicalKey], payloads: Sequence[bytes | None], ts: Timestamp, expiries: Expiries = NO_EXPIRIES
+) -> list[Item]:
     """Exactly what ``encode_versions`` returns."""
     if len(keys) < MANY:
-        return encode_versions(keys, payloads, ts)
+        return encode_versions(keys, payloads, ts, expiries)
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
     of_keys = np.fromiter(map(checksum, engine_keys), np.uint32, len(engine_keys))
     kinds = np.full(len(keys), PUT_KIND, np.uint8)
     if None in payloads:
         kinds[[payload is None for payload in payloads]] = DELETE_KIND
+    if expiries:
+        expiring = [key in expiries and payload is not None for key, payload in zip(keys, payloads, strict=True)]
+        kinds[expiring] = EXPIRING_KIND
+        payloads = [
+            expiries[key].to_bytes(EXPIRY_BYTES) + (payload or b"") if expires else payload
+            for key, payload, expires in zip(keys, payloads, expiring, strict=True)
+        ]
     contents = [payload or b"" for payload in payloads[: _filled(payloads)]]
     filled = len(contents)
     of_bodies = _over_kinds(of_keys, kinds)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.versions import EXPIRY_BYTES
 
 
 @dataclass(slots=True)
 class Mutations:
-    """Parallel lists: logical keys and their new payloads, None for a delete. A key appears at most once."""
+    """Parallel lists: logical keys and their new payloads, None for a delete. A key appears at most once.
+
+    ``expiries`` has the wall time in milliseconds at which a put expires, of those that do.
+    """
 
     keys: list[LogicalKey] = field(default_factory=list)
     payloads: list[bytes | None] = field(default_factory=list)
+    expiries: dict[LogicalKey, int] = field(default_factory=dict)
 
-    def put(self, key: LogicalKey, payload: bytes) -> None:
+    def put(self, key: LogicalKey, payload: bytes, expires_ms: int = 0) -> None:
+        """``expires_ms`` 0: never."""
         self.keys.append(key)
         self.payloads.append(payload)
+        if expires_ms:
+            self.expiries[key] = expires_ms
 
     def delete(self, key: LogicalKey) -> None:
         self.keys.append(key)
@@ -27,8 +35,9 @@ class Mutations:
 
     @property
     def size_bytes(self) -> int:
-        """Of all keys and payloads."""
-        return sum(map(len, self.keys)) + sum(map(len, filter(None, self.payloads)))
+        """Of all keys and payloads, and of expiries."""
+        of_expiries = EXPIRY_BYTES * len(self.expiries)
+        return sum(map(len, self.keys)) + sum(map(len, filter(None, self.payloads))) + of_expiries
 
     @property
     def bounds(self) -> tuple[LogicalKey, LogicalKey] | None:

@@ -7,8 +7,9 @@ to the same behaviour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
@@ -18,6 +19,7 @@ from cortado.store.keys.types import LogicalKey
 PIECE_BYTES: Final = 4 << 20
 """Of what is read at once where all is looked at and little of it is kept."""
 _PIECE_KEYS: Final = 1_000
+_NO_EXPIRIES: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
 # Slices by C code: over a list, a third cheaper than a comprehension.
 logical_of: Final[Callable[[bytes], LogicalKey]] = itemgetter(slice(None, -TIMESTAMP_BYTES))
@@ -25,17 +27,19 @@ suffix_from: Final[Callable[[bytes], bytes]] = itemgetter(slice(-TIMESTAMP_BYTES
 
 
 class Version:
-    """The newest visible value of a key: its ``payload`` and the timestamp of the commit that wrote it.
+    """The newest visible value of a key: its ``payload``, the timestamp of the commit that wrote it, and the wall time
+    in milliseconds at which it expires, 0 for never.
 
     Read-only. A store gives ``ts`` as the engine key that ends with it, inverted, and it is decoded when somebody asks:
     most reads don't, and a point read would spend half its time on it.
     """
 
-    __slots__ = ("_ts", "payload")
+    __slots__ = ("_ts", "expires_ms", "payload")
 
-    def __init__(self, ts: Timestamp | bytes, payload: bytes) -> None:
+    def __init__(self, ts: Timestamp | bytes, payload: bytes, expires_ms: int = 0) -> None:
         self._ts = ts
         self.payload = payload
+        self.expires_ms = expires_ms
 
     @property
     def ts(self) -> Timestamp:
@@ -44,13 +48,15 @@ class Version:
         return self._ts
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self.ts == other.ts and self.payload == other.payload
+        if not isinstance(other, Version):
+            return False
+        return self.ts == other.ts and self.payload == other.payload and self.expires_ms == other.expires_ms
 
     def __hash__(self) -> int:
-        return hash((self.ts, self.payload))
+        return hash((self.ts, self.payload, self.expires_ms))
 
     def __repr__(self) -> str:
-        return f"Version(ts={self.ts!r}, payload={self.payload!r})"
+        return f"Version(ts={self.ts!r}, payload={self.payload!r}, expires_ms={self.expires_ms})"
 
 
 class Changed(NamedTuple):
@@ -66,8 +72,12 @@ class Reader(Protocol):
     @property
     def read_ts(self) -> Timestamp: ...
 
+    @property
+    def as_of(self) -> Timestamp:
+        """What has expired by then is absent: read_ts, or later where a command is evaluated ahead of its turn."""
+
     def get(self, key: LogicalKey) -> Version | None:
-        """The newest version at or below read_ts; None where there is none or it is a delete."""
+        """The newest version at or below read_ts; None where there is none, or it is a delete or has expired."""
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         """As :meth:`get` for each, in the order asked.
@@ -111,24 +121,37 @@ class ScanChunk:
     next slice, None at the end of the range. A slice may hold no rows and still not be the last.
 
     ``suffixes`` are the engine keys' last 12 bytes: commit timestamps, inverted. They and the logical ``keys`` are cut
-    from the engine keys when somebody asks, since many scans want the payloads alone.
+    from the engine keys when somebody asks, since many scans want the payloads alone. ``expiries`` are those of the
+    rows that expire, by key.
     """
 
-    __slots__ = ("_engine_keys", "_keys", "_suffixes", "payloads", "resume")
+    __slots__ = ("_engine_keys", "_keys", "_suffixes", "expiries", "payloads", "resume")
 
     def __init__(
-        self, keys: list[LogicalKey], suffixes: list[bytes], payloads: list[bytes], resume: LogicalKey | None
+        self,
+        keys: list[LogicalKey],
+        suffixes: list[bytes],
+        payloads: list[bytes],
+        resume: LogicalKey | None,
+        expiries: Mapping[LogicalKey, int] = _NO_EXPIRIES,
     ) -> None:
         self._engine_keys: list[bytes] = []
         self._keys: list[LogicalKey] | None = keys
         self._suffixes: list[bytes] | None = suffixes
         self.payloads = payloads
         self.resume = resume
+        self.expiries = expiries
 
     @classmethod
-    def of_stored(cls, engine_keys: list[bytes], payloads: list[bytes], resume: LogicalKey | None) -> ScanChunk:
+    def of_stored(
+        cls,
+        engine_keys: list[bytes],
+        payloads: list[bytes],
+        resume: LogicalKey | None,
+        expiries: Mapping[LogicalKey, int],
+    ) -> ScanChunk:
         """From keys as they are stored, with their timestamps."""
-        chunk = cls([], [], payloads, resume)
+        chunk = cls([], [], payloads, resume, expiries)
         chunk._engine_keys, chunk._keys, chunk._suffixes = engine_keys, None, None
         return chunk
 

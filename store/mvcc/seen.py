@@ -5,8 +5,8 @@ entry that it worked out, and a follower that holds the row sees that it was mis
 noted is the state *before* the entry: what a command sees of an earlier one of its own entry is not.
 
 Deletes are versions too: a row that is missed and a delete that is missed look alike otherwise. But for a delete at or
-below the safepoint: it is collected at one replica sooner than at another, and counts as nothing on both. So an entry
-says which safepoint that was.
+below the safepoint, and a version that has expired there: it is collected at one replica sooner than at another, and
+counts as nothing on both. So an entry says which safepoint that was.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, has_expired
 
 NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
 """In the place of a version's suffix: there is none. It sorts behind every other, as the oldest of all."""
@@ -26,7 +27,8 @@ _SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
 
 class Reads(NamedTuple):
     """As an entry carries it: ``versions`` are the suffixes of the engine keys, one for each of the ``keys``. There was
-    nothing in the ``ranges`` but what the keys name. Deletes at or below ``collected`` counted as nothing."""
+    nothing in the ``ranges`` but what the keys name. Deletes at or below ``collected``, and what has expired there,
+    counted as nothing."""
 
     keys: Sequence[bytes] = ()
     versions: Sequence[bytes] = ()
@@ -43,7 +45,7 @@ class Seen:
     __slots__ = ("_collected_suffix", "collected", "ranges", "versions")
 
     def __init__(self, collected: Timestamp = ZERO) -> None:
-        """Deletes at or below ``collected`` count as nothing."""
+        """Deletes at or below ``collected``, and what has expired there, count as nothing."""
         self.versions: dict[LogicalKey, bytes] = {}
         self.ranges: list[tuple[bytes, bytes]] = []
         self.collected = collected
@@ -60,8 +62,10 @@ class Seen:
     def note_item(self, key: LogicalKey, engine_key: bytes, engine_value: bytes) -> None:
         """As :meth:`note`, of a version as it is stored."""
         suffix = engine_key[-TIMESTAMP_BYTES:]
-        if suffix >= self._collected_suffix and engine_value[:1] == b"D":
-            suffix = NOTHING
+        if suffix >= self._collected_suffix and engine_value[0] != PUT_KIND:
+            is_delete = engine_value[0] == DELETE_KIND
+            if is_delete or has_expired(engine_key, engine_value, self._collected_suffix):
+                suffix = NOTHING
         self.note(key, suffix)
 
     def add(self, other: Seen) -> None:

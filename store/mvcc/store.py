@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import compress, pairwise
+from itertools import compress
 from operator import itemgetter
 from threading import Lock
 from typing import Final
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Engine, Page, ReadTransaction, Space, WriteTransaction
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.chunks import complete_last_key, newest_visible, select_rows
+from cortado.store.mvcc.chunks import complete_last_key, newest_visible, read_page, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of, suffix_from
@@ -41,7 +41,6 @@ from cortado.store.mvcc.versions import (
     PUT_KIND,
     RESIDUE,
     Item,
-    check_deleted,
     checksum,
     damaged,
     decode_version,
@@ -49,15 +48,11 @@ from cortado.store.mvcc.versions import (
     is_key_right,
     suffix_of,
     timestamp_of,
+    unexpired,
 )
 
 ROWS_MAX: Final = 2_000
 BYTES_MAX: Final = 1 << 20
-
-# A slice looks at so many versions before it decides how to go on: from one to the next, or, where there are so many of
-# each key, from key to key by a search each, which costs as much as passing by five or six versions.
-_LOOK_ITEMS: Final = 128
-_MANY_VERSIONS: Final = 6
 
 # Of keys that are asked for what changed, so many at once.
 _CHECKED_KEYS: Final = 1_000
@@ -95,14 +90,15 @@ class VersionStore:
         """The key up to which requests can be remembered by now: newer ones are missing nowhere."""
         self._suspects_change = Lock()
 
-    def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Snapshot:
-        """A Reader at ``read_ts``; ``seen`` notes what it reads. It holds nothing; there is nothing to close."""
-        return Snapshot(self, read_ts, seen)
+    def snapshot(self, read_ts: Timestamp, seen: Seen | None = None, as_of: Timestamp | None = None) -> Snapshot:
+        """A Reader at ``read_ts``; ``seen`` notes what it reads. What has expired by ``as_of``, which is ``read_ts`` or
+        later, is absent. It holds nothing; there is nothing to close."""
+        return Snapshot(self, read_ts, seen, read_ts if as_of is None else as_of)
 
     # --- points ------------------------------------------------------------------------------------------------
 
     def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
-        """The newest version at or below ``ts``; None where there is none, or it is a delete."""
+        """The newest version at or below ``ts``; None where there is none, or it is a delete or has expired."""
         return self.snapshot(ts).get(key)
 
     def get_many(
@@ -112,14 +108,17 @@ class VersionStore:
         *,
         max_bytes: int | None = None,
         seen: Seen | None = None,
+        as_of: Timestamp | None = None,
     ) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
-        return [None if item is None else decode_version(*item) for item in self._newest(keys, ts, max_bytes, seen)]
+        expired = suffix_of(ts if as_of is None else as_of)
+        stored = self._newest(keys, ts, max_bytes, seen)
+        return [None if item is None else decode_version(*item, expired) for item in stored]
 
     def _newest(
         self, keys: Sequence[LogicalKey], ts: Timestamp, max_bytes: int | None, seen: Seen | None
     ) -> list[Item | None]:
-        """As :meth:`get_many`, as it is stored, deletes too."""
+        """As :meth:`get_many`, as it is stored, deletes and what has expired too."""
         read_suffix = suffix_of(ts)
         doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
@@ -280,6 +279,7 @@ class VersionStore:
         max_rows: int = ROWS_MAX,
         max_bytes: int = BYTES_MAX,
         seen: Seen | None = None,
+        as_of: Timestamp | None = None,
     ) -> ScanChunk:
         """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
 
@@ -293,7 +293,8 @@ class VersionStore:
             if reverse:
                 page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
             else:
-                page = self._page(txn, start, end, read_suffix, max_items=max_rows, max_bytes=max_bytes)
+                bounds = {"max_items": max_rows, "max_bytes": max_bytes}
+                page = read_page(txn, start, end, read_suffix, self.disordered, **bounds)
             keys, values = page.keys, page.values
             resume: LogicalKey | None = None
             if not page.exhausted:
@@ -313,41 +314,8 @@ class VersionStore:
             is_newest = newest_visible(keys, read_suffix).tolist() if keys else ()
             for key, value in compress(zip(keys, values, strict=True), is_newest):
                 seen.note_item(logical_of(key), key, value)
-        return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
-
-    def _page(
-        self,
-        txn: ReadTransaction,
-        start: LogicalKey,
-        end: LogicalKey,
-        read_suffix: bytes,
-        *,
-        max_items: int,
-        max_bytes: int,
-    ) -> Page:
-        """Versions of ``[start, end)``, ascending: all of them or, where each key has many, those that count."""
-        look = min(max_items, _LOOK_ITEMS)
-        keys, values, is_end = txn.page(Space.DATA, start, end, max_items=look, max_bytes=max_bytes)
-        max_bytes -= sum(map(len, keys)) + sum(map(len, values))
-        if is_end or max_bytes <= 0:
-            return Page(keys, values, is_end)
-        logical_keys = len(set(map(logical_of, keys)))
-        has_many = logical_keys * min(_MANY_VERSIONS, len(keys)) <= len(keys)
-        max_items -= logical_keys if has_many else len(keys)
-        if not max_items:
-            return Page(keys, values, False)
-        if not has_many:
-            rest = txn.page(Space.DATA, keys[-1] + b"\0", end, max_items=max_items, max_bytes=max_bytes)
-            return Page(keys + rest.keys, values + rest.values, rest.exhausted)
-        # What counts of the last key may not be among them.
-        last = logical_of(keys[-1])
-        begin = last + read_suffix if suffix_from(keys[-1]) < read_suffix else successor_of_prefix(last)
-        rest = txn.firsts(Space.DATA, begin, end, read_suffix, max_items=max_items, max_bytes=max_bytes)
-        keys += rest.keys
-        for key, follows in pairwise(keys):
-            if follows <= key:
-                raise self.disordered(follows)
-        return Page(keys, values + rest.values, rest.exhausted)
+        expired = read_suffix if as_of is None else suffix_of(as_of)
+        return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume, as_of=expired)
 
     def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
         """A page without the damaged versions that this read does not need: of rows that were written again since, or
@@ -388,7 +356,7 @@ class VersionStore:
 
     def apply(self, txn: WriteTransaction, mutations: Mutations, ts: Timestamp) -> None:
         """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
-        items = encode_versions(mutations.keys, mutations.payloads, ts)
+        items = encode_versions(mutations.keys, mutations.payloads, ts, mutations.expiries)
         items.sort(key=_engine_key)
         txn.put_many(Space.DATA, items)
 
@@ -396,18 +364,23 @@ class VersionStore:
 class Snapshot:
     """See :class:`~cortado.store.mvcc.reader.Reader`. Holds no transaction: cheap to make, nothing to close."""
 
-    __slots__ = ("_read_suffix", "_read_ts", "_seek", "_seen", "_store")
+    __slots__ = ("_as_of", "_read_suffix", "_read_ts", "_seek", "_seen", "_store")
 
-    def __init__(self, store: VersionStore, read_ts: Timestamp, seen: Seen | None = None) -> None:
+    def __init__(self, store: VersionStore, read_ts: Timestamp, seen: Seen | None, as_of: Timestamp) -> None:
         self._store = store
         self._seen = seen
         self._read_ts = read_ts
+        self._as_of = as_of
         self._read_suffix = suffix_of(read_ts)
         self._seek = store._seek
 
     @property
     def read_ts(self) -> Timestamp:
         return self._read_ts
+
+    @property
+    def as_of(self) -> Timestamp:
+        return self._as_of
 
     def get(self, key: LogicalKey) -> Version | None:
         item = self._newest(key)
@@ -416,11 +389,10 @@ class Snapshot:
         engine_key, engine_value = item
         if engine_value[0] == PUT_KIND:
             return Version(engine_key, engine_value[PAYLOAD])
-        check_deleted(engine_key, engine_value)
-        return None
+        return unexpired(engine_key, engine_value, suffix_of(self._as_of))
 
     def _newest(self, key: LogicalKey) -> Item | None:
-        """As it is stored, a delete too."""
+        """As it is stored, a delete and what has expired too."""
         store = self._store
         doubted = store.suspect
         try:
@@ -455,16 +427,18 @@ class Snapshot:
         are_many = len(keys) >= _MANY_KEYS and max_bytes is None and self._seen is None
         if are_many and self._store.has_none_between(min(keys), max(keys), self._read_ts):
             return [None] * len(keys)
-        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen)
+        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen, as_of=self._as_of)
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         rows = _FIRST_ROWS
         while limit is None or limit > 0:
-            chunk = self._store.scan_chunk(start, end, self._read_ts, reverse=reverse, max_rows=rows, seen=self._seen)
+            chunk = self._store.scan_chunk(
+                start, end, self._read_ts, reverse=reverse, max_rows=rows, seen=self._seen, as_of=self._as_of
+            )
             for key, suffix, payload in zip(chunk.keys, chunk.suffixes, chunk.payloads, strict=True):
-                yield key, Version(suffix, payload)
+                yield key, Version(suffix, payload, chunk.expiries.get(key, 0))
                 if limit is not None:
                     limit -= 1
                     if limit == 0:

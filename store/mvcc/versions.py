@@ -4,6 +4,11 @@
 
     engine key    logical key | inverted timestamp 12            newest first: each byte of the timestamp ^ 0xFF
     engine value  kind 1 | payload | CRC of the key 4 | CRC 4    kind: "P" put, "D" delete (its payload is empty)
+    of a put that expires:  "E" | wall_ms 6 | payload | CRC of the key 4 | CRC 4
+
+A put that expires is seen by reads before that wall time, in the epoch that it was written in: its *expiry* is the
+timestamp (epoch of the version, wall_ms, 0), and a read at or above it sees as little as behind a delete. So a version
+that is expired at one timestamp is expired at all later ones, and every replica says the same.
 
 Some other kinds are reserved (docs/formats/values.md); a reader that meets one refuses it by name.
 
@@ -21,15 +26,16 @@ that is not found near it may exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from operator import add
 from struct import Struct
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import google_crc32c
 
 from cortado.errors import DataLoss
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -40,12 +46,23 @@ Item: TypeAlias = tuple[bytes, bytes]
 
 PUT: Final = b"P"
 DELETE: Final = b"D"
+EXPIRING: Final = b"E"
 PUT_KIND: Final = PUT[0]
 DELETE_KIND: Final = DELETE[0]
+EXPIRING_KIND: Final = EXPIRING[0]
 
 PAYLOAD: Final = slice(1, -8)
-"""Of an engine value."""
+"""Of an engine value; of a put that expires, the payload behind its expiry."""
+EXPIRY_BYTES: Final = 6
+_EXPIRY: Final = slice(1, 1 + EXPIRY_BYTES)
+_EXPIRING_PAYLOAD: Final = slice(1 + EXPIRY_BYTES, -8)
+_EPOCH: Final = slice(-TIMESTAMP_BYTES, 2 - TIMESTAMP_BYTES)
+_WALL_END: Final = 2 + EXPIRY_BYTES
 _CHECKSUM_BYTES: Final = 4
+
+Expiries: TypeAlias = Mapping[LogicalKey, int]
+"""Of keys whose puts expire, the wall time in milliseconds at which they do."""
+NO_EXPIRIES: Final[Expiries] = MappingProxyType({})
 
 RESIDUE: Final = 0x48674BC7
 """CRC-32C over any bytes followed by their own CRC-32C, little-endian."""
@@ -66,23 +83,39 @@ def timestamp_of(suffix: bytes) -> Timestamp:
     return Timestamp.from_bytes(suffix.translate(INVERTED))
 
 
-def encode_versions(keys: Iterable[LogicalKey], payloads: Iterable[bytes | None], ts: Timestamp) -> list[Item]:
+def encode_versions(
+    keys: Sequence[LogicalKey], payloads: Iterable[bytes | None], ts: Timestamp, expiries: Expiries = NO_EXPIRIES
+) -> list[Item]:
     """Engine items for logical keys and their payloads (None: a delete), all at ``ts``, in the order given."""
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
     bodies = [DELETE if payload is None else PUT + payload for payload in payloads]
+    if expiries:
+        bodies = [
+            _expiring(expiries[key], body[1:]) if key in expiries and body[0] == PUT_KIND else body
+            for key, body in zip(keys, bodies, strict=True)
+        ]
     of_keys = list(map(checksum, engine_keys))
     bodies = list(map(add, bodies, map(_pack_checksum, of_keys)))
     of_all = map(_pack_checksum, map(_extend, of_keys, bodies))
     return list(zip(engine_keys, map(add, bodies, of_all), strict=True))
 
 
-def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> Item:
-    """As :func:`encode_versions` for one, at a third of its cost: most writes are of one key."""
+def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp, expires_ms: int = 0) -> Item:
+    """As :func:`encode_versions` for one, at a third of its cost: most writes are of one key. It expires at the wall
+    time ``expires_ms``, 0 for never."""
     engine_key = key + bytes(ts).translate(INVERTED)
     of_key = checksum(engine_key)
-    body = (DELETE if payload is None else PUT + payload) + _pack_checksum(of_key)
+    if payload is None:
+        content = DELETE
+    else:
+        content = _expiring(expires_ms, payload) if expires_ms else PUT + payload
+    body = content + _pack_checksum(of_key)
     return engine_key, body + _pack_checksum(_extend(of_key, body))
+
+
+def _expiring(expires_ms: int, payload: bytes) -> bytes:
+    return EXPIRING + expires_ms.to_bytes(EXPIRY_BYTES) + payload
 
 
 def encode_content(engine_key: bytes, content: bytes) -> Item:
@@ -92,15 +125,48 @@ def encode_content(engine_key: bytes, content: bytes) -> Item:
     return engine_key, body + _pack_checksum(_extend(of_key, body))
 
 
-def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
-    """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong or its kind is
-    not known."""
+def decode_version(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version | None:
+    """A stored version; None for a delete, and what has expired by the time of which ``as_of`` is the suffix. Raises
+    DataLoss, naming the key, where its checksum is wrong or its kind is not known."""
     if checksum(engine_key + engine_value) != RESIDUE:
         raise damaged(engine_key, engine_value)
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
-    check_deleted(engine_key, engine_value)
-    return None
+    return unexpired(engine_key, engine_value, as_of)
+
+
+def unexpired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version | None:
+    """As :func:`decode_version`, of an intact version that is no plain put."""
+    if engine_value[0] != EXPIRING_KIND:
+        check_deleted(engine_key, engine_value)
+        return None
+    if has_expired(engine_key, engine_value, as_of):
+        return None
+    return Version(engine_key, engine_value[_EXPIRING_PAYLOAD], expiry_of(engine_value))
+
+
+def has_expired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> bool:
+    """Of a put that expires: whether it has, at the time of which ``as_of`` is the suffix. All bytes are inverted, so
+    that later ones are smaller; the rest of an expiry's suffix would be the largest there is."""
+    return as_of[:_WALL_END] <= engine_key[_EPOCH] + engine_value[_EXPIRY].translate(INVERTED)
+
+
+def expiry_of(engine_value: bytes) -> int:
+    """The wall time in milliseconds at which a version expires, 0 for never."""
+    return int.from_bytes(engine_value[_EXPIRY]) if engine_value[0] == EXPIRING_KIND else 0
+
+
+def expiry_ts(engine_key: bytes, engine_value: bytes) -> Timestamp:
+    """From when on a put that expires is not seen any more."""
+    return Timestamp(timestamp_of(engine_key[-TIMESTAMP_BYTES:]).epoch, expiry_of(engine_value), 0)
+
+
+def payload_of(engine_value: bytes) -> bytes | None:
+    """What a version holds, whether it has expired or not; None for a delete."""
+    kind = engine_value[0]
+    if kind == PUT_KIND:
+        return engine_value[PAYLOAD]
+    return engine_value[_EXPIRING_PAYLOAD] if kind == EXPIRING_KIND else None
 
 
 def check_deleted(engine_key: bytes, engine_value: bytes) -> None:

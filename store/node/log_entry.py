@@ -38,7 +38,7 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 
 # The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 29

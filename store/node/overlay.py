@@ -26,7 +26,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, suffix_of, timestamp_of, unexpired
 from cortado.store.node.changefeed.order import engine_key
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.in_flight import InFlight
@@ -146,12 +146,16 @@ class OverlayReader:
     def read_ts(self) -> Timestamp:
         return self._base.read_ts
 
+    @property
+    def as_of(self) -> Timestamp:
+        return self._base.as_of
+
     def get(self, key: LogicalKey) -> Version | None:
         found = self._find(key)
         if found is None:
             return self._base.get(key)
         self._note(key, found)
-        return _version(found)
+        return _version(found, self._base)
 
     def _search(self, key: LogicalKey) -> Item | None:
         for layer in reversed(self._layers):
@@ -178,7 +182,7 @@ class OverlayReader:
                 found = self._find(key)
                 if found is not None:
                     self._note(key, found)
-                    versions[place] = _version(found)
+                    versions[place] = _version(found, self._base)
         return versions
 
     def scan(
@@ -195,7 +199,8 @@ class OverlayReader:
         # Each key in flight may hide one of the base's, so that many more may be needed.
         base_limit = None if limit is None else limit + len(in_flight)
         base = self._base.scan(start, end, reverse=reverse, limit=base_limit)
-        return islice(_merge(base, in_flight, reverse), limit)
+        live = {key: _version(found, self._base) for key, found in in_flight.items()}
+        return islice(_merge(base, live, reverse), limit)
 
     def changed_since(
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
@@ -275,10 +280,10 @@ def _forgotten(ts: Timestamp) -> ResourceExhausted:
 
 def _merge(
     base: Iterator[tuple[LogicalKey, Version]],
-    in_flight: dict[LogicalKey, Item],
+    in_flight: dict[LogicalKey, Version | None],
     reverse: bool,
 ) -> Iterator[tuple[LogicalKey, Version]]:
-    """Both in the order of the scan; for a key in both, what is in flight counts."""
+    """Both in the order of the scan; for a key in both, what is in flight counts, None for what is absent."""
     waiting = sorted(in_flight, reverse=not reverse)  # the next key is the last
     for key, version in base:
         while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
@@ -291,8 +296,7 @@ def _merge(
         yield from _live(waiting[-1], in_flight[waiting.pop()])
 
 
-def _live(key: LogicalKey, found: Item) -> Iterator[tuple[LogicalKey, Version]]:
-    version = _version(found)
+def _live(key: LogicalKey, version: Version | None) -> Iterator[tuple[LogicalKey, Version]]:
     if version is not None:
         yield key, version
 
@@ -301,9 +305,8 @@ def _changed(item: Item) -> Changed:
     return Changed(logical_of(item[0]), timestamp_of(suffix_from(item[0])))
 
 
-def _version(found: Item) -> Version | None:
+def _version(found: Item, base: Reader) -> Version | None:
     engine_key, engine_value = found
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
-    check_deleted(engine_key, engine_value)
-    return None
+    return unexpired(engine_key, engine_value, suffix_of(base.as_of))

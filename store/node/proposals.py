@@ -189,14 +189,17 @@ class Batch:
         self.last_ts = ts
         self.commands += 1
         self.size_bytes += size_bytes
-        keys, payloads = evaluation.mutations.keys, evaluation.mutations.payloads
-        if isinstance(evaluation.mutations, Draft):
+        keys, payloads, expiries = (mutations := evaluation.mutations).keys, mutations.payloads, mutations.expiries
+        if isinstance(mutations, Draft):
             is_alone = self.commands == 1 and not evaluation.restored
             invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
-            self.drafted = evaluation.mutations.at(ts)
+            self.drafted = mutations.at(ts)
             items = self.drafted.items
         else:
-            items = [encode_version(keys[0], payloads[0], ts)] if len(keys) == 1 else encode_many(keys, payloads, ts)
+            if len(keys) == 1:
+                items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]
+            else:
+                items = encode_many(keys, payloads, ts, expiries)
         self.items += items
         self.items += evaluation.restored
         self.layer.add(keys, items)

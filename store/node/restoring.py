@@ -38,7 +38,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.archive import RESTORE_NAME, RESTORED_NAME, archived_ranges
 from cortado.store.mvcc.evaluation import Cleared, Evaluate, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints, safepoints_of
 from cortado.store.mvcc.versions import Item, decode_version
 
@@ -208,7 +208,7 @@ def applied_restore(items: Sequence[Item], before: RestoreState | None) -> Resto
     place = bisect_left(items, RESTORE_KEY, key=_engine_key)
     if place == len(items) or logical_of(items[place][0]) != RESTORE_KEY:
         return before
-    version = decode_version(*items[place])
+    version = decode_version(*items[place], suffix_from(items[place][0]))
     return None if version is None else RestoreState.decode(version.payload)
 
 

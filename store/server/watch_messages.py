@@ -14,7 +14,7 @@ from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import user_key_of, user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item
+from cortado.store.mvcc.versions import Item, payload_of
 from cortado.store.packing import cut_equal, join
 from cortado.store.server.convert import key_message, timestamp_message
 from cortado.store.server.document_messages import found_message, is_json, row_batch
@@ -41,7 +41,7 @@ class Changes:
         return cls(
             list(map(logical_of, keys)),
             b"".join(map(suffix_from, keys)).translate(INVERTED),
-            [value[PAYLOAD] if value[0] == PUT_KIND else None for _, value in items],
+            [payload_of(value) for _, value in items],
             {place: each for place, each in enumerate(previous) if each is not None},
         )
 
@@ -114,7 +114,7 @@ class KeyValueReplies:
             old = list(changes.replaced.values())
             into.replacing.extend(changes.replaced)
             into.replaced.keys, into.replaced.key_lengths = join([user_key_of(logical_of(key)) for key, _ in old])
-            into.replaced.values, into.replaced.value_lengths = join([value[PAYLOAD] for _, value in old])
+            into.replaced.values, into.replaced.value_lengths = join([payload_of(value) or b"" for _, value in old])
             into.replaced.versions = _versions(old)
 
     def _changes(self, changes: Changes) -> list[watch_pb2.KvChange]:
@@ -173,7 +173,8 @@ class TableReplies:
         if changes.replaced:
             old = list(changes.replaced.values())
             into.replacing.extend(changes.replaced)
-            into.replaced.extend(map(row_batch, self._runs(view, [value[PAYLOAD] for _, value in old], _versions(old))))
+            payloads = [payload_of(value) or b"" for _, value in old]
+            into.replaced.extend(map(row_batch, self._runs(view, payloads, _versions(old))))
 
     def _runs(self, view: TableView, payloads: list[bytes], versions: bytes = b"") -> list[Run]:
         if self._schema_id:
@@ -198,10 +199,13 @@ class TableReplies:
                     document=None if found is None else found.document,
                     timestamp=timestamp_message(ts),
                     etag="" if found is None else found.etag,
-                    previous=None if replaced is None else self._found(view, replaced[1][PAYLOAD], _ts(replaced)),
+                    previous=None if replaced is None else self._found_item(view, replaced),
                 )
             )
         return made
+
+    def _found_item(self, view: TableView, item: Item) -> documents_pb2.FoundDocument:
+        return self._found(view, payload_of(item[1]) or b"", _ts(item))
 
     def _found(self, view: TableView, payload: bytes, ts: Timestamp) -> documents_pb2.FoundDocument:
         return found_message(view, StoredRow(*decode_payload(payload), ts), self._format, self._schema_id)
@@ -216,7 +220,7 @@ def _key(view: TableView, key: LogicalKey) -> common_pb2.Key:
 
 
 def _pair(key: bytes, item: Item) -> kv_pb2.KvPair:
-    return kv_pb2.KvPair(key=key, value=item[1][PAYLOAD], etag=str(_ts(item)))
+    return kv_pb2.KvPair(key=key, value=payload_of(item[1]), etag=str(_ts(item)))
 
 
 def _ts(item: Item) -> Timestamp:

@@ -155,6 +155,10 @@ class _OwnReader:
     def read_ts(self) -> Timestamp:
         return self._base.read_ts
 
+    @property
+    def as_of(self) -> Timestamp:
+        return self._base.as_of
+
     def get(self, key: LogicalKey) -> Version | None:
         self._reads._keys[key] = None
         own = self._reads._own

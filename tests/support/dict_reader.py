@@ -24,6 +24,7 @@ class DictStore:
 
     def __init__(self) -> None:
         self.versions: dict[LogicalKey, list[tuple[Timestamp, bytes | None]]] = {}
+        self.expiries: dict[tuple[LogicalKey, Timestamp], int] = {}
         self.keys: list[LogicalKey] = []
         self.now = Timestamp(0, 1_000, 0)
 
@@ -39,11 +40,12 @@ class DictStore:
                 bisect.insort(self.keys, key)
                 self.versions[key] = []
             self.versions[key].append((ts, payload))
+            if key in mutations.expiries:
+                self.expiries[key, ts] = mutations.expiries[key]
 
     def write(self, evaluate: Callable[[Reader, Timestamp], Evaluation]) -> tuple[Timestamp, Evaluation]:
-        reader = self.snapshot()
         ts = self.tick()
-        evaluation = evaluate(reader, ts)
+        evaluation = evaluate(self.snapshot(), ts)
         self.apply(evaluation.mutations, ts)
         return ts, evaluation
 
@@ -53,7 +55,9 @@ class DictStore:
     def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
         for version_ts, payload in reversed(self.versions.get(key, [])):
             if version_ts <= ts:
-                return None if payload is None else Version(version_ts, payload)
+                expires_ms = self.expiries.get((key, version_ts), 0)
+                has_expired = expires_ms and Timestamp(version_ts.epoch, expires_ms, 0) <= ts
+                return None if payload is None or has_expired else Version(version_ts, payload, expires_ms)
         return None
 
     def live(
@@ -75,15 +79,18 @@ class DictStore:
         max_rows: int = 2000,
         max_bytes: int = 1 << 20,
     ) -> ScanChunk:
-        chunk = ScanChunk([], [], [], None)
+        expiries: dict[LogicalKey, int] = {}
+        chunk = ScanChunk([], [], [], None, expiries)
         used_bytes = 0
         for key, version in self.live(start, end, ts, reverse=reverse):
             if len(chunk.keys) >= max_rows or used_bytes >= max_bytes:
                 resume = LogicalKey(chunk.keys[-1]) if reverse else key
-                return ScanChunk(chunk.keys, chunk.suffixes, chunk.payloads, resume)
+                return ScanChunk(chunk.keys, chunk.suffixes, chunk.payloads, resume, expiries)
             chunk.keys.append(key)
             chunk.suffixes.append(bytes(byte ^ 0xFF for byte in bytes(version.ts)))
             chunk.payloads.append(version.payload)
+            if version.expires_ms:
+                expiries[key] = version.expires_ms
             used_bytes += len(key) + len(version.payload)
         return chunk
 
@@ -97,6 +104,10 @@ class DictReader:
 
     @property
     def read_ts(self) -> Timestamp:
+        return self._read_ts
+
+    @property
+    def as_of(self) -> Timestamp:
         return self._read_ts
 
     def get(self, key: LogicalKey) -> Version | None:

@@ -132,7 +132,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
 
 def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *, bytes_max: int) -> list[Item | None]:
     """For each of the first changes, the version of its key that it replaced; None where there was none, or it was a
-    delete. Little more than ``bytes_max`` of them, but those of one change at least.
+    delete or had expired. Little more than ``bytes_max`` of them, but those of one change at least.
 
     Raises as :func:`read_changes`.
     """
@@ -151,7 +151,10 @@ def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *,
         store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]), items[0][0], items[0][0])
     stored = [each for each in found if each is not None]
     store.check_intact([key for key, _ in stored], [value for _, value in stored])
-    return [None if each is None or decode_version(*each) is None else each for each in found]
+    return [
+        each if each is not None and decode_version(*each, key[-TIMESTAMP_BYTES:]) is not None else None
+        for (key, _), each in zip(items, found, strict=False)
+    ]
 
 
 def next_key(engine_key: bytes) -> bytes:

@@ -33,7 +33,8 @@ _SAMPLED: Final = 16
 @dataclass(slots=True)
 class Piece:
     """Stored keys from ``start`` to the next piece's. ``written_from`` is None where nothing was written since it was
-    looked at, and nothing is left there that will be garbage."""
+    looked at, and nothing is left there that will be garbage. It is a time to come where all that will be has to
+    expire first."""
 
     start: bytes
     written_from: Timestamp | None
@@ -104,6 +105,4 @@ class Pieces:
         return bisect_right(self._starts, key) - 1
 
     def _mark(self, place: int, ts: Timestamp) -> None:
-        piece = self._pieces[place]
-        if piece.written_from is None:
-            piece.written_from = ts
+        self.mark(self._pieces[place], ts)

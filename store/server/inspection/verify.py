@@ -29,7 +29,15 @@ from cortado.store.keys.decoded import KeyKind, decode_key
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
 from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.reader import logical_of, suffix_from
-from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum, suffix_of
+from cortado.store.mvcc.versions import (
+    DELETE_KIND,
+    EXPIRING_KIND,
+    PUT_KIND,
+    RESIDUE,
+    checksum,
+    has_expired,
+    suffix_of,
+)
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import Marker
@@ -52,7 +60,7 @@ _SPACES: Final = {
     pb.STORED_SPACE_REQUESTS: Space.REQUESTS,
     pb.STORED_SPACE_META: Space.META,
 }
-_KINDS: Final = frozenset((PUT[0], DELETE[0]))
+_KINDS: Final = frozenset((PUT_KIND, DELETE_KIND, EXPIRING_KIND))
 _DATA_SPACES: Final = frozenset((KV_SPACE[0], META_SPACE[0], TABLE_SPACE[0]))
 _first_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
@@ -171,8 +179,15 @@ def _found_by_reads(page: Page, up_to: Timestamp, seen: bytes) -> tuple[list[byt
         is_newest = suffix_from(key) >= suffix and logical_of(key) not in known
         if is_newest:
             known.add(logical_of(key))
-        wanted.append(is_newest and (value[:1] != DELETE or checksum(key + value) != RESIDUE))
+        wanted.append(is_newest and (_is_seen(key, value, suffix) or checksum(key + value) != RESIDUE))
     return list(compress(page.keys, wanted)), list(compress(page.values, wanted))
+
+
+def _is_seen(key: bytes, value: bytes, as_of: bytes) -> bool:
+    """Whether a read sees its key's newest version. What has expired is collected at one replica sooner than at
+    another, as a delete is."""
+    kind = value[0]
+    return kind != DELETE_KIND and not (kind == EXPIRING_KIND and has_expired(key, value, as_of))
 
 
 # --- what can be wrong -----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from cortado.store.keys.decoded import DecodedKey, KeyKind, KeyNames, decode_key
 from cortado.store.keys.dump import dump_parts
 from cortado.store.keys.keyspace import index_prefix, kv_key, row_prefix
 from cortado.store.keys.types import KeyPart
-from cortado.store.mvcc.versions import DELETE, PAYLOAD, PUT, RESIDUE, checksum
+from cortado.store.mvcc.versions import DELETE, EXPIRING, PAYLOAD, PUT, RESIDUE, checksum, payload_of
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
@@ -35,7 +35,7 @@ _PAGE_BYTES: Final = 512 << 10
 _REPLY_BYTES: Final = 1 << 20
 # A document may be several times as large as JSON; one that is larger is left to its bytes, so that it fits a message.
 _VALUE_CHARS_MAX: Final = 1 << 20
-_KINDS: Final = {PUT: "put", DELETE: "delete"}
+_KINDS: Final = {PUT: "put", EXPIRING: "put", DELETE: "delete"}
 _CATALOG_VALUES: Final[dict[object, type[Message]]] = {
     "catalog": catalog_pb2.StoredCounters,
     "database": catalog_pb2.StoredDatabase,
@@ -134,7 +134,7 @@ class _Reader:
 
     def version(self, key: bytes, value: bytes) -> pb.StoredVersion:
         decoded = decode_key(key)
-        payload = value[PAYLOAD]
+        payload = payload_of(value) or value[PAYLOAD]
         shown = pb.StoredVersion(
             key=pb.StoredKey(key=key, text=decoded.text(self._names)),
             timestamp=None if decoded.ts is None else timestamp_message(decoded.ts),

@@ -22,7 +22,7 @@ from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import RESET, RESIDUE, encode_versions
+from cortado.store.mvcc.versions import RESET, RESIDUE, encode_version, encode_versions
 
 GOLDEN = Path(__file__).with_name("versions.txt")
 
@@ -34,6 +34,7 @@ KEYS = (
 )
 TIMESTAMPS = (ZERO, Timestamp(0, 1_763_643_600_000, 2), Timestamp(1, 1_763_643_600_000, 0), LARGEST)
 PAYLOADS = (b"", b"payload", None)
+EXPIRES_MS = 1_763_643_660_000
 
 
 def lines() -> Iterator[str]:
@@ -44,6 +45,10 @@ def lines() -> Iterator[str]:
                 yield f"{dump(engine_key)} = {'deleted' if payload is None else payload}"
                 yield f"  {engine_key.hex()}"
                 yield f"  {engine_value.hex()}"
+            engine_key, engine_value = encode_version(key, b"payload", ts, EXPIRES_MS)
+            yield f"{dump(engine_key)} = {b'payload'} until {EXPIRES_MS}"
+            yield f"  {engine_key.hex()}"
+            yield f"  {engine_value.hex()}"
 
 
 def test_the_bytes_of_versions_are_the_golden_ones() -> None:
@@ -65,7 +70,7 @@ def test_the_checksums_constants_are_what_they_are_said_to_be() -> None:
 def test_the_files_of_a_data_directory_are_the_golden_ones(tmp_path: Path) -> None:
     path = tmp_path / "data"
     LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1", "9c41"), map_bytes=1 << 24).close()
-    assert (path / "FORMAT").read_bytes() == b"cortado-data 6\n"
+    assert (path / "FORMAT").read_bytes() == b"cortado-data 7\n"
     identity = b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1",\n  "storage_id": "9c41",\n  "crc32c": "cccd6804"\n}\n'
     assert (path / "identity.json").read_bytes() == identity
 

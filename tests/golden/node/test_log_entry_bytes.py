@@ -29,7 +29,12 @@ ENTRY = LogEntry(
     after_term=3,
     first_ts=TS,
     last_ts=Timestamp(2, 5, 0),
-    items=encode_versions([LogicalKey(b"ka"), LogicalKey(b"kbb")], [b"one", None], TS),
+    items=encode_versions(
+        [LogicalKey(b"ka"), LogicalKey(b"kbb"), LogicalKey(b"kc")],
+        [b"one", None, b"two"],
+        TS,
+        {LogicalKey(b"kc"): 1_763_643_660_000},
+    ),
     results=[(REQUEST_ID, encode_remembered(REQUEST_ID, Remembered(b"\xaa" * 16, TS, b"reply")))],
     request_floor=bytes(19) + b"\x07",
     controls=[

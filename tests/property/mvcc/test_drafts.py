@@ -24,14 +24,15 @@ def test_at_any_time_they_are_what_is_encoded_then(
     keys: list[bytes], data: st.DataObject, first: Timestamp, second: Timestamp
 ) -> None:
     payloads = data.draw(st.lists(PAYLOADS, min_size=len(keys), max_size=len(keys)))
-    mutations = Mutations([LogicalKey(key) for key in keys], payloads)
+    expiries = data.draw(st.dictionaries(st.sampled_from(list(map(LogicalKey, keys))), st.integers(1, 1 << 47)))
+    mutations = Mutations([LogicalKey(key) for key in keys], payloads, expiries)
     draft = Draft(mutations)
     assert dict(zip(draft.keys, draft.payloads, strict=True)) == dict(zip(keys, payloads, strict=True))
     assert (draft.size_bytes, draft.bounds) == (mutations.size_bytes, (min(keys), max(keys)))
     for ts in (first, second):
         made = draft.at(ts)
-        assert made.items == sorted(encode_versions(mutations.keys, payloads, ts))
-        assert made.items == encode_versions(draft.keys, draft.payloads, ts), "in the order of the keys"
+        assert made.items == sorted(encode_versions(mutations.keys, payloads, ts, expiries))
+        assert made.items == encode_versions(draft.keys, draft.payloads, ts, expiries), "in the order of the keys"
         assert (made.keys, made.key_lengths) == join([key for key, _ in made.items])
         assert (made.values, made.value_lengths) == join([value for _, value in made.items])
 

@@ -21,32 +21,39 @@ def at(wall_ms: int) -> Timestamp:
     return Timestamp(0, wall_ms, 0)
 
 
-History = dict[bytes, dict[int, bool]]
-"""Of each key its versions by time: whether each is a delete."""
+History = dict[bytes, dict[int, int]]
+"""Of each key its versions by time: when each expires; 0 is a delete, and what never does expires far away."""
 
+NEVER = 1 << 40
 histories = st.dictionaries(
     st.sampled_from([b"a", b"bb", b"c", b"d" * 20]),
-    st.dictionaries(st.integers(1, TIMES_MAX), st.booleans(), min_size=1, max_size=6),
+    st.dictionaries(
+        st.integers(1, TIMES_MAX), st.sampled_from([0, NEVER]) | st.integers(1, TIMES_MAX + 1), min_size=1, max_size=6
+    ),
     max_size=4,
 )
 
 
 def stored(history: History) -> list[Item]:
     items = [
-        encode_version(LogicalKey(key), None if is_delete else b"v%d" % time, at(time))
+        encode_version(LogicalKey(key), b"v%d" % time if expires else None, at(time), expires if expires < NEVER else 0)
         for key, versions in history.items()
-        for time, is_delete in versions.items()
+        for time, expires in versions.items()
     ]
     return sorted(items)
 
 
 def read(items: list[Item], time: int) -> dict[bytes, bytes]:
-    """What a read at ``time`` sees: engine values by logical key, deletes left out."""
+    """What a read at ``time`` sees: engine values by logical key, without deletes and what has expired."""
     found: dict[bytes, bytes] = {}
     for key, value in items:
         if key[-12:] >= encode_version(LogicalKey(b""), None, at(time))[0]:
             found.setdefault(key[:-12], value)
-    return {key: value for key, value in found.items() if value[:1] == b"P"}
+    return {
+        key: value
+        for key, value in found.items()
+        if value[:1] == b"P" or (value[:1] == b"E" and int.from_bytes(value[1:7]) > time)
+    }
 
 
 def without(items: list[Item], garbage: Garbage) -> list[Item]:
@@ -59,13 +66,13 @@ def without(items: list[Item], garbage: Garbage) -> list[Item]:
 
 
 def expected(history: History, safepoint: int) -> set[tuple[bytes, int]]:
-    """G1 and G4, one key after the other."""
+    """G1, G4 and G7, one key after the other."""
     gone = set()
     for key, versions in history.items():
         visible = sorted(time for time in versions if time <= safepoint)
         if visible:
             gone |= {(key, time) for time in visible[:-1]}
-            if versions[visible[-1]]:
+            if versions[visible[-1]] <= safepoint:
                 gone.add((key, visible[-1]))
     return gone
 

@@ -18,6 +18,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc import chunks
 from cortado.store.mvcc import store as store_module
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
@@ -43,15 +44,18 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @dataclass
 class Twin:
-    """Every version of every key, oldest first; None is a delete."""
+    """Every version of every key, oldest first, and when it expires (0: never); None is a delete."""
 
-    versions: dict[LogicalKey, list[tuple[Timestamp, bytes | None]]] = field(default_factory=dict)
+    versions: dict[LogicalKey, list[tuple[Timestamp, bytes | None, int]]] = field(default_factory=dict)
 
     def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
-        visible = [(at, payload) for at, payload in self.versions.get(key, []) if at <= ts]
-        if not visible or visible[-1][1] is None:
+        visible = [each for each in self.versions.get(key, []) if each[0] <= ts]
+        if not visible:
             return None
-        return Version(visible[-1][0], visible[-1][1])
+        at, payload, expires_ms = visible[-1]
+        if payload is None or (expires_ms and (ts.epoch, ts.wall_ms) >= (at.epoch, expires_ms)):
+            return None
+        return Version(at, payload, expires_ms)
 
     def scan(self, start: bytes, end: bytes, ts: Timestamp) -> list[tuple[LogicalKey, Version]]:
         found = ((key, self.get(key, ts)) for key in sorted(self.versions) if start <= key < end)
@@ -70,26 +74,36 @@ keys = st.one_of(
 # Pages of one shape take another path: keys of one length, and keys of one length that end alike.
 one_length = st.integers(0, 8).map(fixed_key)
 ending_alike = st.integers(0, 8).map(lambda number: row_key(8, DAY_AND_FLIGHT, [number, 1545]))
-timestamps = st.builds(Timestamp, st.just(0), st.integers(1, 4), st.integers(0, 3))
+timestamps = st.builds(Timestamp, st.sampled_from([0, 0, 0, 1]), st.integers(1, 4), st.integers(0, 3))
 payloads = st.one_of(st.none(), st.sampled_from([b"", b"D", b"P", b"x" * 30]), st.just(b"y" * 5_000))
+values = st.tuples(payloads, st.sampled_from([0, 0, 1, 2, 3, 4, 5]))
+"""What is put, and when it expires."""
 histories = st.sampled_from([keys, one_length, ending_alike]).flatmap(
     lambda shape: st.lists(
-        st.tuples(timestamps, st.dictionaries(shape, payloads, min_size=1, max_size=8)),
+        st.tuples(timestamps, st.dictionaries(shape, values, min_size=1, max_size=8)),
         max_size=10,
         unique_by=lambda commit: commit[0],
     )
 )
 
 
-def build(engine: Engine, history: list[tuple[Timestamp, dict[LogicalKey, bytes | None]]]) -> tuple[VersionStore, Twin]:
+Written = dict[LogicalKey, tuple[bytes | None, int]]
+
+
+def mutations_of(changes: Written) -> Mutations:
+    expiries = {key: expires_ms for key, (_, expires_ms) in changes.items() if expires_ms}
+    return Mutations(list(changes), [payload for payload, _ in changes.values()], expiries)
+
+
+def build(engine: Engine, history: list[tuple[Timestamp, Written]]) -> tuple[VersionStore, Twin]:
     store, twin = VersionStore(engine), Twin()
     with engine.write() as txn:
         txn.delete_range(Space.DATA, b"", b"\xff")
     for ts, changes in sorted(history, key=lambda commit: commit[0]):
         with engine.write() as txn:
-            store.apply(txn, Mutations(list(changes), list(changes.values())), ts)
-        for key, payload in changes.items():
-            twin.versions.setdefault(key, []).append((ts, payload))
+            store.apply(txn, mutations_of(changes), ts)
+        for key, (payload, expires_ms) in changes.items():
+            twin.versions.setdefault(key, []).append((ts, payload, expires_ms))
     return store, twin
 
 
@@ -107,7 +121,8 @@ def scan_in_chunks(
     while True:
         chunk = store.scan_chunk(start, end, ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
         assert len(chunk.keys) == len(chunk.suffixes) == len(chunk.payloads) <= max_rows + 1
-        rows += zip(chunk.keys, map(Version, chunk.timestamps(), chunk.payloads), strict=True)
+        expiries = [chunk.expiries.get(key, 0) for key in chunk.keys]
+        rows += zip(chunk.keys, map(Version, chunk.timestamps(), chunk.payloads, expiries), strict=True)
         if chunk.resume is None:
             return rows
         assert start <= chunk.resume <= end
@@ -158,8 +173,8 @@ def test_scans_are_the_twins_however_they_are_cut(
     if reverse:
         expected.reverse()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "_LOOK_ITEMS", look[0])
-        patch.setattr(store_module, "_MANY_VERSIONS", look[1])
+        patch.setattr(chunks, "_LOOK_ITEMS", look[0])
+        patch.setattr(chunks, "_MANY_VERSIONS", look[1])
         found = scan_in_chunks(store, start, end, read_ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
     assert found == expected
     snapshot = store.snapshot(read_ts)
@@ -176,7 +191,7 @@ def test_a_split_counts_what_is_there_and_covers_the_range(
     while not counting.step(max_keys):
         pass
     found = counting.parts()
-    present = [key for key in sorted(twin.versions) if any(at <= read_ts for at, _ in twin.versions[key])]
+    present = [key for key in sorted(twin.versions) if any(at <= read_ts for at, *_ in twin.versions[key])]
     assert len(found) == max(1, min(parts, len(present)))
     assert found[0].start == LOWEST
     ends = [*(part.start for part in found[1:]), HIGHEST]
@@ -193,7 +208,8 @@ def test_one_transaction_for_many_commits_is_as_good_as_many(engine: Engine, his
         one_by_one = txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30)
     build(engine, [])
     with engine.write() as txn:
-        items = [item for ts, new in history for item in encode_versions(new, new.values(), ts)]
+        made = [(mutations_of(new), ts) for ts, new in history]
+        items = [item for each, ts in made for item in encode_versions(each.keys, each.payloads, ts, each.expiries)]
         txn.put_many(Space.DATA, sorted(items))
     with engine.read() as txn:
         assert txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30) == one_by_one

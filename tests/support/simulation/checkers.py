@@ -33,7 +33,7 @@ def truth_of(data: Mapping[bytes, bytes], user_key_of: Callable[[bytes], bytes |
     for engine_key, value in data.items():
         key = user_key_of(engine_key[:-TIMESTAMP_BYTES])
         if key is not None:
-            version = decode_version(engine_key, value)
+            version = decode_version(engine_key, value, engine_key[-TIMESTAMP_BYTES:])
             ts = timestamp_of(engine_key[-TIMESTAMP_BYTES:])
             truth.setdefault(key, []).append((ts, None if version is None else version.payload))
     for versions in truth.values():

@@ -20,15 +20,19 @@ from cortado.store.node.overlay import Layer, Layers, OverlayReader
 from support.dict_reader import DictStore
 
 KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcd"])
-WRITES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=3)), max_size=5), max_size=4)
+EXPIRES_MS = {b"gone": 1_000, b"going": 1_001}
+"""Of payloads that expire: the twin's wall time is 1,000."""
+PAYLOADS = st.one_of(st.none(), st.binary(max_size=3), st.sampled_from(list(EXPIRES_MS)))
+WRITES = st.lists(st.dictionaries(KEYS, PAYLOADS, max_size=5), max_size=4)
 
 
 def mutations(write: dict[LogicalKey, bytes | None]) -> Mutations:
-    return Mutations(list(write), list(write.values()))
+    expiries = {key: EXPIRES_MS[payload] for key, payload in write.items() if payload in EXPIRES_MS}
+    return Mutations(list(write), list(write.values()), expiries)
 
 
 def effects(write: Mutations, ts: Timestamp) -> tuple[list[LogicalKey], list[Item]]:
-    return write.keys, encode_versions(write.keys, write.payloads, ts)
+    return write.keys, encode_versions(write.keys, write.payloads, ts, write.expiries)
 
 
 def overlaid(
