@@ -9,7 +9,7 @@
       backup.checkpoint.json   what is to be read, as long as the backup is not done
 
 A backup that follows another one holds what changed since, and names that by its id and its path from here. The
-manifest has a digest of itself, over its other members as JSON with sorted names and without spaces.
+manifest has a digest of itself, over its other members as JSON with sorted names and without spaces, in every format.
 """
 
 from __future__ import annotations
@@ -179,8 +179,6 @@ def _read(directory: Directory, name: str) -> Fields:
         unmarked = f"must have {mark}: it is of no backup, or damaged"
         raise DataLoss(path, unmarked) if digest is not None else InvalidArgument(name, unmarked, path)
     if digest != _digest_of(value):
-        # A newer version may reckon it otherwise: what it says of itself is believed as far as to refuse it.
-        check_format(value[mark], path)
         raise DataLoss(path, "its digest is not that of what it says")
     check_format(value[mark], path)
     return Fields(value, name)

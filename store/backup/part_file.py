@@ -2,12 +2,14 @@
 
 ::
 
-    "cortado backup" and two zeros 16 | format 4
+    "cortado backup" and two zeros 16 | format 4 | CRC-32 over these 20 bytes 4
     frame H   of which backup, which part, which range of keys: JSON with sorted names
     frame R   a run of versions (runs.py): how it is packed 1 | its bytes unpacked 4 | the run     } any number
     frame E   how many runs and versions there are, a digest of the versions, and one of all bytes before this frame
 
     frame     tag 1 | length of the body 4 | body | CRC-32 over tag, length and body 4
+
+Every format begins with these 24 bytes: so a format that is not ours is told from a bit that has flipped.
 
 Numbers are big-endian; the checksum is zlib's, which needs nothing installed. It finds what a disk flips, each
 where it is; the digest (SHA-256) finds a frame that is missing, doubled, or of another file. What reads here trusts
@@ -24,19 +26,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import BinaryIO, Final
 
-from cortado.errors import DataLoss, InvalidArgument, Unsupported
+from cortado.errors import DataLoss, Unsupported
 from cortado.store.backup.directory import Directory
 from cortado.store.backup.runs import RUN_BYTES_MAX, ContentDigest, Run, decode_run
 from cortado.store.transfer.files import Sink
 
 MAGIC: Final = b"cortado backup\0\0"
-FORMAT: Final = 2
+FORMAT: Final = 3
 FRAME_BYTES_MAX: Final = RUN_BYTES_MAX + (1 << 10)
 
 _HEADER, _RUN, _END = b"H", b"R", b"E"
 _PLAIN, _ZLIB = 0, 1
 _ZLIB_LEVEL: Final = 1
-_PREFIX_BYTES: Final = len(MAGIC) + 4
+_FORMAT_BYTES: Final = 4
 _HEAD: Final = struct.Struct(">cI")
 _CHECKSUM_BYTES: Final = 4
 _RUN_HEAD: Final = struct.Struct(">BI")
@@ -78,7 +80,8 @@ class PartWriter:
         self._digest = hashlib.sha256()
         self._bytes = 0
         self._runs = 0
-        self._write(MAGIC + FORMAT.to_bytes(4) + _frame(_HEADER, header.encode()))
+        prefix = MAGIC + FORMAT.to_bytes(_FORMAT_BYTES)
+        self._write(prefix + _checksum(prefix) + _frame(_HEADER, header.encode()))
 
     @property
     def versions(self) -> int:
@@ -126,7 +129,7 @@ class PartReader:
     """Reads one part: :meth:`runs` gives its versions, and verifies every byte by the time it is done. ``found`` says
     then what there was.
 
-    Raises DataLoss that names the file and the byte, Unsupported for a newer format, InvalidArgument where there is no
+    Raises DataLoss that names the file and the byte, Unsupported for another format, InvalidArgument where there is no
     such file.
     """
 
@@ -163,9 +166,11 @@ class PartReader:
             self.found = PartEnd(versions, digest, self._offset, self._digest.hexdigest())
 
     def _begin(self, file: BinaryIO) -> None:
-        prefix = self._take(file, _PREFIX_BYTES)
+        prefix = self._take(file, len(MAGIC) + _FORMAT_BYTES)
         if not prefix.startswith(MAGIC):
             raise self._damaged("it does not begin as a part of a backup")
+        if self._take(file, _CHECKSUM_BYTES) != _checksum(prefix):
+            raise self._damaged("its first 20 bytes have a wrong checksum")
         check_format(int.from_bytes(prefix[len(MAGIC) :]), self._path)
         tag, body = self._frame(file)
         if tag != _HEADER:
@@ -224,9 +229,8 @@ def read_end(directory: Directory, name: str, header: PartHeader) -> PartEnd:
 
 
 def check_format(found: int, what: str) -> None:
-    """Raises Unsupported for a newer format, InvalidArgument for what never was one."""
-    if found > FORMAT:
-        problem = f"{what} is of format {found}, this version reads formats up to {FORMAT}"
-        raise Unsupported("a backup of a newer version", problem)
-    if found < 1:
-        raise InvalidArgument("backup", f"must be of a format from 1 to {FORMAT}", f"{what}: {found}")
+    """Raises Unsupported for another format than this version's."""
+    if found != FORMAT:
+        raise Unsupported(
+            "a backup of another version", f"{what} is of format {found}, this version reads format {FORMAT}"
+        )

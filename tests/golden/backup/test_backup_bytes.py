@@ -39,7 +39,8 @@ def test_part(tmp_path: Path) -> None:
     body = run.encode()
     packed = zlib.compress(body, 1)
     how, packed = (b"\1", packed) if len(packed) < len(body) else (b"\0", body)
-    before = b"cortado backup\0\0" + bytes.fromhex("00000002") + _frame(b"H", HEADER)
+    prefix = b"cortado backup\0\0" + bytes.fromhex("00000003")
+    before = prefix + zlib.crc32(prefix).to_bytes(4) + _frame(b"H", HEADER)
     before += _frame(b"R", how + len(body).to_bytes(4) + packed)
     key = run.keys[0]
     columns = (len(key).to_bytes(2), bytes.fromhex("00000004"), bytes(Timestamp(0, 7, 0)), key, b"Ptea")
@@ -59,7 +60,7 @@ def test_manifest(tmp_path: Path) -> None:
         empty.update(hashlib.sha256().digest())
     size_bytes = (tmp_path / "b" / part_name(0)).stat().st_size
     assert said.startswith(
-        '{\n "cortado_backup": 2,\n'
+        '{\n "cortado_backup": 3,\n'
         f' "cluster_id": "{"11" * 16}",\n'
         ' "backup_id": "aa",\n "timestamp": "0.9.0",\n "since": null,\n "history": false,\n "base": null,\n'
         ' "parts": [\n  {\n   "start": "6b",\n   "end": "6b306d",\n   "versions": 0,\n'
