@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from threading import Event, Lock
+from threading import Lock
 from typing import Final
 
-from cortado.errors import Cancelled, DataLoss, InvalidArgument, SnapshotTooOld
+from cortado.errors import DataLoss, InvalidArgument, SnapshotTooOld
 from cortado.store.backup.chain import Empty, look, whole_backup
 from cortado.store.backup.directory import Directory, Where, directory_at
 from cortado.store.backup.manifest import (
@@ -41,14 +40,13 @@ from cortado.store.backup.manifest import (
     write_manifest,
 )
 from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
+from cortado.store.backup.streams import STREAMS, Streams
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
 from cortado.store.transfer.leased import leased
 from cortado.store.transfer.progress import Progress, Report, silent
 
-STREAMS: Final = 2
-STREAMS_MAX: Final = 4
 _ID_BYTES: Final = 8
 
 
@@ -72,8 +70,7 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     Raises InvalidArgument where the directory holds something else, SnapshotTooOld where its timestamp, or that of the
     backup that it follows, cannot be read any more, and what a read raises.
     """
-    if not 1 <= request.streams <= STREAMS_MAX:
-        raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(request.streams))
+    streams = Streams(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
     if isinstance(found, Manifest):
@@ -85,7 +82,7 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
         _check_same(client, request, found)
     shape = found.shape
     with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
-        return _Making(client, directory, found, request.streams, report).run()
+        return _Making(client, directory, found, streams, report).run()
 
 
 def _begin(client: Client, request: BackupRequest, directory: Directory) -> Checkpoint:
@@ -147,14 +144,13 @@ class _Making:
     """One run of the command, from the checkpoint on."""
 
     def __init__(
-        self, client: Client, directory: Directory, checkpoint: Checkpoint, streams: int, report: Report
+        self, client: Client, directory: Directory, checkpoint: Checkpoint, streams: Streams, report: Report
     ) -> None:
         self._client = client
         self._directory = directory
         self._streams = streams
         self._checkpoint = checkpoint
         self._report = report
-        self._is_ending = Event()
         self._lock = Lock()
         self._versions = 0
         shape = checkpoint.shape
@@ -163,7 +159,7 @@ class _Making:
 
     def run(self) -> Manifest:
         checkpoint, directory = self._checkpoint, self._directory
-        ends = self._all_parts()
+        ends = self._streams.run(self._part, range(len(checkpoint.ranges)))
         parts = tuple(
             PartEntry(each.start, each.end, end.versions, end.content, end.bytes, end.sha256)
             for each, end in zip(checkpoint.ranges, ends, strict=True)
@@ -172,18 +168,6 @@ class _Making:
         write_manifest(directory, manifest)
         directory.remove(CHECKPOINT)
         return manifest
-
-    def _all_parts(self) -> list[PartEnd]:
-        with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix="backup") as pool:
-            parts = [pool.submit(self._part, number) for number in range(len(self._checkpoint.ranges))]
-            try:
-                wait(parts, return_when=FIRST_EXCEPTION)
-                _raise_first(parts)
-            except BaseException:
-                self._is_ending.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return [part.result() for part in parts]
 
     def _part(self, number: int) -> PartEnd:
         """A part, from an earlier run or from the cluster."""
@@ -200,8 +184,7 @@ class _Making:
             runs = self._client.backups.read(bytes.fromhex(within.start), bytes.fromhex(within.end), self._wanted)
             with closing(runs):
                 for run in runs:
-                    if self._is_ending.is_set():
-                        raise Cancelled(problem="the backup ended before this part did")
+                    self._streams.check()
                     before = writer.versions
                     writer.add(run)
                     self._count(number, writer.versions - before)
@@ -212,10 +195,3 @@ class _Making:
             self._versions += versions
             step = Progress(part_name(number), self._versions, done=self._versions, total=self._keys)
             self._report(step)
-
-
-def _raise_first(parts: list[Future[PartEnd]]) -> None:
-    """Raise what ended one of them."""
-    for part in parts:
-        if part.done() and not part.cancelled():
-            part.result()

@@ -16,19 +16,18 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Event, Lock
+from threading import Lock
 from typing import Final
 
-from cortado.errors import Cancelled, DataLoss, InvalidArgument, TooLarge
+from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.store.backup.chain import Backup, chain_of, readable_from
 from cortado.store.backup.check import check_chain
-from cortado.store.backup.create import STREAMS, STREAMS_MAX
 from cortado.store.backup.directory import Where
 from cortado.store.backup.runs import ContentDigest, Run, decode_run
+from cortado.store.backup.streams import STREAMS, Streams
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.restores import RestoreStatus
@@ -117,8 +116,7 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     Raises DataLoss where a file is damaged or the cluster does not hold what it was given, Restoring where another
     restore is under way, InvalidArgument for a cluster that is not empty, or a time that is not in the backup.
     """
-    if not 1 <= request.streams <= STREAMS_MAX:
-        raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(request.streams))
+    streams = Streams(request.streams, "restore")
     plan = _plan(request)
     check_chain(list(plan.chain), report)
     restores, restore_id = client.backups.restores, plan.restore_id
@@ -130,8 +128,8 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
         was_done = begun.ended == restore_id
         if not was_done:
             left = [number for number in range(len(plan.parts)) if number not in begun.parts_done]
-            _Putting(client, plan, request.streams, report).run(left)
-            versions = _Verifying(client, plan, request.streams, report).run(list(range(len(plan.parts))))
+            _Putting(client, plan, streams, report).run(left)
+            versions = _Verifying(client, plan, streams, report).run(range(len(plan.parts)))
             restores.end(restore_id)
     tables, problems = _check_tables(client, report)
     return Restored(
@@ -211,29 +209,18 @@ class _OverParts:
 
     what = ""
 
-    def __init__(self, client: Client, plan: _Plan, streams: int, report: Report) -> None:
+    def __init__(self, client: Client, plan: _Plan, streams: Streams, report: Report) -> None:
         self._client = client
         self._plan = plan
         self._streams = streams
         self._report = report
-        self._is_ending = Event()
         self._lock = Lock()
         self._versions = 0
         self._total = sum(each.manifest.versions for each in plan.chain)
 
     def run(self, numbers: Sequence[int]) -> int:
         """Does it for these; returns how many versions they have."""
-        with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix="restore") as pool:
-            parts = [pool.submit(self._part, number) for number in numbers]
-            try:
-                wait(parts, return_when=FIRST_EXCEPTION)
-                for part in parts:
-                    if part.done() and not part.cancelled():
-                        part.result()
-            except BaseException:
-                self._is_ending.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        self._streams.run(self._part, numbers)
         return self._versions
 
     def _part(self, number: int) -> None:
@@ -241,8 +228,7 @@ class _OverParts:
 
     def _count(self, part: _Part, versions: int) -> None:
         with self._lock:
-            if self._is_ending.is_set():
-                raise Cancelled(problem="the restore ended before this part did")
+            self._streams.check()
             self._versions += versions
             self._report(Progress(f"{self.what} {part.name}", self._versions, done=self._versions, total=self._total))
 

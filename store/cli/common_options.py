@@ -103,6 +103,15 @@ MaxBadOption: TypeAlias = Annotated[
         metavar="N",
     ),
 ]
+StreamsOption: TypeAlias = Annotated[
+    int,
+    Option(
+        "--streams",
+        help="How many parts of a backup are transferred at once.",
+        parser=whole("--streams", 1, 4),
+        metavar="N",
+    ),
+]
 QuietOption: TypeAlias = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 DataDirOption: TypeAlias = Annotated[
     Path | None,

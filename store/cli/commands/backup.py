@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from cortado.store.cli.answers import Answer, Fields, Said
-from cortado.store.cli.common_options import AtOption, QuietOption
-from cortado.store.cli.numbers import whole
+from cortado.store.cli.common_options import AtOption, QuietOption, StreamsOption
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-
-_STREAMS_MAX = 4
 
 
 @command(
@@ -33,16 +30,7 @@ def create(
     ] = None,
     history: Annotated[bool, Option("--history", help="Take all versions that can be read.")] = False,
     at: AtOption = None,
-    streams: Annotated[
-        int | None,
-        Option(
-            "--streams",
-            help="How many ranges are read at once.",
-            parser=whole("--streams", 1, _STREAMS_MAX),
-            show_default="2",
-            metavar="N",
-        ),
-    ] = None,
+    streams: StreamsOption = 2,
     quiet: QuietOption = False,
 ) -> Answer:
     """Write all rows, pairs, indexes, schemas and tables to a directory, as of one timestamp.
@@ -52,10 +40,10 @@ def create(
     A URL needs the extra [remote], pip install 'cortado[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
     for gs://.
     """
-    from cortado.store.backup.create import STREAMS, BackupRequest, create_backup
+    from cortado.store.backup.create import BackupRequest, create_backup
     from cortado.store.cli.progress import showing_progress
 
-    request = BackupRequest(directory, at, history, base, STREAMS if streams is None else streams)
+    request = BackupRequest(directory, at, history, base, streams)
     with session.client(read_from="any") as client, showing_progress(quiet=quiet) as report:
         manifest = create_backup(client, request, report)
     shape = manifest.shape

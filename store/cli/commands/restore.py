@@ -6,9 +6,8 @@ from typing import Annotated
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Said
-from cortado.store.cli.common_options import AtOption, QuietOption
+from cortado.store.cli.common_options import AtOption, QuietOption, StreamsOption
 from cortado.store.cli.failures import DAMAGE
-from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
@@ -29,16 +28,7 @@ def restore(
         str | None, Argument(help="The directory of a backup, or its URL, unless --abandon is given.", metavar="DIR")
     ] = None,
     at: AtOption = None,
-    streams: Annotated[
-        int | None,
-        Option(
-            "--streams",
-            help="How many parts are put at once.",
-            parser=whole("--streams", 1, 4),
-            show_default="2",
-            metavar="N",
-        ),
-    ] = None,
+    streams: StreamsOption = 2,
     abandon: Annotated[
         bool, Option("--abandon", help="Remove what an unfinished restore has put, so that the cluster is empty again.")
     ] = False,
@@ -49,7 +39,6 @@ def restore(
     Until it is done the cluster refuses everything else. The same command goes on with a restore that was interrupted.
     Everything that was put is read back and compared with the backup. Exit code 8 if anything is damaged.
     """
-    from cortado.store.backup.create import STREAMS
     from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
     from cortado.store.cli.progress import showing_progress
     from cortado.store.client.values import parse_at
@@ -62,7 +51,7 @@ def restore(
             text = f"restore {ended} is abandoned, and the cluster is empty" if ended else "no restore was under way"
             return Said(text, {"restore": ended or None, "abandoned": bool(ended)})
         when = None if at is None else parse_at(at, "--at")
-        request = RestoreRequest(directory, when, STREAMS if streams is None else streams)
+        request = RestoreRequest(directory, when, streams)
         done = restore_backup(client, request, report)
     how = "had been restored before" if done.was_done else "are restored"
     text = f"{count(done.versions, 'version')} as of {done.timestamp} {how}, and {count(done.tables, 'table')} checked"

@@ -1,0 +1,45 @@
+"""Parts that are read or put at once, each in a thread of its own, until one of them fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from threading import Event
+from typing import Final, TypeVar
+
+from cortado.errors import Cancelled, InvalidArgument
+
+T = TypeVar("T")
+
+STREAMS: Final = 2
+STREAMS_MAX: Final = 4
+
+
+class Streams:
+    """Does something for each part, ``streams`` at once. Raises InvalidArgument for a number that is out of bounds."""
+
+    def __init__(self, streams: int, what: str) -> None:
+        if not 1 <= streams <= STREAMS_MAX:
+            raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(streams))
+        self._streams = streams
+        self._what = what
+        self._is_ending = Event()
+
+    def run(self, work: Callable[[int], T], parts: Iterable[int]) -> list[T]:
+        """What ``work`` returns for each of ``parts``. Raises what ended the first one."""
+        with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix=self._what) as pool:
+            begun = [pool.submit(work, part) for part in parts]
+            try:
+                done, _ = wait(begun, return_when=FIRST_EXCEPTION)
+                for each in done:
+                    each.result()
+                return [each.result() for each in begun]
+            except BaseException:
+                self._is_ending.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def check(self) -> None:
+        """Raises Cancelled once another part has failed, or the command was interrupted."""
+        if self._is_ending.is_set():
+            raise Cancelled(problem=f"the {self._what} ended before this part did")
