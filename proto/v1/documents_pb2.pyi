@@ -149,14 +149,26 @@ class DeleteDocumentResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., existed: bool = ...) -> None: ...
 
 class BulkStart(_message.Message):
-    __slots__ = ("table", "mode", "unchanged_since")
+    __slots__ = ("table", "mode", "unchanged_since", "staging")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_SINCE_FIELD_NUMBER: _ClassVar[int]
+    STAGING_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     mode: PutMode
     unchanged_since: _common_pb2.Timestamp
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    staging: Staging
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., staging: _Optional[_Union[Staging, _Mapping]] = ...) -> None: ...
+
+class Staging(_message.Message):
+    __slots__ = ("transaction_id", "task", "attempt")
+    TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    transaction_id: bytes
+    task: int
+    attempt: int
+    def __init__(self, transaction_id: _Optional[bytes] = ..., task: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class BulkChunk(_message.Message):
     __slots__ = ("sequence", "rows", "json_rows", "request_id")

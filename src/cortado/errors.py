@@ -341,7 +341,8 @@ class WriteConflict(Conflict):
 @dataclass(eq=False)
 class TransactionAborted(Conflict):
     """It has ended without a commit, for the reason ``cause``: "settled" (somebody asked for its outcome before it had
-    one). Nothing of it happened, or ever will."""
+    one); of a large one "expired" (nobody kept it alive), "operator", "table" (one of its tables, or an index, was
+    dropped), "repeated" (its application has committed it before). Nothing of it happened, or ever will."""
 
     cause: str
     reason: ClassVar[str] = "TRANSACTION_ABORTED"
@@ -365,6 +366,19 @@ class TryAgain(CortadoError):
 
     def message(self) -> str:
         return self.problem or self.reason
+
+
+@dataclass(eq=False)
+class KeyLocked(TryAgain):
+    """``key`` is staged by a large ``transaction`` that is open: it can be written once that has ended."""
+
+    key: str = ""
+    transaction: str = ""
+
+    reason: ClassVar[str] = "KEY_LOCKED"
+
+    def message(self) -> str:
+        return f"{self.key} is locked by the large transaction {self.transaction}, until that has ended"
 
 
 @dataclass(eq=False)

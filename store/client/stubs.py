@@ -21,6 +21,7 @@ from cortado.proto.v1 import (
     documents_pb2,
     jobs_pb2,
     kv_pb2,
+    large_transactions_pb2,
     schemas_pb2,
     tables_pb2,
     transactions_pb2,
@@ -79,5 +80,6 @@ class Stubs:
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")
+    large_transactions: Final[Any] = _methods(large_transactions_pb2.DESCRIPTOR, "LargeTransactions")
     transactions: Final[Any] = _methods(transactions_pb2.DESCRIPTOR, "Transactions")
     watch: Final[Any] = _methods(watch_pb2.DESCRIPTOR, "Watch")

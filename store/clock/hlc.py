@@ -137,6 +137,13 @@ class Clock:
         """Move forward to a timestamp of the group's own log, whatever it is: it is committed."""
         self._last = max(self._last, ts)
 
+    def first_of(self, epoch: int) -> Timestamp:
+        """The first timestamp of the next epoch, which begins once that is in the log. Raises InvalidArgument."""
+        current = self._last.epoch
+        if epoch != current + 1 or epoch > EPOCH_MAX:
+            raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
+        return Timestamp(epoch, self.physical_ms, 0)
+
     def bump_epoch(self) -> Timestamp:
         """Begin the next epoch at the physical clock's time, and issue its first timestamp.
 

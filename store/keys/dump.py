@@ -29,6 +29,8 @@ from cortado.store.keys.keyspace import (
     KV_SPACE,
     META_SPACE,
     ROW_PREFIX_BYTES,
+    STAGED_SPACE,
+    key_of_staged,
     names_of,
     show_table_id,
 )
@@ -110,4 +112,6 @@ def _dump_logical(key: bytes) -> str:
     if key[5:6] == b"i" and space == b"t" and len(key) >= INDEX_PREFIX_BYTES:
         ids = f"{show_table_id(int.from_bytes(key[1:5]))}/{int.from_bytes(key[6:INDEX_PREFIX_BYTES])}"
         return f"index {ids} {dump_parts(key[INDEX_PREFIX_BYTES:])}"
+    if space == STAGED_SPACE:
+        return f"staged {_dump_logical(key_of_staged(key))}"
     raise DataLoss("key", f"of no known space: {key.hex()}")

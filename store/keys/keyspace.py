@@ -5,6 +5,7 @@ id is the database's number, two bytes, and the table's within it, two bytes)::
 
     "k"  namespace  user key                                    the key-value API: a string part, a bytes part
     "m"  name ...  01                                           catalogue and cluster state: string and int64 parts
+    "s"  what follows "t" in the key of a row or an entry       what a large transaction has staged for that key
     "t"  u32 table id  "i"  u32 index id  values  [primary key] an index entry; the payload of a unique one is the
                                                                 primary key's parts, of any other nothing
     "t"  u32 table id  "r"  primary key                         a row
@@ -53,6 +54,7 @@ NUMBER_MAX: Final = (1 << 16) - 1
 
 KV_SPACE: Final = b"k"
 META_SPACE: Final = b"m"
+STAGED_SPACE: Final = b"s"
 TABLE_SPACE: Final = b"t"
 META_END: Final = b"\x01"
 
@@ -107,6 +109,28 @@ def show_table_id(table_id: int) -> str:
 def table_range(table_id: int) -> KeyRange:
     """All keys of a table: its rows, and the entries of all of its indexes."""
     return prefix_range(TABLE_SPACE + _checked_id(table_id, "table id").to_bytes(4, "big"))
+
+
+# --- what is staged --------------------------------------------------------------------------------------------
+
+
+def staged_key(key: LogicalKey) -> LogicalKey:
+    """Where a value for ``key``, a row's or an entry's, is staged. It has the same length, and the same order."""
+    return LogicalKey(STAGED_SPACE + key[len(TABLE_SPACE) :])
+
+
+def key_of_staged(staged: bytes) -> LogicalKey:
+    """The inverse of :func:`staged_key`."""
+    return LogicalKey(TABLE_SPACE + staged[len(STAGED_SPACE) :])
+
+
+def staged_range(start: bytes, end: bytes) -> KeyRange:
+    """Where values for the keys of ``[start, end)`` are staged; an empty range where those are of no table."""
+    first, behind = prefix_range(TABLE_SPACE)
+    staged_behind = prefix_range(STAGED_SPACE)[1]
+    if start >= behind or end <= first:
+        return staged_behind, staged_behind
+    return staged_key(LogicalKey(max(start, first))), staged_key(LogicalKey(end)) if end < behind else staged_behind
 
 
 # --- rows ------------------------------------------------------------------------------------------------------

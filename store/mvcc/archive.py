@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.codec import successor_of_prefix
@@ -98,6 +98,9 @@ def read_slice(
 
     Raises SnapshotTooOld, DataLoss (damage that was met, or may hide something), Unavailable.
     """
+    if store.unresolved.seen_at(window.at, start, end):
+        problem = "a large transaction that was committed before is being put in place"
+        raise Unavailable(problem, retry_delay_ms=200)
     doubted = store.suspect
     begin = after + b"\0" if after else start
     with store.tree_reported(), engine.read() as txn:

@@ -29,13 +29,16 @@ from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space, WriteTrans
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.changed import changed_since, first_above
 from cortado.store.mvcc.chunks import complete_last_key, newest_visible, read_page, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of, suffix_from
+from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.split import SplitPass
+from cortado.store.mvcc.staged import NO_ITEMS, NOTHING_UNRESOLVED
+from cortado.store.mvcc.staged_reads import merged, staged_items, staged_slice
 from cortado.store.mvcc.versions import (
     PAYLOAD,
     PUT_KIND,
@@ -47,15 +50,12 @@ from cortado.store.mvcc.versions import (
     encode_versions,
     is_key_right,
     suffix_of,
-    timestamp_of,
     unexpired,
 )
 
 ROWS_MAX: Final = 2_000
 BYTES_MAX: Final = 1 << 20
 
-# Of keys that are asked for what changed, so many at once.
-_CHECKED_KEYS: Final = 1_000
 
 # Of so few keys a search each costs less than a transaction for all of them.
 _SOUGHT_KEYS_MAX: Final = 3
@@ -73,8 +73,11 @@ class VersionStore:
     """Versions in an engine's data space. Reads on any thread; ``apply`` within the writer's transaction."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._seek = engine.point_reader(Space.DATA)
+        self.unresolved = NOTHING_UNRESOLVED
+        """Large transactions that have not ended. Known to be committed *before* anybody reads at that time, and until
+        all of it is in place *durably*."""
         self.safepoints = NO_SAFEPOINTS
         """Versions that only reads below these need may be gone. Raised *before* anything is removed."""
         self.unreadable = ""
@@ -112,16 +115,17 @@ class VersionStore:
     ) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
         expired = suffix_of(ts if as_of is None else as_of)
-        stored = self._newest(keys, ts, max_bytes, seen)
+        stored = self.newest_items(keys, ts, max_bytes, seen)
         return [None if item is None else decode_version(*item, expired) for item in stored]
 
-    def _newest(
+    def newest_items(
         self, keys: Sequence[LogicalKey], ts: Timestamp, max_bytes: int | None, seen: Seen | None
     ) -> list[Item | None]:
-        """As :meth:`get_many`, as it is stored, deletes and what has expired too."""
+        """As :meth:`get_many`, as it is stored, or will be, deletes and what has expired too."""
         read_suffix = suffix_of(ts)
+        staged = staged_items(self, keys, ts) if self.unresolved.committed else NO_ITEMS
         doubted = self.suspect
-        with self.tree_reported(), self._engine.read() as txn:
+        with self.tree_reported(), self.engine.read() as txn:
             items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
         keys = keys[: len(items)]
         self.check_all_readable(keys, ts)
@@ -143,55 +147,9 @@ class VersionStore:
                     seen.note(key, NOTHING)
                 else:
                     seen.note_item(key, *item)
-        return wanted
+        return [staged.get(key, item) for key, item in zip(keys, wanted, strict=True)] if staged else wanted
 
-    # --- what changed ------------------------------------------------------------------------------------------
-
-    def changed_since(
-        self,
-        keys: Sequence[LogicalKey],
-        ranges: Sequence[tuple[LogicalKey, LogicalKey]],
-        ts: Timestamp,
-        read_ts: Timestamp,
-        seen: Seen | None = None,
-    ) -> Changed | None:
-        """See :meth:`Reader.changed_since`. A range takes as long as its versions."""
-        since = suffix_of(ts)
-        place = 0
-        while place < len(keys):
-            # Values are read for their checksums alone: all of them at once may be gigabytes.
-            items = self._newest(keys[place : place + _CHECKED_KEYS], read_ts, BYTES_MAX, seen)
-            self.check_all_readable(keys[place : place + len(items)], ts)
-            changed = _first_above(items, since)
-            if changed is not None:
-                return changed
-            place += len(items)
-        for start, end in ranges:
-            resume: LogicalKey | None = start
-            while resume is not None:
-                changed, resume = self.changed_within(resume, end, ts, read_ts)
-                if changed is not None:
-                    return changed
-        return None
-
-    def changed_within(
-        self, start: LogicalKey, end: LogicalKey, ts: Timestamp, read_ts: Timestamp
-    ) -> tuple[Changed | None, LogicalKey | None]:
-        """One slice of a range's versions: a key that changed above ``ts``, and at or below ``read_ts``; and where the
-        next slice begins, None at the end. Raises SnapshotTooOld, DataLoss."""
-        since, read_suffix, doubted = suffix_of(ts), suffix_of(read_ts), self.suspect
-        with self.tree_reported(), self._engine.read() as txn:
-            page = txn.page(Space.DATA, start, end, max_items=ROWS_MAX, max_bytes=BYTES_MAX)
-        self.check_readable(ts, start, end)
-        # The next slice begins within the last key's versions, where these did not all fit.
-        resume = None if page.exhausted else LogicalKey(page.keys[-1] + b"\0")
-        if doubted or self.suspect:
-            self.check_trusted(start, end if resume is None else resume, doubted)
-        self.check_intact(page.keys, page.values)
-        for key in page.keys:
-            if read_suffix <= suffix_from(key) < since:
-                return Changed(logical_of(key), timestamp_of(suffix_from(key))), None
-        return None, resume
+    # --- what is in order ----------------------------------------------------------------------------------------
 
     def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Raises DataLoss where a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
@@ -287,9 +245,29 @@ class VersionStore:
         at one more, so it takes a bounded time. (Ascending, where keys have many versions, at some more, of which it
         takes that many.) The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
+        bounds = {"reverse": reverse, "max_rows": max_rows, "max_bytes": max_bytes}
+        if not self.unresolved.seen_at(ts, start, end):
+            return self.stored_chunk(start, end, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
+        staged = staged_slice(self, start, end, ts, **bounds)  # type: ignore[arg-type]
+        chunk = self.stored_chunk(staged.low, staged.high, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
+        return merged(staged, chunk, (start, end), ts if as_of is None else as_of, reverse=reverse)
+
+    def stored_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool,
+        max_rows: int,
+        max_bytes: int,
+        seen: Seen | None = None,
+        as_of: Timestamp | None = None,
+    ) -> ScanChunk:
+        """As :meth:`scan_chunk`, of what is in place."""
         read_suffix = suffix_of(ts)
         doubted = self.suspect
-        with self.tree_reported(), self._engine.read() as txn:
+        with self.tree_reported(), self.engine.read() as txn:
             if reverse:
                 page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
             else:
@@ -334,8 +312,10 @@ class VersionStore:
         """True where no key from ``first`` to ``last`` has a version, visible at ``ts`` or not; False also where each
         would have to be searched for to tell. The items before and behind stand side by side, and are whole: so one
         that rotted hides no more from this than from searches."""
+        if self.unresolved.committed:
+            return False
         doubted = self.suspect
-        with self.tree_reported(), self._engine.read() as txn:
+        with self.tree_reported(), self.engine.read() as txn:
             behind = txn.seek(Space.DATA, first)
             before = txn.page(Space.DATA, b"", first, reverse=True, max_items=1)
         self.check_readable(ts, first, last)
@@ -350,7 +330,7 @@ class VersionStore:
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
         self.check_readable(ts, start, end)
-        return SplitPass(self._engine, start, end, parts, suffix_of(ts))
+        return SplitPass(self.engine, start, end, parts, suffix_of(ts))
 
     # --- writes ------------------------------------------------------------------------------------------------
 
@@ -392,8 +372,10 @@ class Snapshot:
         return unexpired(engine_key, engine_value, suffix_of(self._as_of))
 
     def _newest(self, key: LogicalKey) -> Item | None:
-        """As it is stored, a delete and what has expired too."""
+        """As it is stored, or will be, a delete and what has expired too."""
         store = self._store
+        if store.unresolved.committed:
+            return store.newest_items([key], self._read_ts, None, self._seen)[0]
         doubted = store.suspect
         try:
             item = self._seek(key + self._read_suffix)
@@ -452,15 +434,10 @@ class Snapshot:
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
         if len(keys) > _SOUGHT_KEYS_MAX or ranges:
-            return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
+            return changed_since(self._store, keys, ranges, ts, self._read_ts, self._seen)
         stored = list(map(self._newest, keys))
         self._store.check_all_readable(keys, ts)
-        return _first_above(stored, suffix_of(ts))
-
-
-def _first_above(stored: Sequence[Item | None], since: bytes) -> Changed | None:
-    found = (item[0] for item in stored if item is not None and suffix_from(item[0]) < since)
-    return next((Changed(logical_of(each), timestamp_of(suffix_from(each))) for each in found), None)
+        return first_above(stored, ts)
 
 
 def _above_all() -> bytes:

@@ -7,16 +7,19 @@ refusal is a conflict: begun again, it may well succeed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final, Never
 
 from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.reader import Changed, Reader, Version
 
 DECODING: Final = "decoding"
+_NO_ROWS: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
 OWN: Timestamp = ZERO
 """The timestamp of what the same transaction has written before: no commit has it."""
@@ -25,6 +28,14 @@ OWN: Timestamp = ZERO
 def own_version(payload: bytes | None) -> Version | None:
     """What a transaction has made of a key, None for a delete."""
     return None if payload is None else Version(OWN, payload)
+
+
+def conflict_of(
+    changed: Changed | None, start: Timestamp, kind: str, rows: Mapping[LogicalKey, int] = _NO_ROWS
+) -> None:
+    """Raises WriteConflict where something has changed since ``start``; ``rows`` are the operations on the keys."""
+    if changed is not None:
+        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)
 
 
 class Origin:

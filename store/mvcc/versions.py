@@ -106,12 +106,15 @@ def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp, expire
     time ``expires_ms``, 0 for never."""
     engine_key = key + bytes(ts).translate(INVERTED)
     of_key = checksum(engine_key)
-    if payload is None:
-        content = DELETE
-    else:
-        content = _expiring(expires_ms, payload) if expires_ms else PUT + payload
-    body = content + _pack_checksum(of_key)
+    body = content_of(payload, expires_ms) + _pack_checksum(of_key)
     return engine_key, body + _pack_checksum(_extend(of_key, body))
+
+
+def content_of(payload: bytes | None, expires_ms: int = 0) -> bytes:
+    """What is stored of a mutation: its kind, with its expiry, and its payload."""
+    if payload is None:
+        return DELETE
+    return _expiring(expires_ms, payload) if expires_ms else PUT + payload
 
 
 def _expiring(expires_ms: int, payload: bytes) -> bytes:

@@ -82,7 +82,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._clock.observe_log(state.last_ts)
         restores = self._pipeline.restores
         self._pipeline.advance(state)
-        self._feed.applied(self._machine.newly_applied, state.last_ts)
+        self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.newly_committed)
         self.heard(self._machine.newly_applied)
         if self._pipeline.restores != restores:
             # What is restored is older than the entries that bring it: no watch may take it for what happened of late.

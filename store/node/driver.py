@@ -92,7 +92,7 @@ class Driver:
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
-        self.feed = ChangeFeed(group.machine.state.last_ts, group.host.limits)
+        self.feed = ChangeFeed(group.machine.state.last_ts, group.host.limits, lambda: group.machine.unresolved)
         self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.after_step: Callable[[], None] = _nothing
@@ -299,8 +299,7 @@ class Driver:
 
     def _nobody_waits(self) -> bool:
         """Whether nothing here depends on what comes next."""
-        pipeline = self.pipeline
-        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self.read_index.is_idle
+        is_idle = not self.pipeline.has_work and self.read_index.is_idle
         return is_idle and self._conditions.is_empty and not self._is_paused and not self._scheduler.wants_whole
 
     def _round(self) -> None:

@@ -122,3 +122,19 @@ def _decoded(entry: Entry) -> LogEntry | None:
     if isinstance(payload, Nothing | Configuration | Registry):
         return None
     return payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
+
+
+class Share:
+    """A leader's choice of the entries that tell what they were worked out from: so many of a hundred, evenly."""
+
+    def __init__(self, percent: int) -> None:
+        self._percent = percent
+        self._due = 0
+
+    def draw(self) -> bool:
+        """Whether the next one does."""
+        self._due += self._percent
+        if self._due < 100:
+            return False
+        self._due -= 100
+        return True

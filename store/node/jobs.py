@@ -107,6 +107,9 @@ class JobRunner:
         self.steps += 1
         if after.state.has_ended:
             _LOG.info("job %d (%s) has ended: %s %s", job.job_id, job.target, after.state, after.error)
+        if after == job:
+            # It waits for others to end.
+            await asyncio.sleep(LOOK_EVERY_S)
         # Its own write is one of those that were evaluated.
         others_write = self._evaluated - evaluated > 1
         await asyncio.sleep(REST * (self._monotonic_ms() - began_ms) / 1000 if others_write else 0)

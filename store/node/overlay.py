@@ -107,6 +107,11 @@ class Layers:
         if safepoints is not NO_SAFEPOINTS:
             self.safepoints = safepoints
 
+    def reader(self, applied: Reader, seen: Seen | None, recent: RecentChanges) -> OverlayReader:
+        """The newest state: what is ``applied``, and all of this over it."""
+        newest, safepoints = self.newest, self.safepoints
+        return OverlayReader(applied, self.all, seen, newest=newest, recent=recent, safepoints=safepoints)
+
     def pop_oldest(self) -> None:
         """Its batch is applied: the engine has what it wrote."""
         for keys, items in self.all.pop(0).writes:

@@ -18,7 +18,8 @@
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
   if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
 - *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when it is
-  committed, and not before: a full disk may take it back.
+  committed, and not before: a full disk may take it back. So does the begin, and the end, of a large transaction; and
+  its caller is answered only once it is applied, since what it makes visible is read from the engine.
 - *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
   (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
 """
@@ -34,20 +35,20 @@ from typing import Final
 from cortado.errors import (
     CortadoError,
     Internal,
-    InvalidArgument,
     OutcomeUnknown,
     ResourceExhausted,
     TooLarge,
     Unavailable,
 )
 from cortado.invariants import invariant
-from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.examining import Share
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layers, OverlayReader
@@ -57,6 +58,7 @@ from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
 from cortado.store.observe.measures import WriteMeasures
+from cortado.store.staging.stage import past_staged
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ class Pipeline:
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
-        self._examined_share = 0
+        self._share = Share(limits.examined_percent)
         self._open = Batch()
         # Holds the one write that the open batch had no room for; None while there is none.
         self._next: Batch | None = None
@@ -84,6 +86,8 @@ class Pipeline:
         self._appended_bytes = 0
         # How many of them, from the first on, are committed and answered.
         self._answered = 0
+        # Applied, and not answered before that.
+        self._to_answer: list[Batch] = []
         # What was acknowledged in terms that are over. Until it is applied, nobody knows here what it is.
         self._lost_to = ZERO
         self._layers = Layers([self._open.layer])
@@ -134,6 +138,11 @@ class Pipeline:
     def has_waiting(self) -> bool:
         """True where a proposal is in line."""
         return bool(self._waiting)
+
+    @property
+    def has_work(self) -> bool:
+        """True where a proposal is in line, is not appended, or is applied and has waited for that with its answer."""
+        return self.has_waiting or self.has_commands or bool(self._to_answer)
 
     @property
     def is_full(self) -> bool:
@@ -255,7 +264,8 @@ class Pipeline:
         entry = self._log.append(batch.entry(*after), is_examined=has_reads)
         invariant(entry.index == after[0] + 1, "an entry follows the one that it says", entry.index, *after)
         batch.index, batch.term = entry.index, entry.term
-        self._measure_appended(batch)
+        batch.times.appended_ms = self._monotonic_ms()
+        self.measures.appended(batch.commands, batch.size_bytes, batch.evaluating_ms)
         self._appended.append(batch)
         self._appended_bytes += batch.size_bytes
         if self._next is None:
@@ -263,13 +273,6 @@ class Pipeline:
             self._layers.push(self._open.layer)
         else:
             self._open, self._next = self._next, None
-
-    def _measure_appended(self, batch: Batch) -> None:
-        batch.times.appended_ms = self._monotonic_ms()
-        measures = self.measures
-        measures.commands.observe(batch.commands)
-        measures.bytes.observe(batch.size_bytes)
-        measures.evaluating.observe(batch.evaluating_ms / 1000)
 
     def _has_room(self) -> bool:
         batch = self._open
@@ -286,19 +289,14 @@ class Pipeline:
         try:
             ts = self._clock.tick()
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
-            snapshot = self._machine.snapshot(ts, seen)
-            layers = self._layers
-            reader = OverlayReader(
-                snapshot,
-                layers.all,
-                seen,
-                newest=layers.newest,
-                recent=self._recent,
-                safepoints=layers.safepoints,
-            )
+            reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent)
             if self.restore is not None and not proposal.is_restoring:
                 raise self.restore.refusal()
-            batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
+            evaluation = proposal.evaluate(reader, ts)
+            unresolved = self._machine.unresolved
+            if unresolved:
+                evaluation = past_staged(reader, unresolved, evaluation)
+            batch = self._accept(proposal, ts, evaluation)
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
                     # Its entry follows the open one, whose effects are not what was there before that.
@@ -317,7 +315,7 @@ class Pipeline:
         mutations, control = evaluation.mutations, evaluation.control
         is_idle = not (mutations.keys or evaluation.restored) and control is None and evaluation.removal is None
         if isinstance(control, BumpEpoch):
-            ts = self._first_of_epoch(control.epoch)
+            ts = self._clock.first_of(control.epoch)
         elif is_idle and not proposal.request_id:
             # Nothing to write and nothing to remember: what it saw is the newest state in flight.
             newest = self.newest_in_flight
@@ -348,41 +346,42 @@ class Pipeline:
 
     def _draw_seen(self) -> Seen | None:
         """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
-        if len(self._log.configuration.members) < 2:
+        # What is committed and not in place yet is read from two places: followers that are further, or less far, would
+        # find it in others.
+        if len(self._log.configuration.members) < 2 or self._machine.unresolved.committed or not self._share.draw():
             return None
-        self._examined_share += self._limits.examined_percent
-        if self._examined_share < 100:
-            return None
-        self._examined_share -= 100
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
-
-    def _first_of_epoch(self, epoch: int) -> Timestamp:
-        """The first timestamp of the next epoch. The clock follows when it is committed."""
-        current = self._clock.epoch
-        if epoch != current + 1 or epoch > EPOCH_MAX:
-            raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
-        return Timestamp(epoch, self._clock.physical_ms, 0)
 
     # --- answering ---------------------------------------------------------------------------------------------
 
     def answer_committed(self) -> int:
         """Answer the callers of all batches that are committed, and say how many. Only while the term lasts in which
         they were appended."""
-        callers, committed = 0, self._log.durable_commit_index
+        callers, committed = self._answer_applied(), self._log.durable_commit_index
         while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
             batch = self._appended[self._answered]
-            invariant(self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts)
+            if batch.changes_records:
+                break
+            callers += self._answer_batch(batch)
             self._answered += 1
-            self.acknowledged_ts = batch.last_ts
-            if batch.epoch:
-                # Whoever reads it now may come back with a time of the new epoch.
-                self._clock.observe_log(batch.last_ts)
-            callers += len(batch.answers)
-            batch.times.committed_ms = self._monotonic_ms()
-            self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
-            for answer in batch.answers:
-                self.answer(answer)
         return callers
+
+    def _answer_batch(self, batch: Batch) -> int:
+        invariant(self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts)
+        self.acknowledged_ts = batch.last_ts
+        if batch.epoch:
+            # Whoever reads it now may come back with a time of the new epoch.
+            self._clock.observe_log(batch.last_ts)
+        batch.times.committed_ms = self._monotonic_ms()
+        self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
+        for answer in batch.answers:
+            self.answer(answer)
+        return len(batch.answers)
+
+    def _answer_applied(self) -> int:
+        """Answer those who waited for that."""
+        applied, self._to_answer = self._to_answer, []
+        return sum(map(self._answer_batch, applied))
 
     def stored(self) -> None:
         """What is appended is durable here: a batch is stored as soon as it is appended, and one at a time."""
@@ -409,6 +408,8 @@ class Pipeline:
         self.restore, self.restores = self._machine.restore, self._machine.restores
         while self._appended and self._appended[0].index <= state.index:
             batch = self._appended.popleft()
+            if batch.changes_records:
+                self._to_answer.append(batch)
             self._answered = max(self._answered - 1, 0)
             self._appended_bytes -= batch.size_bytes
             batch.has_ended = True
@@ -460,6 +461,7 @@ class Pipeline:
 
     def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
         """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
+        self._answer_applied()
         uncommitted = list(islice(self._appended, self._answered, None))
         self._lost_to = self.acknowledged_ts
         opened = [answer for batch in self._unappended() for answer in batch.answers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
@@ -26,6 +27,7 @@ from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
+from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.versions import Item, encode_version
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
@@ -33,6 +35,7 @@ from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.restoring import changes_restore
 from cortado.store.observe.measures import EntryTimes
+from cortado.store.staging.records import changes_records
 
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
@@ -137,9 +140,9 @@ class Answer:
 class Batch:
     """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
 
-    Once it begins an ``epoch``, or changes a restore, nothing more is evaluated until it is applied. ``index`` and
-    ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is applied, taken back, or given up
-    with leadership.
+    Once it begins an ``epoch``, or changes a restore or a large transaction's record, nothing more is evaluated until
+    it is applied. ``index`` and ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is
+    applied, taken back, or given up with leadership.
     """
 
     layer: Layer = field(default_factory=Layer)
@@ -154,6 +157,9 @@ class Batch:
     epoch: int = 0
     ceiling: Timestamp | None = None
     changes_restore: bool = False
+    changes_records: bool = False
+    """It begins or ends large transactions. Its callers are answered once it is applied: until then nobody can read
+    what it has made visible (L1)."""
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
@@ -180,7 +186,7 @@ class Batch:
     @property
     def holds_next(self) -> bool:
         """Nothing is evaluated before it is applied."""
-        return self.epoch > 0 or self.changes_restore
+        return self.epoch > 0 or self.changes_restore or self.changes_records
 
     def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> list[Item]:
         """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
@@ -204,6 +210,7 @@ class Batch:
         self.items += evaluation.restored
         self.layer.add(keys, items)
         self.changes_restore = self.changes_restore or changes_restore(keys)
+        self.changes_records = self.changes_records or changes_records(keys)
         if evaluation.removal is not None:
             self._remove(evaluation.removal)
         match evaluation.control:
@@ -248,9 +255,13 @@ class Batch:
 
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""
-        # No engine key comes twice: a commit writes a key once, and each has its own timestamp.
+        removal = self._removal()
+        # No engine key comes twice: a commit writes a key once, and each has its own timestamp. But what was staged may
+        # be moved by several of them.
         if self.drafted is None:
             self.items.sort(key=_engine_key)
+            if moves_staged(removal):
+                self.items = [next(same) for _, same in groupby(self.items, key=_engine_key)]
         self.results.sort()
         return LogEntry(
             after_index,
@@ -262,7 +273,7 @@ class Batch:
             self.forgotten.floor,
             self._controls(),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
-            self._removal(),
+            removal,
             self.size_bytes,
             self.drafted,
         )

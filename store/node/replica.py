@@ -40,6 +40,7 @@ from cortado.store.node.driver import Driver
 from cortado.store.node.duties import Duties
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.jobs import JobRunner
+from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
 from cortado.store.node.membership import Membership
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
@@ -110,6 +111,9 @@ class Replica:
         self.jobs = JobRunner(group, driver, self.reads, write=self._write_step, catalog=self.catalog)
         """Long work that the leader does step by step."""
         self.duties.add("running jobs", self.jobs.run)
+        self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
+        """What puts those in place that were committed."""
+        self.duties.add("large transactions", self.large_transactions.run)
         self.members = Membership(driver, group.node_id)
         """Changes of who belongs to the group, and of who leads it."""
         self.watches = Watches(

@@ -29,10 +29,12 @@ from cortado.store.clock.timestamp import LARGEST, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
 from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.staged import LargeTransaction, Unresolved, moves_staged
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import suffix_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.removals import Removals, remove_densely
@@ -41,6 +43,7 @@ from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.restoring import UNREADABLE, RestoreState, applied_restore, restore_of
 from cortado.store.node.snapshots.marker import applied_key, reset_key
+from cortado.store.staging.records import applied_records, unresolved_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -63,6 +66,8 @@ class StateMachine:
         self.state = self.load()
         self.newly_applied: list[Applied] = []
         """What the last :meth:`apply` changed, entry by entry: for the loop, until the next one begins."""
+        self.newly_committed: list[LargeTransaction] = []
+        """The large transactions that it committed, whatever became of them since."""
         self.are_safepoints_damaged = False
         """Nothing of the past is served until they are repaired, or an entry says which hold now."""
         self.restore: RestoreState | None = None
@@ -75,6 +80,11 @@ class StateMachine:
     def safepoints(self) -> Safepoints:
         """Those of what is applied, or of what is just being applied."""
         return self._versions.safepoints
+
+    @property
+    def unresolved(self) -> Unresolved:
+        """The large transactions that have not ended, as of what is applied, or is just being applied."""
+        return self._versions.unresolved
 
     def replaced(self) -> None:
         """The engine's state is another one: a snapshot was installed."""
@@ -90,6 +100,7 @@ class StateMachine:
     def _begin(self) -> Removals:
         self._load_safepoints()
         self._load_restore()
+        self._unresolved = self._versions.unresolved
         return Removals(0 if self.safepoints == NO_SAFEPOINTS else self.load().index)
 
     def _load_safepoints(self) -> None:
@@ -102,10 +113,13 @@ class StateMachine:
             self.are_safepoints_damaged = True
 
     def _load_restore(self) -> None:
+        newest = self._versions.snapshot(LARGEST)
         try:
-            self.restore = restore_of(self._versions.snapshot(LARGEST))
+            self.restore = restore_of(newest)
+            self._versions.unresolved = unresolved_of(newest)
         except CortadoError as damage:
-            _LOG.error("it cannot be read whether a restore is under way: nobody is served: %s", damage)
+            problem = "whether a restore is under way, or what large transactions have staged"
+            _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
             self.restore = UNREADABLE
 
     def load(self) -> AppliedState:
@@ -168,20 +182,36 @@ class StateMachine:
 
         Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
-        self.newly_applied = []
+        self.newly_applied, self.newly_committed = [], []
+        unresolved = self._unresolved
         with self._engine.write() as txn:
             if txn.get(Space.META, self._state_key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
             before = state
             for entry in entries:
                 last, state = state, self._apply_entry(txn, state, entry)
+                unresolved = self._note_records(unresolved)
                 is_next = state.index == last.index + 1 and state.term >= last.term
                 invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
             invariant(state.is_after(before), "what an applied state says does not fall", before, state)
             record = state.encode()
             txn.put(Space.META, self._state_key, record)
         self._record_left = record
+        # What has been put in place is there now for whoever looks: before, it was still to be looked for.
+        self._unresolved = self._versions.unresolved = unresolved
         return state
+
+    def _note_records(self, before: Unresolved) -> Unresolved:
+        """The large transactions after the last entry. Those that it commits are known to readers at once, and those
+        that it has resolved stay known until that is durable (L3)."""
+        if not self.newly_applied:
+            return before
+        after = applied_records(self.newly_applied[-1].items, before)
+        if after is not before:
+            known = {each.transaction_id for each in before.committed}
+            self.newly_committed += [each for each in after.committed if each.transaction_id not in known]
+            self._versions.unresolved = Unresolved({**self._versions.unresolved.all, **after.all}.values())
+        return after
 
     def begin(self, state: AppliedState) -> None:
         """The first transaction of a group's first member. Raises as :meth:`apply`."""
@@ -221,7 +251,7 @@ class StateMachine:
         restore = applied_restore(log_entry.items, self.restore)
         self.restores += (restore is None) != (self.restore is None)
         self.restore = restore
-        self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items, log_entry.size_bytes))
+        self.newly_applied.append(self._applied(entry.index, log_entry))
         for control in log_entry.controls:
             state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:
@@ -229,6 +259,16 @@ class StateMachine:
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
         return replace(state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts)
+
+    def _applied(self, index: int, log_entry: LogEntry) -> Applied:
+        items = log_entry.items
+        if not moves_staged(log_entry.removal):
+            return Applied(log_entry.last_ts, items, log_entry.size_bytes)
+        since = suffix_of(log_entry.first_ts)
+        moved = [item for item in items if suffix_from(item[0]) > since]
+        self.removals.moved(index, moved)
+        items = [item for item in items if suffix_from(item[0]) <= since]
+        return Applied(log_entry.last_ts, items, log_entry.size_bytes, moved)
 
     def _remove(self, txn: WriteTransaction, index: int, removal: Removal) -> None:
         if removal.safepoints is not None:

@@ -85,6 +85,12 @@ class WriteMeasures:
     bytes: Histogram = field(default_factory=lambda: Histogram(BYTES))
     commits: CommitOutcomes = field(default_factory=lambda: CommitOutcomes())
 
+    def appended(self, commands: int, size_bytes: int, evaluating_ms: float) -> None:
+        """An entry was."""
+        self.commands.observe(commands)
+        self.bytes.observe(size_bytes)
+        self.evaluating.observe(evaluating_ms / 1000)
+
 
 @dataclass(slots=True, eq=False)
 class CommitOutcomes:

@@ -35,9 +35,10 @@ from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
+from cortado.store.staging.stage import attempt_of, open_record, stage
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import PreparedChunk, prepare_chunk
-from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows
+from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows, PutMode
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class BulkStream:
         self._newest: Proposal | None = None
         self._is_broken = False
         self._table_id = 0
+        self._staging: documents_pb2.Staging | None = None
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
@@ -109,6 +111,10 @@ class BulkStream:
                     # An unknown table is refused before anything is sent.
                     catalog = self._service.catalog(await self._service.newest())
                     self._table_id = catalog.table(start.table.database, start.table.table).table_id
+                    if start.HasField("staging"):
+                        attempt_of(start.staging.task, start.staging.attempt)
+                        open_record(catalog.reader, start.staging.transaction_id)
+                        self._staging = start.staging
                     continue
                 if request.WhichOneof("message") != "chunk":
                     raise InvalidArgument("message", "must be a chunk: the stream has started")
@@ -145,7 +151,8 @@ class BulkStream:
             if catalog.table(chunk.database, chunk.table).table_id != self._table_id:
                 # Half of a load would lie in the one, half in the other.
                 raise NotFound("table", f"{chunk.database}.{chunk.table} as when the load began: it is another one now")
-            return evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
+            evaluation = evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
+            return evaluation if self._staging is None else self._staged(reader, chunk, evaluation)
 
         def encode_reply(ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)
@@ -168,6 +175,19 @@ class BulkStream:
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._host.meta.answer(submitted))
+
+    def _staged(self, reader: Reader, chunk: BulkChunk, written: Evaluation) -> Evaluation:
+        """The same, kept until a large transaction is committed."""
+        staging = self._staging
+        assert staging is not None
+        return stage(
+            reader,
+            self._host.meta.store.unresolved,
+            staging.transaction_id,
+            attempt_of(staging.task, staging.attempt),
+            written,
+            is_unchanged=chunk.mode is not PutMode.UPSERT,
+        )
 
     async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:
         """Read a chunk's rows, ahead of its turn. None where it can't be done against what is applied: it may be

@@ -18,6 +18,7 @@ from cortado.proto.bounds import MessageBounds
 from cortado.schema.limits import SCHEMA_FIELDS_MAX
 from cortado.store.catalog.declare import INDEXES_MAX, PARTS_MAX
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.staging.records import ATTEMPTS_MAX, TABLES_MAX
 from cortado.store.tables.building import FAILED_KEYS_MAX
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.transactions.footprint import KEYS_MAX, RANGES_MAX
@@ -43,6 +44,9 @@ ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.ReadAt.own_writes": OPERATIONS_MAX,
     "cortado.v1.CommitRequest.operations": OPERATIONS_MAX,
     "cortado.v1.CommitRequest.footprints": KEYS_MAX + RANGES_MAX,
+    "cortado.v1.BeginLargeTransactionRequest.tables": TABLES_MAX,
+    "cortado.v1.CommitLargeTransactionRequest.tasks": ATTEMPTS_MAX,
+    "cortado.v1.CommitLargeTransactionRequest.attempts": ATTEMPTS_MAX,
     "cortado.v1.BulkChunk.json_rows": BATCH_ROWS_MAX,
     "cortado.v1.ScanRequest.columns": SCHEMA_FIELDS_MAX,
     "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
@@ -64,6 +68,7 @@ BYTES_MAX: Final[dict[str, int]] = {
     "cortado.v1.Documents.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Update": MESSAGE_BYTES_MAX,
     "cortado.v1.Transactions.Commit": MESSAGE_BYTES_MAX,
+    "cortado.v1.LargeTransactions.Commit": DECLARATION_BYTES_MAX,
     "cortado.v1.Restores.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Bulk": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Scan": MESSAGE_BYTES_MAX,

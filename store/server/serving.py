@@ -42,6 +42,7 @@ from cortado.proto.v1 import (
     inspect_pb2,
     jobs_pb2,
     kv_pb2,
+    large_transactions_pb2,
     schemas_pb2,
     settings_pb2,
     statistics_pb2,
@@ -78,6 +79,7 @@ from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.jobs_service import JobsService
 from cortado.store.server.joining import join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
 from cortado.store.server.observing import Observing
 from cortado.store.server.open_files import connections_max, raise_open_files
@@ -234,6 +236,7 @@ def _register(
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(host)),
         (_descriptor(documents_pb2, "Documents"), DocumentsService(host)),
         (_descriptor(transactions_pb2, "Transactions"), TransactionsService(host)),
+        (_descriptor(large_transactions_pb2, "LargeTransactions"), LargeTransactionsService(host)),
         (_descriptor(tables_pb2, "Tables"), TablesService(host)),
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(host)),
         (_descriptor(watch_pb2, "Watch"), WatchService(host)),

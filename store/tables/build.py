@@ -4,6 +4,7 @@
 
     begin_build      the index is BUILDING: from this commit on every write maintains it (X1)
          │           a job is there
+         │           once large transactions that began before have ended (X3)
     build_step       some rows of the *newest* state: the entries that they lack, and the job's cursor (X2)
          │  ...      rows before the cursor have their entries, and writes keep them; rows behind it may
     build_step       behind the last row: the index is READY, and is read at this commit's time and later (X4)
@@ -38,6 +39,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.staging.records import records_of
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
@@ -141,6 +143,8 @@ def build_step(reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: i
         build.database, build.table = table.database, table.name
         job = replace(job, parameters=_encode(build))
         view = TableView(catalog, table.database, table.name)
+        if not job.cursor and _is_staged_without(reader, table.table_id, index.index_id):
+            return Evaluation(mutations, job)
         try:
             job = _backfill(reader, view, index, job, pace, mutations)
             if job.state is JobState.DONE:
@@ -153,6 +157,17 @@ def build_step(reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: i
             _put_table(catalog, mutations, table.with_index(failed(index, found.problem, found.rows)))
     put_job(mutations, job)
     return Evaluation(mutations, job)
+
+
+def _is_staged_without(reader: Reader, table_id: int, index_id: int) -> bool:
+    """X3: whether a large transaction that has not ended may have staged rows of the table without their entries. Once
+    it has, the newest state has these rows, and the build adds what they lack."""
+    return any(
+        each.table_id == table_id and index_id not in each.index_ids
+        for record, _ in records_of(reader)
+        if not record.is_resolved
+        for each in record.tables
+    )
 
 
 def rows_left(catalog: Catalog, job: Job) -> KeyRange | None:

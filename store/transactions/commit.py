@@ -28,18 +28,17 @@ from itertools import count
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from cortado.errors import InvalidArgument, TimestampInFuture, TooLarge, WriteConflict
+from cortado.errors import InvalidArgument, TimestampInFuture, TooLarge
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.batches import KvBatch
 from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
 from cortado.store.kv.stage import PairStage
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Changed, Reader
-from cortado.store.mvcc.transacting import Origin
+from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.transacting import Origin, conflict_of
 from cortado.store.tables.operations import Add, Check, Delete, Put, Update
 from cortado.store.tables.operations import Operation as RowOperation
 from cortado.store.tables.prepared import PreparedDocument
@@ -57,7 +56,6 @@ from cortado.store.transactions.operations import (
 
 Prepared = Mapping[int, PreparedDocument | None]
 NOTHING_PREPARED: Final[Prepared] = MappingProxyType({})
-_NO_ROWS: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
 
 def evaluate_commit(
@@ -111,19 +109,14 @@ def check_keys(reader: Reader, footprint: Footprint, start: Timestamp, unchanged
     """T4; up to ``unchanged_to`` the keys were looked up. Raises WriteConflict, ResourceExhausted."""
     if footprint.keys:
         since = start if unchanged_to is None else max(start, unchanged_to)
-        _conflict(reader.changed_since(footprint.keys, (), since), start, "read")
+        conflict_of(reader.changed_since(footprint.keys, (), since), start, "read")
 
 
 def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None) -> None:
     """T5; up to ``unchanged_to`` the ranges were searched. Raises WriteConflict, ResourceExhausted."""
     if footprint.ranges:
         since = start if unchanged_to is None else max(start, unchanged_to)
-        _conflict(reader.changed_since((), footprint.ranges, since), start, "range")
-
-
-def _conflict(changed: Changed | None, start: Timestamp, kind: str, rows: Mapping[LogicalKey, int] = _NO_ROWS) -> None:
-    if changed is not None:
-        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)
+        conflict_of(reader.changed_since((), footprint.ranges, since), start, "range")
 
 
 class Staged:
@@ -175,7 +168,7 @@ class Staged:
         """T1. Raises WriteConflict."""
         start = self._origin.start
         if start is not None:
-            _conflict(self._origin.reader.changed_since(list(self.written), (), start), start, "write", self.written)
+            conflict_of(self._origin.reader.changed_since(list(self.written), (), start), start, "write", self.written)
 
     def mutations(self) -> Mutations:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""

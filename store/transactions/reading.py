@@ -27,11 +27,9 @@ from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, is_of_index, rows_be
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
-from cortado.store.mvcc.transacting import OWN, own_version
-from cortado.store.mvcc.versions import suffix_of
+from cortado.store.mvcc.staged_reads import laid_over
+from cortado.store.mvcc.transacting import own_version
 from cortado.store.transactions.footprint import Footprint, Range, TableRead
-
-_OWN_SUFFIX = suffix_of(OWN)
 
 
 class Source(Protocol):
@@ -95,7 +93,9 @@ class TransactionReads:
         low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
         own = self._own_between(low, high)
         if own:
-            chunk = _cut(self._merged(chunk, own, reverse=reverse), max_rows, max_bytes, reverse=reverse)
+            over = {key: own_version(self._own[key]) for key in own}
+            chunk = laid_over(chunk, over, chunk.resume, reverse=reverse)
+            chunk = _cut(chunk, max_rows, max_bytes, reverse=reverse)
             low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
         self._ranges.append((low, high))
         if self._added and is_of_index(start):
@@ -109,17 +109,6 @@ class TransactionReads:
         if self._own_between(LogicalKey(index), LogicalKey(successor_of_prefix(index))):
             rows = rows_beside(start)
             self._keys.update(dict.fromkeys(each for each in self._added if each.startswith(rows)))
-
-    def _merged(self, chunk: ScanChunk, own: Sequence[LogicalKey], *, reverse: bool) -> ScanChunk:
-        rows = dict(zip(chunk.keys, zip(chunk.suffixes, chunk.payloads, strict=True), strict=True))
-        for key in own:
-            payload = self._own[key]
-            if payload is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = _OWN_SUFFIX, payload
-        keys = sorted(rows, reverse=reverse)
-        return ScanChunk(keys, [rows[key][0] for key in keys], [rows[key][1] for key in keys], chunk.resume)
 
     def _own_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.keys.keyspace import kv_range, user_key_of
+from cortado.store.keys.keyspace import KV_SPACE, kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, timestamp_of
 from cortado.store.node.host import Host
@@ -19,10 +19,14 @@ NAMESPACE = "test"
 
 
 def seen_of(item: Item) -> Seen:
-    """A change of the key-value API as an engine item."""
+    """A change as an engine item, by the user's key of a pair, or a row's."""
     key, value = item
     payload = value[PAYLOAD] if value[0] == PUT_KIND else None
-    return Seen(timestamp_of(key[-TIMESTAMP_BYTES:]), user_key_of(logical_of(key)), payload)
+    return Seen(
+        timestamp_of(key[-TIMESTAMP_BYTES:]),
+        user_key_of(logical_of(key)) if key[:1] == KV_SPACE else logical_of(key),
+        payload,
+    )
 
 
 def committed_in(node: Host, start: bytes = b"", end: bytes = b"") -> list[Seen]:
@@ -43,6 +47,7 @@ class Watcher:
         *,
         start: bytes = b"",
         end: bytes = b"",
+        bounds: tuple[bytes, bytes] | None = None,
         interval_ms: float = 50,
         pause: Callable[[], Awaitable[None]] | None = None,
         turn_to: Callable[[], Host] | None = None,
@@ -50,7 +55,7 @@ class Watcher:
         """``pause`` is awaited after each batch: a slow watcher's work."""
         self._node = node
         self.after = after
-        self._bounds = kv_range(NAMESPACE, start, end)
+        self._bounds = bounds or kv_range(NAMESPACE, start, end)
         self._interval_ms = interval_ms
         self._pause = pause
         self._turn_to = turn_to

@@ -54,7 +54,9 @@ ALLOWED |= {
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES,
     "cortado.store.jobs": BELOW_TABLES,
-    "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog", "cortado.store.jobs"},
+    "cortado.store.staging": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.collection"},
+    "cortado.store.tables": BELOW_TABLES
+    | {"cortado.store.filter", "cortado.store.catalog", "cortado.store.jobs", "cortado.store.staging"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
 }
 # What hot paths and the client need of it; the rest of it looks at everything, from above.
@@ -72,6 +74,7 @@ NODE = (
         "cortado.store.collection",
         "cortado.store.jobs",
         "cortado.store.kv",
+        "cortado.store.staging",
         "cortado.store.tables",
     }
 )

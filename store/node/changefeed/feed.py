@@ -9,9 +9,14 @@ or below it will ever follow, since timestamps rise along the log and an entry i
 a queue that was attached at one position and read to its end at another has exactly what lies between them. What is
 committed and not applied yet is above the position.
 
-Three things keep a queue from being complete, and each detaches it, which its watch notices and makes good from the
-engine: it overflows, all queues together do, or the whole state was replaced (a snapshot was installed), of which no
-entries are known.
+Four things keep a queue from being complete, and each detaches it, which its watch notices and makes good from the
+engine: it overflows, all queues together do, the whole state was replaced (a snapshot was installed), of which no
+entries are known, or a large transaction was committed that may have written in its range.
+
+What that has written is put in place over the entries that follow, at the timestamp of its commit. So of the ranges
+that it may have written nothing is complete above that timestamp until all of it is in place (**L9**): their queues
+stay detached, their watches have everything below it, and wait. Nor does :class:`RecentChanges` know what it has
+changed: it begins anew (**L10**).
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ from collections.abc import Callable, Sequence
 
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS
+from cortado.store.mvcc.staged import LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.order import in_order, size_of
 from cortado.store.node.changefeed.ranges import RangeIndex
@@ -52,8 +59,11 @@ class _Audience:
 class ChangeFeed:
     """One group's changes as they are applied here. Everything runs on the node's loop."""
 
-    def __init__(self, position: Timestamp, limits: NodeLimits) -> None:
-        """``position`` is the timestamp of what is applied already."""
+    def __init__(self, position: Timestamp, limits: NodeLimits, unresolved: Callable[[], Unresolved]) -> None:
+        """``position`` is the timestamp of what is applied already; ``unresolved`` tells of large transactions that
+        have not ended."""
+        self._unresolved = unresolved
+        self._held: set[WatchQueue] = set()
         self.position = position
         self.recent = RecentChanges(
             position, entries_max=limits.watch_recent_entries_max, bytes_max=limits.watch_recent_bytes_max
@@ -73,8 +83,11 @@ class ChangeFeed:
 
     # --- what is applied ---------------------------------------------------------------------------------------
 
-    def applied(self, entries: Sequence[Applied], position: Timestamp) -> None:
-        """The next entries, in the order of the log; ``position`` is the last one's timestamp."""
+    def applied(
+        self, entries: Sequence[Applied], position: Timestamp, committed: Sequence[LargeTransaction] = ()
+    ) -> None:
+        """The next entries, in the order of the log; ``position`` is the last one's timestamp, and ``committed`` are
+        the large transactions that they commit."""
         invariant(position >= self.position, "changes are handed out in their order", self.position, position)
         for entry in entries:
             if entry.items:
@@ -82,6 +95,22 @@ class ChangeFeed:
                 if not self._ranges.is_empty:
                     self._hand_out(entry.items)
         self.position = position
+        if committed:
+            self.recent.clear(position)
+            for start, end in [bounds for each in committed for bounds in each.ranges]:
+                self._give_up_within(start, end)
+        for queue in [each for each in self._held if self.complete_to(each) == position]:
+            self._held.remove(queue)
+            queue.wake()
+
+    def complete_to(self, queue: WatchQueue) -> Timestamp:
+        """Up to when all changes of a queue's range are in place."""
+        late = [
+            each.commit_ts
+            for each in self._unresolved().committed
+            if each.commit_ts is not None and each.overlaps(queue.start, queue.end)
+        ]
+        return min([ts.previous() for ts in late], default=self.position)
 
     def replaced(self, position: Timestamp) -> None:
         """Another state, as of ``position``, took the place of the one that was here."""
@@ -89,9 +118,7 @@ class ChangeFeed:
             return
         self.recent.clear(position)
         self.position = position
-        for audience in self._audiences.values():
-            for queue in audience.queues:
-                self._give_up(queue)
+        self._give_up_within(b"", ABOVE_KEYS)
 
     def _hand_out(self, items: list[Item]) -> None:
         found: dict[_Audience, list[Item]] = {}
@@ -118,6 +145,12 @@ class ChangeFeed:
         queue.runs.append(run)
         self._count(queue, len(run), size_bytes)
         queue.wake()
+
+    def _give_up_within(self, start: bytes, end: bytes) -> None:
+        for audience in self._audiences.values():
+            for queue in audience.queues:
+                if queue.start < end and start < queue.end:
+                    self._give_up(queue)
 
     def _give_up(self, queue: WatchQueue) -> None:
         """It is not complete any more: nothing in it may be sent."""
@@ -148,6 +181,7 @@ class ChangeFeed:
         bounds = (queue.start, queue.end)
         audience = self._audiences[bounds]
         audience.queues.remove(queue)
+        self._held.discard(queue)
         self._count(queue, -queue.events, -queue.size_bytes)
         queue.runs.clear()
         if not audience.queues:
@@ -156,7 +190,14 @@ class ChangeFeed:
 
     def attach(self, queue: WatchQueue, after: Timestamp) -> Timestamp:
         """Put everything into ``queue`` that is applied from here on, and say what else is needed: what lies between
-        ``after`` and the timestamp returned, which is ``after`` where what is kept in memory reaches back that far."""
+        ``after`` and the timestamp returned, which is ``after`` where what is kept in memory reaches back that far.
+
+        While not all of its range is in place it is not attached, and no more than what is returned can be had: it is
+        woken once that has changed."""
+        complete_to = self.complete_to(queue)
+        if complete_to < self.position:
+            self._held.add(queue)
+            return max(after, complete_to)
         queue.is_attached = True
         recent = self.recent.since(after, queue.start, queue.end)
         if recent is None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import Unavailable
-from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
@@ -99,7 +99,7 @@ class HistoryPass:
         if cut_suffix == first_suffix:
             self._until = timestamp_of(first_suffix)
         else:
-            self._until = _before(timestamp_of(cut_suffix))
+            self._until = timestamp_of(cut_suffix).previous()
         last_suffix = suffix_of(self._until)
         self._found = [key for key in found if key[-TIMESTAMP_BYTES:] >= last_suffix]
 
@@ -170,12 +170,3 @@ def _older(txn: ReadTransaction, engine_key: bytes) -> tuple[Item | None, bytes]
         return None, ABOVE_KEYS
     is_older = item[0][:-TIMESTAMP_BYTES] == engine_key[:-TIMESTAMP_BYTES]
     return (item if is_older else None), item[0]
-
-
-def _before(ts: Timestamp) -> Timestamp:
-    """The largest timestamp below ``ts``."""
-    if ts.logical:
-        return Timestamp(ts.epoch, ts.wall_ms, ts.logical - 1)
-    if ts.wall_ms:
-        return Timestamp(ts.epoch, ts.wall_ms - 1, LOGICAL_MAX)
-    return Timestamp(ts.epoch - 1, WALL_MS_MAX, LOGICAL_MAX)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -20,11 +21,12 @@ from cortado.store.node.changefeed.order import engine_key
 @dataclass(frozen=True, slots=True)
 class Applied:
     """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp, ``size_bytes`` about what
-    it takes of memory."""
+    it takes of memory. ``moved`` was put in place at the timestamp of a large transaction's commit, before."""
 
     last_ts: Timestamp
     items: list[Item]
     size_bytes: int
+    moved: Sequence[Item] = ()
 
 
 class RecentChanges:

@@ -123,6 +123,9 @@ class Watch:
                         yield batch
             elif not self._queue.is_attached:
                 self._joins_at = self._feed.attach(self._queue, self.sent)
+                if self._joins_at <= self.sent and not self._queue.is_attached and await self._is_due():
+                    # Not all is in place yet.
+                    yield self._batch([], self.sent)
             elif self._queue.runs:
                 yield self._take()
             elif await self._is_due():

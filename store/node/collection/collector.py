@@ -179,6 +179,8 @@ class Collector:
             if items and not (len(items) == 1 and items[0][0].startswith(SAFEPOINTS_KEY)):
                 self._pieces.wrote(items, self._last_ts)
                 self._written_ms = now_ms
+            if each.moved:
+                self._pieces.wrote(each.moved, self._last_ts)
             self._last_ts = each.last_ts
         self._horizon.note(now_ms, self._last_ts)
 

@@ -15,6 +15,7 @@ from typing import Final
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.evaluation import Removal
+from cortado.store.mvcc.versions import Item
 
 _KEPT_MAX: Final = 1_000
 
@@ -67,8 +68,14 @@ class Removals:
         while len(self._spans) > _KEPT_MAX:
             self._known_from = self._spans.popleft()[0]
 
+    def moved(self, index: int, items: Sequence[Item]) -> None:
+        """What the entry at ``index`` puts at timestamps that were over: who has not applied it lacks these."""
+        if items:
+            self._spans.append((index, items[0][0], items[-1][0] + b"\0"))
+
     def may_touch(self, after_index: int, start: bytes, end: bytes) -> bool:
-        """Whether something in ``[start, end)`` may have been removed by an entry behind ``after_index``."""
+        """Whether something in ``[start, end)`` may have been removed, or put into the past, by an entry behind
+        ``after_index``."""
         if after_index < self._known_from:
             return True
         return any(index > after_index and first < end and start < last for index, first, last in self._spans)

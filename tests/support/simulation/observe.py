@@ -12,13 +12,13 @@ from unittest.mock import patch
 from cortado import invariants
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
-from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.repair.damaged_segments import DamagedSegments
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
+from cortado.store.server import transactions_service
 from cortado.store.transactions.ahead import Ahead
 from support.simulation.coverage import INVARIANT
 
@@ -70,7 +70,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (SnapshotSender, "_put_off", put_off),
             (DamagedSegments, "report", found_segment),
             (Pacing, "appended", slowed),
-            (VersionStore, "changed_within", searched),
+            (transactions_service, "changed_within", searched),
             (Ahead, "evaluate", evaluated_ahead),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))

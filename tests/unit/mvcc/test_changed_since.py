@@ -16,7 +16,8 @@ from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc import store as store_module
+from cortado.store.mvcc import changed as changed_module
+from cortado.store.mvcc.changed import changed_within
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
@@ -69,7 +70,7 @@ def test_a_change_is_found_where_there_is_one_and_nowhere_else(
         with engine.write() as txn:
             store.apply(txn, mutations, ts)
     read_ts, since = data.draw(st.sampled_from(times)), data.draw(st.sampled_from(times))
-    with patch.object(store_module, "ROWS_MAX", slice_items):
+    with patch.object(changed_module, "_SLICE_ITEMS", slice_items):
         found = store.snapshot(read_ts).changed_since(keys, ranges, since)
     expected = twin.snapshot(read_ts).changed_since(keys, ranges, since)
     assert (found is None) == (expected is None)
@@ -104,9 +105,9 @@ def test_a_long_range_is_searched_in_slices_that_may_end_within_a_key(engine: En
         put(store, engine, at(number), b=b"%d" % number)
     put(store, engine, at(9), c=b"last")
     slices, resume = 0, A
-    with patch.object(store_module, "ROWS_MAX", 3):
+    with patch.object(changed_module, "_SLICE_ITEMS", 3):
         while resume is not None:
-            changed, resume = store.changed_within(resume, D, at(8), at(20))  # type: ignore[assignment]
+            changed, resume = changed_within(store, resume, D, at(8), at(20))  # type: ignore[assignment]
             slices += 1
     assert (changed, slices) == ((C, at(9)), 3)
 

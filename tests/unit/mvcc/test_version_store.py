@@ -14,6 +14,7 @@ from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.changed import changed_since
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
@@ -452,16 +453,16 @@ def test_keys_are_asked_for_changes_in_bounded_pieces(engine: Engine) -> None:
     for number in range(40):
         put(engine, store, at(1), **{f"k{number}": bytes(100_000)})
     put(engine, store, at(3), k39=None)
-    newest, pieces = store._newest, []
+    newest, pieces = store.newest_items, []
 
     def counted(*arguments: Any) -> Any:
         items = newest(*arguments)
         pieces.append(sum(len(item[1]) for item in items if item is not None))
         return items
 
-    store._newest = counted  # type: ignore[method-assign]
+    store.newest_items = counted  # type: ignore[method-assign]
     keys = [key(number) for number in range(40)]
-    assert store.changed_since(keys, (), at(3), at(4)) is None
-    assert store.changed_since(keys, (), at(2), at(4)) == (key(39), at(3))
+    assert changed_since(store, keys, (), at(3), at(4)) is None
+    assert changed_since(store, keys, (), at(2), at(4)) == (key(39), at(3))
     assert len(pieces) > 6
     assert max(pieces) < 1_300_000

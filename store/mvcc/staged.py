@@ -1,0 +1,153 @@
+"""What large transactions have staged, and how the rows of one that is committed are read before they are in place.
+
+A large transaction stages its writes over minutes, in any number of entries of the log, and all of them become visible
+by one. Until then they lie in a space of their own (:mod:`cortado.store.keys.keyspace`), as ordinary versioned keys::
+
+    "s" key  @staged     transaction 16 | (attempt 4 | length 4 | kind and payload) ...       little-endian
+
+So nobody who reads rows comes by them, and snapshots, checksums and repairs have them as they have everything. Of a key
+there is one stored version at any time, and one transaction that it belongs to: that is the *lock* of the key. A job
+that runs a task twice stages under two attempts; the commit names those that count.
+
+Once it is committed its rows are moved to where they belong, at the timestamp of the commit, some thousand by an entry.
+A read at that timestamp, or above it, that comes in between takes a row from where it is::
+
+    staged, then stored      rows only move from there to here, so whoever looks in this order misses none
+
+What is still staged was written by nobody since: who writes such a key moves it in the same entry. So it is newer than
+whatever is stored beside it and visible to a read that knows of the commit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from cortado.errors import DataLoss
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.dump import dump
+from cortado.store.keys.keyspace import STAGED_SPACE, KeyRange, key_of_staged
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Removal
+from cortado.store.mvcc.reader import Version, logical_of
+from cortado.store.mvcc.versions import Item, encode_content, suffix_of
+
+TRANSACTION_ID_BYTES: Final = 16
+_HEAD: Final = Struct("<II")
+
+
+class Staged(NamedTuple):
+    """A staged value: whose it is, and what each attempt makes of the key, kind and payload together."""
+
+    transaction_id: bytes
+    contents: Mapping[int, bytes]
+
+    def encode(self) -> bytes:
+        parts = [self.transaction_id]
+        for attempt, content in self.contents.items():
+            parts += _HEAD.pack(attempt, len(content)), content
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, key: LogicalKey, payload: bytes) -> Staged:
+        """Raises DataLoss, which names the staged ``key``."""
+        contents: dict[int, bytes] = {}
+        place = TRANSACTION_ID_BYTES
+        while place + _HEAD.size <= len(payload):
+            attempt, length = _HEAD.unpack_from(payload, place)
+            place += _HEAD.size + length
+            contents[attempt] = payload[place - length : place]
+        if place != len(payload) or not contents:
+            raise DataLoss(dump(key), f"a staged value of {len(payload)} bytes cannot be read")
+        return cls(payload[:TRANSACTION_ID_BYTES], contents)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeTransaction:
+    """One that has not ended: open, or ended by its commit or abort, and not all in place, or away, yet.
+
+    ``ranges`` hold all keys that it may write. ``commit_ts`` and ``attempts`` are set from its commit on.
+    """
+
+    transaction_id: bytes
+    ranges: tuple[KeyRange, ...]
+    is_aborted: bool = False
+    commit_ts: Timestamp | None = None
+    attempts: frozenset[int] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        return self.commit_ts is None and not self.is_aborted
+
+    def may_write(self, key: LogicalKey) -> bool:
+        return any(low <= key < high for low, high in self.ranges)
+
+    def is_committed_at(self, ts: Timestamp) -> bool:
+        """Whether a read at ``ts`` sees what it has written."""
+        return self.commit_ts is not None and self.commit_ts <= ts
+
+    def overlaps(self, start: bytes, end: bytes) -> bool:
+        """Whether it may write a key of ``[start, end)``."""
+        return any(low < end and start < high for low, high in self.ranges)
+
+    def item_of(self, key: LogicalKey, staged: Staged) -> Item | None:
+        """What its commit makes of ``key``, as it will be stored; None where no attempt that counts has staged it."""
+        if self.commit_ts is not None:
+            for attempt, content in staged.contents.items():
+                if attempt in self.attempts:
+                    return encode_content(key + suffix_of(self.commit_ts), content)
+        return None
+
+
+class Unresolved:
+    """Those of a replica, as of what it has applied. Never changed: another one takes its place."""
+
+    __slots__ = ("all", "committed")
+
+    def __init__(self, transactions: Iterable[LargeTransaction] = ()) -> None:
+        self.all: Mapping[bytes, LargeTransaction] = MappingProxyType(
+            {each.transaction_id: each for each in transactions}
+        )
+        self.committed: Sequence[LargeTransaction] = [each for each in self.all.values() if each.commit_ts is not None]
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    def seen_at(self, ts: Timestamp, start: bytes, end: bytes) -> bool:
+        """Whether a read of ``[start, end)`` at ``ts`` may see what one of them has staged."""
+        return any(
+            each.commit_ts is not None and each.commit_ts <= ts and each.overlaps(start, end) for each in self.committed
+        )
+
+    def covers(self, key: LogicalKey) -> bool:
+        """Whether one of them may write ``key``."""
+        return any(each.may_write(key) for each in self.all.values())
+
+    def items_at(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, Version]]) -> dict[LogicalKey, Item]:
+        """Of staged keys and values those that a read at ``ts`` sees: as they will be stored, by the keys that they are
+        for. Raises DataLoss."""
+        items: dict[LogicalKey, Item] = {}
+        for staged_key, version in staged:
+            value = Staged.decode(staged_key, version.payload)
+            transaction = self.all.get(value.transaction_id)
+            if transaction is None or not transaction.is_committed_at(ts):
+                continue
+            item = transaction.item_of(key_of_staged(staged_key), value)
+            if item is not None:
+                items[logical_of(item[0])] = item
+        return items
+
+
+def moves_staged(removal: Removal) -> bool:
+    """Whether an entry that removes this takes staged values away: it puts them in place then."""
+    place = bisect_left(removal.keys, STAGED_SPACE)
+    first = removal.keys[place] if place < len(removal.keys) else b""
+    return first[:1] == STAGED_SPACE or any(each.start[:1] == STAGED_SPACE for each in removal.cleared)
+
+
+NOTHING_UNRESOLVED: Final = Unresolved()
+NO_ITEMS: Final[Mapping[LogicalKey, Item]] = MappingProxyType({})

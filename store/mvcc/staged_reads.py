@@ -1,0 +1,117 @@
+"""Reads of a range, or of keys, in which a large transaction is committed and not all in place yet.
+
+::
+
+    staged          what counts of it, as it will be stored      looked at first
+    ───────────
+    stored          as any other read finds it                   looked at behind it
+
+Rows move from staged to stored in one step, and never back; so a row that is found in neither was in neither. What is
+found in both is the same (:mod:`cortado.store.mvcc.staged`). Of what is staged no notes are taken for followers: a
+leader takes none at all while there is such a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
+from cortado.store.keys.keyspace import key_of_staged, staged_key, staged_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import ScanChunk, Version
+from cortado.store.mvcc.staged import NO_ITEMS
+from cortado.store.mvcc.versions import Item, decode_version, suffix_of
+
+if TYPE_CHECKING:
+    from cortado.store.mvcc.store import VersionStore
+
+# What is staged does not expire, whatever is made of it.
+_NEVER: Final = suffix_of(ZERO)
+
+
+class StagedSlice(NamedTuple):
+    """What counts of the staged values in a slice of a range, by the keys that they are for: all of ``[low, high)``."""
+
+    items: Mapping[LogicalKey, Item]
+    low: LogicalKey
+    high: LogicalKey
+
+
+def staged_items(store: VersionStore, keys: Sequence[LogicalKey], ts: Timestamp) -> Mapping[LogicalKey, Item]:
+    """Of the ``keys`` those of which a read at ``ts`` finds the newest version staged, as it will be stored."""
+    unresolved = store.unresolved
+    looked_up = [staged_key(key) for key in keys if unresolved.covers(key)]
+    if not looked_up:
+        return NO_ITEMS
+    found = store.newest_items(looked_up, LARGEST, None, None)
+    versions = [
+        (key, version)
+        for key, item in zip(looked_up, found, strict=True)
+        if item is not None and (version := decode_version(*item, _NEVER)) is not None
+    ]
+    return unresolved.items_at(ts, versions)
+
+
+def staged_slice(
+    store: VersionStore,
+    start: LogicalKey,
+    end: LogicalKey,
+    ts: Timestamp,
+    *,
+    reverse: bool = False,
+    max_rows: int,
+    max_bytes: int,
+) -> StagedSlice:
+    """The first slice of ``[start, end)``, or from its end."""
+    bounds = staged_range(start, end)
+    chunk = store.stored_chunk(*bounds, LARGEST, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+    versions = map(Version, chunk.suffixes, chunk.payloads)
+    items = store.unresolved.items_at(ts, zip(chunk.keys, versions, strict=True))
+    if chunk.resume is None:
+        return StagedSlice(items, start, end)
+    reached = key_of_staged(chunk.resume)
+    return StagedSlice(items, reached, end) if reverse else StagedSlice(items, start, reached)
+
+
+def merged(
+    staged: StagedSlice,
+    chunk: ScanChunk,
+    bounds: tuple[LogicalKey, LogicalKey],
+    as_of: Timestamp,
+    *,
+    reverse: bool,
+) -> ScanChunk:
+    """The rows of a slice of the range ``bounds``: those that are in place, read of all of ``staged`` and behind it,
+    and over them what is staged."""
+    low, high = staged.low, staged.high
+    if chunk.resume is not None:
+        low, high = (chunk.resume, high) if reverse else (low, chunk.resume)
+    expired = suffix_of(as_of)
+    over = {key: decode_version(*item, expired) for key, item in staged.items.items() if low <= key < high}
+    is_end = low == bounds[0] if reverse else high == bounds[1]
+    resume = None if is_end else low if reverse else high
+    return laid_over(chunk, over, resume, reverse=reverse)
+
+
+def laid_over(
+    chunk: ScanChunk,
+    over: Mapping[LogicalKey, Version | None],
+    resume: LogicalKey | None,
+    *,
+    reverse: bool,
+) -> ScanChunk:
+    """A slice's rows, and over them others, None for what is absent."""
+    if not over:
+        return ScanChunk(chunk.keys, list(chunk.suffixes), chunk.payloads, resume, chunk.expiries)
+    rows = dict(zip(chunk.keys, zip(chunk.suffixes, chunk.payloads, strict=True), strict=True))
+    expiries = {key: expires_ms for key, expires_ms in chunk.expiries.items() if key not in over}
+    for key, version in over.items():
+        if version is None:
+            rows.pop(key, None)
+            continue
+        rows[key] = suffix_of(version.ts), version.payload
+        if version.expires_ms:
+            expiries[key] = version.expires_ms
+    keys = sorted(rows, reverse=reverse)
+    return ScanChunk(keys, [rows[key][0] for key in keys], [rows[key][1] for key in keys], resume, expiries)

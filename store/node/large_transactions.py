@@ -1,0 +1,132 @@
+"""The leader's part in large transactions: what has ended is put in place, or taken away; what nobody keeps alive ends.
+
+::
+
+    open, and its lease has ended ──► aborted, by an entry committed ──► staged rows, piece by piece in the order of
+    their keys ──► in their place, through the log ──┐ aborted ────► staged rows, piece by piece ──► away, through the
+    log ───────────────────────────────────────┴► resolved
+
+A piece is found in what is applied, beside the loop, and evaluated where it is appended: what a writer has moved since
+is left alone. Payloads travel again, so that replicas do nothing but put bytes. Nothing is kept here that a next leader
+would miss: it begins with the first staged row that is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.collection.leases import find_lease
+from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import staged_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.mvcc.staged import LargeTransaction, Staged
+from cortado.store.mvcc.versions import decode_version
+from cortado.store.node.driver import Driver
+from cortado.store.node.group_context import GroupContext
+from cortado.store.staging.records import expire, forget, records_of, resolve
+from cortado.store.staging.stage import put_in_place
+
+LOOK_EVERY_S: Final = 0.2
+KEPT_MS: Final = 24 * 3_600_000
+"""So long the record of one is kept that has ended."""
+_FORGET_EVERY_MS: Final = 60_000.0
+_FORGOTTEN_AT_ONCE: Final = 100
+_PIECE_ITEMS: Final = 1_000
+_PIECE_BYTES: Final = 1 << 20
+
+
+class LargeTransactions:
+    """One replica's; :meth:`run` is the duty of a leader. All on the loop."""
+
+    def __init__(self, group: GroupContext, driver: Driver, *, write: Callable[[Evaluate], Awaitable[object]]) -> None:
+        """``write`` returns once it is committed; it may use what is reserved of the disk."""
+        self._group = group
+        self._driver = driver
+        self._write = write
+        self._monotonic_ms = group.host.monotonic_ms
+        self.placed = 0
+        """How many staged values this node has put in place, or taken away, as a leader since its start."""
+
+    async def run(self) -> None:
+        """For as long as this node leads."""
+        forget_from_ms = 0.0
+        while True:
+            for transaction in list(self._group.machine.unresolved.all.values()):
+                if transaction.is_open:
+                    await self._expire(transaction.transaction_id)
+                else:
+                    await self._put_in_place(transaction)
+            if self._monotonic_ms() >= forget_from_ms:
+                forget_from_ms = self._monotonic_ms() + _FORGET_EVERY_MS
+                await self._forget()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    @property
+    def _applied(self) -> Reader:
+        return self._group.machine.snapshot(self._driver.applied.last_ts)
+
+    async def _expire(self, transaction_id: bytes) -> None:
+        if find_lease(self._applied, transaction_id) is None:
+            await self._write(lambda reader, _ts: expire(reader, transaction_id))
+
+    async def _forget(self) -> None:
+        clock = self._group.host.clock
+        long_ago = [
+            record.transaction_id
+            for record, version in await self._group.host.scan(lambda: records_of(self._applied))
+            if record.is_resolved and _age_ms(version.ts, clock.physical_ms, clock.epoch) > KEPT_MS
+        ][:_FORGOTTEN_AT_ONCE]
+        if long_ago:
+            await self._write(lambda reader, _ts: forget(reader, long_ago))
+
+    async def _put_in_place(self, transaction: LargeTransaction) -> None:
+        """All that it has staged. Raises DataLoss where some of it is damaged here."""
+        for start, end in transaction.ranges:
+            position: LogicalKey | None = staged_range(start, end)[0]
+            behind = staged_range(start, end)[1]
+            while position is not None:
+                found, position = await self._group.host.scan(partial(self._look, transaction, position, behind))
+                if found:
+                    await self._write(_placing(transaction, found))
+                    self.placed += len(found)
+        await self._write(lambda reader, _ts: resolve(reader, transaction.transaction_id))
+        resolved = self._group.log.durable_commit_index
+        await self._driver.until(lambda: self._driver.applied.index >= resolved)
+
+    def _look(
+        self, transaction: LargeTransaction, start: LogicalKey, end: LogicalKey
+    ) -> tuple[list[tuple[bytes, LogicalKey]], LogicalKey | None]:
+        """The next of its staged items, stored keys and logical ones, and where to go on, None at the end."""
+        store = self._group.store
+        doubted = store.suspect
+        with store.tree_reported(), store.engine.read() as txn:
+            keys, values, is_end = txn.page(Space.DATA, start, end, max_items=_PIECE_ITEMS, max_bytes=_PIECE_BYTES)
+        resume = None if is_end else LogicalKey(keys[-1] + b"\0")
+        store.check_trusted(start, end if resume is None else resume, doubted)
+        store.check_intact(keys, values)
+        found = []
+        for key, value in zip(keys, values, strict=True):
+            version = decode_version(key, value, key[-TIMESTAMP_BYTES:])
+            if version is not None:
+                staged = logical_of(key)
+                if Staged.decode(staged, version.payload).transaction_id == transaction.transaction_id:
+                    found.append((key, staged))
+        return found, resume
+
+
+def _placing(transaction: LargeTransaction, found: list[tuple[bytes, LogicalKey]]) -> Evaluate:
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        return put_in_place(reader, transaction, found)
+
+    return evaluate
+
+
+def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:
+    """By the wall clock; of an epoch that is over nobody can tell, and it is old."""
+    return now_ms - ts.wall_ms if ts.epoch == epoch else KEPT_MS + 1

@@ -1,0 +1,113 @@
+"""``cortado.v1.LargeTransactions``: begin, commit, abort, list. Rows are staged by ``Documents.Bulk``."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument, TooLarge
+from cortado.proto.v1 import large_transactions_pb2 as pb
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.collection.leases import TTL_MS_DEFAULT, check_lease
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.server.convert import timestamp_message
+from cortado.store.server.service import Service
+from cortado.store.staging.records import (
+    APPLICATION_CHARS_MAX,
+    ATTEMPTS_MAX,
+    OPERATOR,
+    VERSION_MAX,
+    Application,
+    Record,
+    abort,
+    begin,
+    check_id,
+    commit,
+    records_of,
+)
+from cortado.store.staging.stage import attempt_of
+
+
+class LargeTransactionsService(Service):
+    """Each call may be repeated: what became of a transaction is asked of its record."""
+
+    async def begin(self, request: pb.BeginLargeTransactionRequest) -> bytes:
+        ttl_ms = request.ttl_ms or TTL_MS_DEFAULT
+        check_id(request.transaction_id)
+        check_lease(ttl_ms, request.label)
+        tables = [(each.database, each.table) for each in request.tables]
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return begin(reader, commit_ts, catalog, request.transaction_id, tables, ttl_ms, request.label)
+
+        return await self._change(request, evaluate)
+
+    async def commit(self, request: pb.CommitLargeTransactionRequest) -> bytes:
+        check_id(request.transaction_id)
+        attempts, application = _attempts(request), _application(request)
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return commit(reader, commit_ts, catalog, request.transaction_id, attempts, application)
+
+        return await self._change(request, evaluate)
+
+    async def abort(self, request: pb.AbortLargeTransactionRequest) -> bytes:
+        check_id(request.transaction_id)
+        return await self._change(request, lambda reader, _ts: abort(reader, request.transaction_id, OPERATOR))
+
+    async def _change(self, request: Message, evaluate: Evaluate) -> bytes:
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, Record)
+            return pb.LargeTransactionResponse(header=self.header(ts), transaction=_message(value))
+
+        return await self.write(self.host.meta, request, b"", evaluate, reply)
+
+    async def list(self, _request: pb.ListLargeTransactionsRequest) -> Message:
+        replica = self.host.meta
+        read_ts = await replica.reads.applied_to(await self.newest())
+        with self.host.reads.place():
+            found = await self.host.scan(lambda: records_of(replica.store.snapshot(read_ts)))
+        records = sorted([record for record, _ in found], key=lambda each: (each.start, each.transaction_id))
+        return pb.ListLargeTransactionsResponse(header=self.header(read_ts), transactions=list(map(_message, records)))
+
+
+def _attempts(request: pb.CommitLargeTransactionRequest) -> list[int]:
+    """Raises InvalidArgument, TooLarge."""
+    count = len(request.tasks)
+    if count != len(request.attempts):
+        raise InvalidArgument("attempts", f"must be as many as there are tasks, {count}", str(len(request.attempts)))
+    if count > ATTEMPTS_MAX:
+        raise TooLarge("tasks", f"must be at most {ATTEMPTS_MAX}", str(count), count, ATTEMPTS_MAX)
+    different = len(set(request.tasks))
+    if different != count:
+        raise InvalidArgument("tasks", "must each be there once", f"{count} tasks, of which {different} differ")
+    return list(map(attempt_of, request.tasks, request.attempts))
+
+
+def _application(request: pb.CommitLargeTransactionRequest) -> Application | None:
+    """Raises InvalidArgument."""
+    if not request.application:
+        if request.version:
+            raise InvalidArgument("version", "must not be set without an application", str(request.version))
+        return None
+    if len(request.application) > APPLICATION_CHARS_MAX:
+        problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
+        raise InvalidArgument("application", problem, f"{len(request.application)} characters")
+    if request.version > VERSION_MAX:
+        raise InvalidArgument("version", f"must be at most {VERSION_MAX}", str(request.version))
+    return Application(request.application, request.version)
+
+
+def _message(record: Record) -> pb.LargeTransaction:
+    return pb.LargeTransaction(
+        transaction_id=record.transaction_id,
+        state=record.state.name,
+        start=timestamp_message(record.start),
+        committed=None if record.commit_ts is None else timestamp_message(record.commit_ts),
+        label=record.label,
+        tables=[pb.TransactionTable(database=each.database, table=each.name) for each in record.tables],
+        is_resolved=record.is_resolved,
+        cause=record.cause,
+    )

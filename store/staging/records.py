@@ -1,0 +1,348 @@
+"""The record of a large transaction: the one place that says whether it is committed.
+
+::
+
+    begun ──► OPEN ── commit: the attempts that count ──► COMMITTED ──► resolved: all in place ──► forgotten after
+                └───── abort, or its lease has ended ───► ABORTED ────► resolved: all away ──────► a day
+
+======================  =======================  =====================================================================
+key, in the space ``m``  value                    holds
+======================  =======================  =====================================================================
+``txn`` id, as hex       StoredLargeTransaction   its state, when it began, what it may write
+``app`` name             StoredApplication        up to which number of its own an application has committed
+======================  =======================  =====================================================================
+
+- **L2** Its timestamp is that of the entry that commits it. Chosen any earlier it would lie below reads that were
+  served.
+- **L6** The commit names the attempts that count: what a task has staged that was run again, or given up, does not.
+- **L8** The record says resolved last, when nothing is staged any more. Without a record, what is staged is nobody's.
+- **L13** Its start is leased for as long as it is open: what it compares rows with is not collected. Whoever works on
+  it keeps the lease alive, and once that has ended the leader aborts the transaction.
+- **L14** The record outlives the transaction by a day: whoever commits it again is told what came of it.
+
+A commit with an application's number has one effect however late it is repeated: the number is kept for ever.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from operator import itemgetter
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, ResourceExhausted, TooLarge
+from cortado.proto.internal import staging_pb2 as pb
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import IndexState
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.collection import leases
+from cortado.store.keys.keyspace import meta_key, meta_range, names_of, table_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version, logical_of, suffix_from
+from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
+from cortado.store.mvcc.versions import Item, decode_version
+
+UNRESOLVED_MAX: Final = 100
+TABLES_MAX: Final = 100
+ATTEMPTS_MAX: Final = 100_000
+TASK_MAX: Final = (1 << 20) - 1
+TRY_MAX: Final = (1 << 12) - 1
+APPLICATION_CHARS_MAX: Final = 200
+VERSION_MAX: Final = (1 << 63) - 1
+RETRY_DELAY_MS: Final = 1_000
+
+EXPIRED: Final = "expired"
+OPERATOR: Final = "operator"
+TABLE: Final = "table"
+REPEATED: Final = "repeated"
+_RANGE: Final = meta_range("txn")
+_engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
+
+
+class LargeState(StrEnum):
+    """See the picture above."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+_STATES: Final = {pb.StoredLargeTransaction.State.Value(each.name): each for each in LargeState}
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """A table as it was when the transaction began."""
+
+    table_id: int
+    database: str
+    name: str
+    index_ids: tuple[int, ...]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A large transaction. ``commit_ts`` is set where it is committed, ``cause`` where it is aborted: EXPIRED,
+    OPERATOR, TABLE (one of its tables, or an index of one, was dropped), REPEATED (its application has committed it
+    before)."""
+
+    transaction_id: bytes
+    start: Timestamp
+    tables: tuple[StagedTable, ...]
+    label: str = ""
+    state: LargeState = LargeState.OPEN
+    commit_ts: Timestamp | None = None
+    attempts: tuple[int, ...] = ()
+    is_resolved: bool = False
+    cause: str = ""
+
+    def unresolved(self) -> LargeTransaction:
+        """What reads and writers need to know of it."""
+        ranges = tuple(table_range(each.table_id) for each in self.tables)
+        is_aborted = self.state is LargeState.ABORTED
+        return LargeTransaction(self.transaction_id, ranges, is_aborted, self.commit_ts, frozenset(self.attempts))
+
+    def encode(self) -> bytes:
+        return pb.StoredLargeTransaction(
+            state=self.state.name,
+            start=bytes(self.start),
+            label=self.label,
+            tables=[
+                pb.StoredStagedTable(
+                    table_id=each.table_id, database=each.database, table=each.name, index_ids=each.index_ids
+                )
+                for each in self.tables
+            ],
+            commit_timestamp=b"" if self.commit_ts is None else bytes(self.commit_ts),
+            attempts=self.attempts,
+            is_resolved=self.is_resolved,
+            cause=self.cause,
+        ).SerializeToString(deterministic=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Who commits, in whose own numbering."""
+
+    name: str
+    version: int
+
+
+# --- what is stored --------------------------------------------------------------------------------------------
+
+
+def record_key(transaction_id: bytes) -> LogicalKey:
+    """Where the record of that id is."""
+    return meta_key("txn", transaction_id.hex())
+
+
+def decode_record(key: LogicalKey, payload: bytes) -> Record:
+    """Raises DataLoss."""
+    try:
+        stored = pb.StoredLargeTransaction.FromString(payload)
+        return Record(
+            bytes.fromhex(str(names_of(key)[1])),
+            Timestamp.from_bytes(stored.start),
+            tuple(
+                StagedTable(each.table_id, each.database, each.table, tuple(each.index_ids)) for each in stored.tables
+            ),
+            stored.label,
+            _STATES[stored.state],
+            Timestamp.from_bytes(stored.commit_timestamp) if stored.commit_timestamp else None,
+            tuple(stored.attempts),
+            stored.is_resolved,
+            stored.cause,
+        )
+    except (DecodeError, InvalidArgument, ValueError, IndexError, KeyError) as malformed:
+        raise DataLoss("large transaction", f"the record {key.hex()} cannot be read") from malformed
+
+
+def find_record(reader: Reader, transaction_id: bytes) -> Record | None:
+    """The record of that id, None where there is none, or none any more."""
+    key = record_key(transaction_id)
+    version = reader.get(key)
+    return None if version is None else decode_record(key, version.payload)
+
+
+def record_of(reader: Reader, transaction_id: bytes) -> Record:
+    """Raises InvalidArgument, NotFound."""
+    check_id(transaction_id)
+    record = find_record(reader, transaction_id)
+    if record is None:
+        raise NotFound("transaction", transaction_id.hex())
+    return record
+
+
+def records_of(reader: Reader) -> list[tuple[Record, Version]]:
+    """All of them, and the versions that they are in."""
+    return [(decode_record(key, version.payload), version) for key, version in reader.scan(*_RANGE)]
+
+
+def unresolved_of(reader: Reader) -> Unresolved:
+    """Those that have not ended, as ``reader`` sees it. Raises DataLoss."""
+    return Unresolved(record.unresolved() for record, _ in records_of(reader) if not record.is_resolved)
+
+
+def changes_records(keys: Sequence[LogicalKey]) -> bool:
+    """Whether a write of these keys begins or ends large transactions: such a write is a small one."""
+    return len(keys) <= 2 * UNRESOLVED_MAX and any(_RANGE[0] <= key < _RANGE[1] for key in keys)
+
+
+def applied_records(items: Sequence[Item], before: Unresolved) -> Unresolved:
+    """Those that have not ended once these versions, in the order of their keys, are applied. Raises DataLoss."""
+    place = bisect_left(items, _RANGE[0], key=_engine_key)
+    known = dict(before.all)
+    changed = False
+    while place < len(items) and items[place][0] < _RANGE[1]:
+        key, version = logical_of(items[place][0]), decode_version(*items[place], suffix_from(items[place][0]))
+        record = None if version is None else decode_record(key, version.payload)
+        if record is None or record.is_resolved:
+            known.pop(bytes.fromhex(str(names_of(key)[1])), None)
+        else:
+            known[record.transaction_id] = record.unresolved()
+        place, changed = place + 1, True
+    return Unresolved(known.values()) if changed else before
+
+
+# --- what changes ----------------------------------------------------------------------------------------------
+
+
+def check_id(transaction_id: bytes) -> None:
+    """Raises InvalidArgument."""
+    if len(transaction_id) != TRANSACTION_ID_BYTES:
+        problem = f"must have {TRANSACTION_ID_BYTES} bytes"
+        raise InvalidArgument("transaction_id", problem, f"{len(transaction_id)} bytes")
+
+
+def begin(
+    reader: Reader,
+    commit_ts: Timestamp,
+    catalog: Catalog,
+    transaction_id: bytes,
+    tables: Sequence[tuple[str, str]],
+    ttl_ms: int,
+    label: str,
+) -> Evaluation:
+    """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
+
+    Raises InvalidArgument, TooLarge, NotFound (database, table), AlreadyExists (another one has that id),
+    ResourceExhausted (too many have not ended).
+    """
+    check_id(transaction_id)
+    known = find_record(reader, transaction_id)
+    if known is not None:
+        if (sorted((each.database, each.name) for each in known.tables), known.label) != (sorted(set(tables)), label):
+            raise AlreadyExists("transaction", transaction_id.hex())
+        return Evaluation(Mutations(), known)
+    if not tables:
+        raise InvalidArgument("tables", "must not be empty")
+    if len(tables) > TABLES_MAX:
+        raise TooLarge("tables", f"must be at most {TABLES_MAX}", str(len(tables)), len(tables), TABLES_MAX)
+    open_now = sum(not record.is_resolved for record, _ in records_of(reader))
+    if open_now >= UNRESOLVED_MAX:
+        problem = f"{open_now} large transactions have not ended, and there can be no more"
+        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)
+    descriptors = [catalog.table(*name) for name in sorted(set(tables))]
+    staged = tuple(
+        StagedTable(each.table_id, each.database, each.name, tuple(index.index_id for index in each.maintained))
+        for each in descriptors
+    )
+    record = Record(transaction_id, commit_ts, staged, label)
+    mutations = leases.acquire(transaction_id, None, ttl_ms, label)(reader, commit_ts).mutations
+    mutations.put(record_key(transaction_id), record.encode())
+    return Evaluation(mutations, record)
+
+
+def commit(
+    reader: Reader,
+    commit_ts: Timestamp,
+    catalog: Catalog,
+    transaction_id: bytes,
+    attempts: Sequence[int],
+    application: Application | None = None,
+) -> Evaluation:
+    """Make what these ``attempts`` have staged visible at this entry's timestamp (L2, L6); replies the Record.
+
+    Repeated, or too late, it replies what became of it before. It is aborted where its ``application`` has committed
+    that number, or a higher one, before; and where a table, or one of the indexes that it has staged entries for, is
+    not there any more. Raises InvalidArgument, NotFound.
+    """
+    record = record_of(reader, transaction_id)
+    if record.state is not LargeState.OPEN:
+        return Evaluation(Mutations(), record)
+    mutations = Mutations()
+    if application is not None:
+        key = meta_key("app", application.name)
+        before = reader.get(key)
+        if before is not None and pb.StoredApplication.FromString(before.payload).version >= application.version:
+            return _ended(replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
+        mutations.put(key, pb.StoredApplication(version=application.version).SerializeToString(deterministic=True))
+    if not _has_its_tables(record, catalog):
+        return _ended(replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
+    counting = tuple(sorted(set(attempts)))
+    return _ended(replace(record, state=LargeState.COMMITTED, commit_ts=commit_ts, attempts=counting), mutations)
+
+
+def abort(reader: Reader, transaction_id: bytes, cause: str) -> Evaluation:
+    """End it, where it is open, so that nothing of it ever happens; replies the Record. Raises InvalidArgument,
+    NotFound."""
+    record = record_of(reader, transaction_id)
+    if record.state is not LargeState.OPEN:
+        return Evaluation(Mutations(), record)
+    return _ended(replace(record, state=LargeState.ABORTED, cause=cause), Mutations())
+
+
+def expire(reader: Reader, transaction_id: bytes) -> Evaluation:
+    """As :func:`abort`, where its lease has ended."""
+    if leases.find_lease(reader, transaction_id) is not None:
+        return Evaluation(Mutations(), None)
+    return abort(reader, transaction_id, EXPIRED)
+
+
+def resolve(reader: Reader, transaction_id: bytes) -> Evaluation:
+    """Nothing is staged of it any more (L8)."""
+    record = find_record(reader, transaction_id)
+    mutations = Mutations()
+    if record is not None and record.state is not LargeState.OPEN and not record.is_resolved:
+        mutations.put(record_key(transaction_id), replace(record, is_resolved=True, attempts=()).encode())
+    return Evaluation(mutations, None)
+
+
+def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
+    """Delete the records of those that are resolved."""
+    mutations = Mutations()
+    for transaction_id in ids:
+        record = find_record(reader, transaction_id)
+        if record is not None and record.is_resolved:
+            mutations.delete(record_key(transaction_id))
+    return Evaluation(mutations, None)
+
+
+def _ended(record: Record, mutations: Mutations) -> Evaluation:
+    mutations.put(record_key(record.transaction_id), record.encode())
+    mutations.delete(leases.lease_key(record.transaction_id))
+    return Evaluation(mutations, record)
+
+
+def _has_its_tables(record: Record, catalog: Catalog) -> bool:
+    """Whether every table is there, whatever it is called by now, with the indexes that entries were staged for. One
+    that was begun since is still being built: its build waits for the transaction (X3)."""
+    tables = {each.table_id: each for each in catalog.tables()}
+    for each in record.tables:
+        table = tables.get(each.table_id)
+        if table is None:
+            return False
+        ready = {index.index_id for index in table.indexes if index.state is IndexState.READY}
+        if not ready <= set(each.index_ids) <= {index.index_id for index in table.indexes}:
+            return False
+    return True

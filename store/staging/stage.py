@@ -1,0 +1,194 @@
+"""Staging rows for a large transaction, and what a write does that meets staged ones.
+
+::
+
+    a chunk of rows ── evaluated like a bulk load's, against the newest state ──► rows and entries
+                                                                                      │  each under its staged key
+    is another's value there?  open: KeyLocked ◄──────────────────────────────────────┤
+                               committed: moved to its place, in the same entry       │
+                               aborted: taken away, in the same entry                 ▼
+                                                                               staged, and locked
+
+- **L7** Only while the record is open.
+- **L12** Each row is unchanged since the transaction began, deletes too; but where rows are written whatever was there.
+- **L11** What another open transaction has staged, *a row or any of its entries*, is locked, for stagers and for every
+  other writer. So what is staged is worked out from rows that stay as they are until it is committed or aborted: unique
+  values stay unique, and entries fit their rows.
+- **L5** What is committed and not in place yet is moved by whoever writes that key, in the same entry. So a staged
+  value is never older than what is stored under its key.
+
+Two tasks of one transaction must not write one key; two tries of one task may, and are kept side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.dump import dump
+from cortado.store.keys.keyspace import TABLE_SPACE, is_of_index, key_of_staged, staged_key
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version, get_in_pieces
+from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved
+from cortado.store.mvcc.transacting import conflict_of
+from cortado.store.mvcc.versions import Item, content_of
+from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, record_of
+
+LOCKED_RETRY_MS: Final = 200
+_VERSIONS_MAX: Final = 1_000
+_TRY_BITS: Final = TRY_MAX.bit_length()
+
+
+def attempt_of(task: int, attempt: int) -> int:
+    """One number for a task and its try. Raises InvalidArgument."""
+    for number, most, field in ((task, TASK_MAX, "task"), (attempt, TRY_MAX, "attempt")):
+        if not 0 <= number <= most:
+            raise InvalidArgument(field, f"must be between 0 and {most}", str(number))
+    return task << _TRY_BITS | attempt
+
+
+def stage(
+    reader: Reader,
+    unresolved: Unresolved,
+    transaction_id: bytes,
+    attempt: int,
+    written: Evaluation,
+    *,
+    is_unchanged: bool,
+) -> Evaluation:
+    """``written`` is what a bulk load of the same rows would write; replies as that.
+
+    ``is_unchanged``: no row may have changed since the transaction began (L12). Raises NotFound, TransactionAborted,
+    InvalidArgument (it has been committed, or may not write this table), WriteConflict, KeyLocked, AlreadyExists (it
+    has staged one of these rows, or unique values, before).
+    """
+    record = open_record(reader, transaction_id)
+    changes = [
+        (key, content_of(payload, written.mutations.expiries.get(key, 0)))
+        for key, payload in zip(*_mutations(written), strict=True)
+        if key[:1] == TABLE_SPACE
+    ]
+    own = record.unresolved()
+    for key, _ in changes:
+        if not own.may_write(key):
+            raise InvalidArgument("table", f"is none that transaction {transaction_id.hex()} may write", dump(key))
+    if is_unchanged:
+        rows = [key for key, _ in changes if not is_of_index(key)]
+        conflict_of(reader.changed_since(rows, (), record.start), record.start, "write")
+    others = Met(unresolved)
+    mutations = Mutations()
+    for (key, content), there in zip(changes, _staged(reader, [key for key, _ in changes]), strict=True):
+        contents = {attempt: content}
+        if there is not None and there.transaction_id == transaction_id:
+            _check_other_try(key, attempt, there)
+            contents = {**there.contents, attempt: content}
+        elif there is not None:
+            others.take(key, there)
+        mutations.put(staged_key(key), Staged(transaction_id, contents).encode())
+    for key, payload in zip(*_mutations(written), strict=True):
+        # Of the catalogue: an index that cannot be built with these rows is known to have failed at once.
+        if key[:1] != TABLE_SPACE:
+            mutations.keys.append(key)
+            mutations.payloads.append(payload)
+    return others.moved(replace(written, mutations=mutations))
+
+
+def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) -> Evaluation:
+    """A write as it is where some of its keys are staged: together with what it moves. Raises KeyLocked."""
+    keys = [key for key in evaluation.mutations.keys if unresolved.covers(key)]
+    others = Met(unresolved)
+    for key, there in zip(keys, _staged(reader, keys), strict=True):
+        if there is not None:
+            others.take(key, there)
+    return others.moved(evaluation)
+
+
+def open_record(reader: Reader, transaction_id: bytes) -> Record:
+    """L7. Raises NotFound, TransactionAborted, InvalidArgument where it has been committed."""
+    record = record_of(reader, transaction_id)
+    if record.state is LargeState.ABORTED:
+        raise TransactionAborted(record.cause)
+    if record.state is LargeState.COMMITTED:
+        problem = f"has been committed at {record.commit_ts}, and takes no more rows"
+        raise InvalidArgument("transaction_id", problem, transaction_id.hex())
+    return record
+
+
+class Met:
+    """What a write has met of others' staged values."""
+
+    def __init__(self, unresolved: Unresolved) -> None:
+        self._unresolved = unresolved
+        self._items: list[Item] = []
+        self._cleared: list[Cleared] = []
+
+    def take(self, key: LogicalKey, there: Staged) -> None:
+        """Another transaction's value. Raises KeyLocked."""
+        other: LargeTransaction | None = self._unresolved.all.get(there.transaction_id)
+        if other is not None and other.is_open:
+            raise KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
+        item = None if other is None else other.item_of(key, there)
+        if item is not None:
+            self._items.append(item)
+        staged = staged_key(key)
+        self._cleared.append(Cleared(staged, successor_of_prefix(staged), _VERSIONS_MAX))
+
+    def moved(self, evaluation: Evaluation) -> Evaluation:
+        """The write, and what it moves and takes away of others'."""
+        if not self._cleared:
+            return evaluation
+        removal = evaluation.removal or Removal()
+        mutations = evaluation.mutations
+        return replace(
+            evaluation,
+            # A draft has its entry to itself: this one has company now.
+            mutations=Mutations(list(mutations.keys), list(mutations.payloads), mutations.expiries),
+            restored=[*evaluation.restored, *self._items],
+            removal=replace(removal, cleared=[*removal.cleared, *self._cleared]),
+        )
+
+
+def put_in_place(
+    reader: Reader, transaction: LargeTransaction, found: Sequence[tuple[bytes, LogicalKey]]
+) -> Evaluation:
+    """A piece of what an ended transaction has staged: moved to its place where it is committed and counts, and taken
+    away. ``found`` are stored keys, each with its logical key, ascending; of one key the newest version first.
+
+    What is not staged any more, since somebody has moved it, is left alone: it may have been collected.
+    """
+    keys = list(dict.fromkeys(key for _, key in found))
+    items: list[Item] = []
+    gone: set[LogicalKey] = set()
+    for key, there in zip(keys, _staged(reader, [key_of_staged(key) for key in keys]), strict=True):
+        if there is None or there.transaction_id != transaction.transaction_id:
+            gone.add(key)
+            continue
+        item = transaction.item_of(key_of_staged(key), there)
+        if item is not None:
+            items.append(item)
+    removed = [stored for stored, key in found if key not in gone]
+    return Evaluation(Mutations(), len(removed), removal=Removal(removed) if removed else None, restored=items)
+
+
+def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
+    """Raises AlreadyExists where it is no other try of the same task that has staged this key."""
+    for other in there.contents:
+        if other == attempt or other >> _TRY_BITS != attempt >> _TRY_BITS:
+            raise AlreadyExists("in this transaction, a write of", dump(key))
+
+
+def _staged(reader: Reader, keys: Sequence[LogicalKey]) -> Iterator[Staged | None]:
+    """What is staged for each of the keys."""
+    staged = [staged_key(key) for key in keys]
+    versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, staged) for each in piece)
+    for key, version in zip(staged, versions, strict=True):
+        yield None if version is None else Staged.decode(key, version.payload)
+
+
+def _mutations(evaluation: Evaluation) -> tuple[Sequence[LogicalKey], Sequence[bytes | None]]:
+    return evaluation.mutations.keys, evaluation.mutations.payloads
