@@ -103,6 +103,12 @@ class StoredDropped(_message.Message):
     is_clearing: bool
     def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., dropped_ts: _Optional[bytes] = ..., retention_ms: _Optional[int] = ..., table_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., descriptor: _Optional[bytes] = ..., dropped_with: _Optional[int] = ..., is_clearing: bool = ...) -> None: ...
 
+class StoredNamespace(_message.Message):
+    __slots__ = ("generation",)
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+
 class StoredSchema(_message.Message):
     __slots__ = ("schema_id", "text", "fingerprint")
     SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]

@@ -1,4 +1,5 @@
 from cortado.proto.v1 import common_pb2 as _common_pb2
+from cortado.proto.v1 import tables_pb2 as _tables_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -177,3 +178,55 @@ class KvPackedPairs(_message.Message):
     value_lengths: bytes
     versions: bytes
     def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ...) -> None: ...
+
+class ListNamespacesRequest(_message.Message):
+    __slots__ = ("page_size", "page_token", "at")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: bytes
+    at: _common_pb2.ReadAt
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
+
+class ListNamespacesResponse(_message.Message):
+    __slots__ = ("header", "namespaces", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    namespaces: _containers.RepeatedScalarFieldContainer[str]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., namespaces: _Optional[_Iterable[str]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
+class DropNamespaceRequest(_message.Message):
+    __slots__ = ("namespace", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class DropNamespaceResponse(_message.Message):
+    __slots__ = ("header", "dropped")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    dropped: _tables_pb2.Dropped
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., dropped: _Optional[_Union[_tables_pb2.Dropped, _Mapping]] = ...) -> None: ...
+
+class UndropNamespaceRequest(_message.Message):
+    __slots__ = ("namespace", "number", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    number: int
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., number: _Optional[int] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class UndropNamespaceResponse(_message.Message):
+    __slots__ = ("header",)
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ...) -> None: ...

@@ -50,6 +50,21 @@ class KeyValueStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
                 )
+        self.ListNamespaces = channel.unary_unary(
+                '/cortado.v1.KeyValue/ListNamespaces',
+                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesResponse.FromString,
+                )
+        self.DropNamespace = channel.unary_unary(
+                '/cortado.v1.KeyValue/DropNamespace',
+                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceResponse.FromString,
+                )
+        self.UndropNamespace = channel.unary_unary(
+                '/cortado.v1.KeyValue/UndropNamespace',
+                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceResponse.FromString,
+                )
 
 
 class KeyValueServicer(object):
@@ -107,6 +122,28 @@ class KeyValueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListNamespaces(self, request, context):
+        """The names of all namespaces that have pairs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropNamespace(self, request, context):
+        """Takes all pairs of a namespace away at once, however many they are. They may be undropped until the grace is over:
+        the time for which the cluster keeps old versions. Tables.ListDropped tells what was dropped.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndropNamespace(self, request, context):
+        """Brings back the pairs of a namespace, with their history. Where pairs were written since, it is ALREADY_EXISTS.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_KeyValueServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -144,6 +181,21 @@ def add_KeyValueServicer_to_server(servicer, server):
                     servicer.ScanPage,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.SerializeToString,
+            ),
+            'ListNamespaces': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListNamespaces,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesResponse.SerializeToString,
+            ),
+            'DropNamespace': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropNamespace,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceResponse.SerializeToString,
+            ),
+            'UndropNamespace': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndropNamespace,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -272,5 +324,56 @@ class KeyValue(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/ScanPage',
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListNamespaces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/ListNamespaces',
+            cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_kv__pb2.ListNamespacesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DropNamespace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/DropNamespace',
+            cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_kv__pb2.DropNamespaceResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UndropNamespace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/UndropNamespace',
+            cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_kv__pb2.UndropNamespaceResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -34,6 +34,7 @@ class DropKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DROP_KIND_TRUNCATED: _ClassVar[DropKind]
     DROP_KIND_INDEX: _ClassVar[DropKind]
     DROP_KIND_DATABASE: _ClassVar[DropKind]
+    DROP_KIND_NAMESPACE: _ClassVar[DropKind]
 KEY_TYPE_UNSPECIFIED: KeyType
 KEY_TYPE_BOOL: KeyType
 KEY_TYPE_INT64: KeyType
@@ -53,6 +54,7 @@ DROP_KIND_TABLE: DropKind
 DROP_KIND_TRUNCATED: DropKind
 DROP_KIND_INDEX: DropKind
 DROP_KIND_DATABASE: DropKind
+DROP_KIND_NAMESPACE: DropKind
 
 class KeyPart(_message.Message):
     __slots__ = ("path", "type", "descending")

@@ -321,7 +321,8 @@ class WriteConflict(Conflict):
     """Another write came first: ``key`` changed at ``conflict_ts``, after ``start_ts`` (timestamps as text).
 
     ``kind`` says what the transaction had to do with it: it wrote the key ("write"), read it ("read"), or read a range
-    that holds it ("range"); or ``key`` is the name of a table that did not mean then what it means now ("table").
+    that holds it ("range"); or ``key`` is the name of a table or of a namespace that did not mean then what it means
+    now ("table", "namespace").
     """
 
     key: str
@@ -334,6 +335,8 @@ class WriteConflict(Conflict):
     def message(self) -> str:
         if self.kind == "table":
             return f"table {self.key} was dropped, made or named at {self.conflict_ts}, after {self.start_ts}"
+        if self.kind == "namespace":
+            return f"namespace {self.key} was dropped or undropped at {self.conflict_ts}, after {self.start_ts}"
         what = {"read": ", which was read,", "range": ", in a range that was read,"}.get(self.kind, "")
         return f"{self.key}{what} was written at {self.conflict_ts}, after {self.start_ts}"
 

@@ -139,6 +139,7 @@ class DropKind(StrEnum):
     TRUNCATED = "truncated"
     INDEX = "index"
     DATABASE = "database"
+    NAMESPACE = "namespace"
 
 
 @dataclass(frozen=True, slots=True)

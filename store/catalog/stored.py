@@ -12,6 +12,7 @@ key, in the space ``m``           value               holds
 ``deleted-subject`` name          StoredSubject       of one that is gone: the number that comes next
 ``compatibility``                 StoredCompatibility the mode of subjects without one of their own
 ``dropped`` number                StoredDropped       what was dropped, until its grace is over
+``namespace`` name                StoredNamespace     of one that was dropped once: which generation its name means
 ================================  ==================  ===================================================
 
 Because every change rewrites ``catalog``, the timestamp of that key's version names the catalogue's whole state: what
@@ -178,6 +179,14 @@ def decode_dropped(payload: bytes) -> Dropped:
     ranges = tuple((LogicalKey(each.start), LogicalKey(each.end)) for each in stored.ranges)
     what = Drop(kind, stored.name, stored.table_id, stored.retention_ms, ranges, stored.descriptor)
     return Dropped(stored.number, what, _timestamp(stored.dropped_ts), stored.dropped_with, stored.is_clearing)
+
+
+def encode_generation(generation: int) -> bytes:
+    return _encode(pb.StoredNamespace(generation=generation))
+
+
+def decode_generation(payload: bytes) -> int:
+    return _decode(pb.StoredNamespace(), payload).generation
 
 
 def encode_schema(schema: RegisteredSchema) -> bytes:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-from cortado.store.cli.completing import complete_tables
+from cortado.store.cli.completing import complete_namespaces, complete_tables
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 
@@ -32,7 +32,9 @@ class Mode(StrEnum):
 TableArgument: TypeAlias = Annotated[
     str, Argument(help="The table, as database.table.", metavar="TABLE", completion=complete_tables)
 ]
-NamespaceArgument: TypeAlias = Annotated[str, Argument(help="The namespace.", metavar="NAMESPACE")]
+NamespaceArgument: TypeAlias = Annotated[
+    str, Argument(help="The namespace.", metavar="NAMESPACE", completion=complete_namespaces)
+]
 PairKeyArgument: TypeAlias = Annotated[str, Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]
 DocumentKeyArgument: TypeAlias = Annotated[
     list[str], Argument(help="The parts of the key in order, each by its declared type.", metavar="KEY")
@@ -59,7 +61,7 @@ NumberOption: TypeAlias = Annotated[
     int | None,
     Option(
         "--number",
-        help="Which one, as table list --dropped numbers them.",
+        help="Which one, as --dropped numbers them.",
         parser=whole("--number", 1, (1 << 32) - 1),
         show_default="the last one of that name",
         metavar="N",

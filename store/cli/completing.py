@@ -22,6 +22,11 @@ def complete_tables(incomplete: str) -> list[str]:
     return _names(incomplete, lambda client: [table.full_name for table in client.tables()])
 
 
+def complete_namespaces(incomplete: str) -> list[str]:
+    """Namespaces that have pairs."""
+    return _names(incomplete, lambda client: client.namespaces())
+
+
 def complete_databases(incomplete: str) -> list[str]:
     """Databases."""
     return _names(incomplete, lambda client: client.databases())

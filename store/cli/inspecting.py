@@ -95,6 +95,7 @@ def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
         "table_id": key.table_id,
         "table": key.table_name(names) or None,
         "index_id": key.index_id,
+        "generation": key.generation,
         "index": key.index_name(names) or None,
         "group_id": key.group_id,
         "segment": key.log_segment,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.jobs import AsyncJobs, Job
+    from cortado.store.client.namespaces import AsyncNamespaces
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
@@ -278,6 +279,12 @@ class AsyncClient:
     # --- databases and tables --------------------------------------------------------------------------------
 
     @property
+    def _namespaces(self) -> AsyncNamespaces:
+        from cortado.store.client.namespaces import AsyncNamespaces
+
+        return AsyncNamespaces(self._connection, timeout_s=self._timeout_s)
+
+    @property
     def _tables(self) -> AsyncTables:
         from cortado.store.client.tables import AsyncTables
 
@@ -348,6 +355,22 @@ class AsyncClient:
     ) -> UndroppedDatabase:
         """Brings back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
         return await self._tables.undrop_database(name, as_name, number)
+
+    async def namespaces(self) -> list[str]:
+        """The names of all namespaces that have pairs, in order."""
+        return await self._namespaces.names()
+
+    async def drop_namespace(self, namespace: str) -> DropRecord:
+        """Takes all pairs of a namespace away at once. Reads at an earlier time still find them, and they may be
+        undropped, until the grace is over: the time for which the cluster keeps old versions. Raises NotFound."""
+        return await self._namespaces.drop(namespace)
+
+    async def undrop_namespace(self, namespace: str, *, number: int | None = None) -> None:
+        """Brings back the pairs that were dropped last, or those of a record's ``number``, with their history.
+
+        Raises NotFound, AlreadyExists where there are pairs, and InvalidArgument where the grace is over.
+        """
+        await self._namespaces.undrop(namespace, number)
 
     async def dropped(self) -> list[DropRecord]:
         """What was dropped and is not cleared yet, oldest first."""

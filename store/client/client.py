@@ -208,6 +208,15 @@ class Client:
     def undrop_database(self, name: str, *, as_name: str | None = None, number: int | None = None) -> UndroppedDatabase:
         return run(self._core.undrop_database(name, as_name=as_name, number=number))
 
+    def namespaces(self) -> list[str]:
+        return run(self._core.namespaces())
+
+    def drop_namespace(self, namespace: str) -> DropRecord:
+        return run(self._core.drop_namespace(namespace))
+
+    def undrop_namespace(self, namespace: str, *, number: int | None = None) -> None:
+        run(self._core.undrop_namespace(namespace, number=number))
+
     def dropped(self) -> list[DropRecord]:
         return run(self._core.dropped())
 

@@ -1,10 +1,11 @@
-"""Tables and databases that go away and come back, as values."""
+"""Tables, databases and namespaces that go away and come back, as values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from cortado.proto.v1 import tables_pb2
+from cortado.store.client.arguments import whole
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
@@ -13,9 +14,9 @@ from cortado.store.clock.timestamp import Timestamp
 class DropRecord:
     """What was dropped at ``ts`` and is not cleared yet.
 
-    ``kind`` is "table", "truncated", "index" or "database"; ``retention_ms`` is the table's, and the grace: 0 for the
-    cluster's, -1 for ever. A record ``is_clearing`` once the grace is over. ``dropped_with`` is the number of the
-    database that a table went with, or 0.
+    ``kind`` is "table", "truncated", "index", "database" or "namespace"; ``retention_ms`` is the table's, and the
+    grace: 0 for the cluster's, -1 for ever. A record ``is_clearing`` once the grace is over. ``dropped_with`` is the
+    number of the database that a table went with, or 0.
     """
 
     number: int
@@ -43,6 +44,11 @@ class UndroppedDatabase:
     database: str
     tables: tuple[str, ...]
     cleared: tuple[str, ...]
+
+
+def record_number(number: int | None) -> int:
+    """As the API has it, 0 for none. Raises InvalidArgument."""
+    return 0 if number is None else whole(number, "number", 1, (1 << 32) - 1)
 
 
 def record_from_proto(record: tables_pb2.Dropped) -> DropRecord:

@@ -12,7 +12,7 @@ from cortado.store.catalog.descriptors import IndexDescriptor, IndexState, Table
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
 from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
-from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto
+from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto, record_number
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
@@ -144,7 +144,7 @@ class AsyncTables:
             database=database,
             name=name,
             as_name="" if as_name is None else check_table(as_name, "as_name"),
-            number=_number(number),
+            number=record_number(number),
         )
         reply = await self._connection.write(self._stub.UndropTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
@@ -162,7 +162,7 @@ class AsyncTables:
         request = tables_pb2.UndropDatabaseRequest(
             database=check_database(name),
             as_name="" if as_name is None else check_database(as_name, "as_name"),
-            number=_number(number),
+            number=record_number(number),
         )
         reply = await self._connection.write(self._stub.UndropDatabase, request, timeout_s=self._timeout_s)
         return UndroppedDatabase(reply.database, tuple(reply.tables), tuple(reply.cleared))
@@ -324,10 +324,6 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
         retention_ms=table.retention_ms,
         named_ts=timestamp_of(table.named),
     )
-
-
-def _number(number: int | None) -> int:
-    return 0 if number is None else whole(number, "number", 1, (1 << 32) - 1)
 
 
 def _retention(retention_ms: int) -> int:

@@ -35,6 +35,7 @@ from cortado.store.keys.keyspace import (
     META_SPACE,
     ROW_PREFIX_BYTES,
     TABLE_SPACE,
+    pair_of,
     show_table_id,
 )
 from cortado.store.keys.types import KeyType, KeyValue
@@ -100,7 +101,7 @@ class DecodedKey:
 
     ``parts`` are all typed parts in their order: of a row the primary key, of an index entry the indexed values and,
     where it holds one, the primary key, of a pair the namespace and the user's key, of the catalogue the names.
-    ``ts`` is the version's, or of a request's id its beginning.
+    ``generation`` is the one of a pair's namespace. ``ts`` is the version's, or of a request's id its beginning.
     """
 
     kind: KeyKind
@@ -114,6 +115,7 @@ class DecodedKey:
     request_segment: int | None = None
     offset: int | None = None
     request_id: bytes = b""
+    generation: int | None = None
 
     def text(self, names: KeyNames = NO_NAMES) -> str:
         """One line, such as ``row shop.orders ("UA", 7) @0.1763643600000.2``."""
@@ -123,8 +125,11 @@ class DecodedKey:
                 named = f"row {self._shown_table(names)} {parts}"
             case KeyKind.INDEX_ENTRY:
                 named = f"index {self._shown_index(names)} {parts}"
-            case KeyKind.PAIR | KeyKind.CATALOG:
-                named = f"{'kv' if self.kind is KeyKind.PAIR else 'meta'} {parts}"
+            case KeyKind.PAIR:
+                of_generation = f" {self.generation}" if self.generation else ""
+                named = f"kv{of_generation} {parts}"
+            case KeyKind.CATALOG:
+                named = f"meta {parts}"
             case KeyKind.LOG_FILE:
                 named = f"log file {self.log_segment:016d} byte {self.offset}"
             case KeyKind.REQUEST:
@@ -195,7 +200,9 @@ def _decode_version(key: bytes) -> DecodedKey:
 def _decode_logical(key: bytes, whole: bytes | None = None, ts: Timestamp | None = None) -> DecodedKey:
     whole = key if whole is None else whole
     if key[:1] == KV_SPACE:
-        return DecodedKey(KeyKind.PAIR, whole, parts=_pair_parts(key), ts=ts)
+        namespace, generation, user_key = pair_of(key)
+        named = DecodedPart(KeyType.STRING, False, namespace), DecodedPart(KeyType.BYTES, False, user_key)
+        return DecodedKey(KeyKind.PAIR, whole, parts=named, ts=ts, generation=generation)
     if key[:1] == META_SPACE and key[-1:] == META_END:
         return DecodedKey(KeyKind.CATALOG, whole, parts=_parts(key[1:-1]), ts=ts)
     table_id = int.from_bytes(key[1:5])
@@ -205,13 +212,6 @@ def _decode_logical(key: bytes, whole: bytes | None = None, ts: Timestamp | None
         index_id = int.from_bytes(key[6:INDEX_PREFIX_BYTES])
         return DecodedKey(KeyKind.INDEX_ENTRY, whole, table_id, index_id, parts=_parts(key[INDEX_PREFIX_BYTES:]), ts=ts)
     raise DataLoss("key", "of no known space")
-
-
-def _pair_parts(key: bytes) -> tuple[DecodedPart, ...]:
-    parts = _parts(key[1:])
-    if [part.type for part in parts] != [KeyType.STRING, KeyType.BYTES]:
-        raise DataLoss("key", "no namespace and user key")
-    return parts
 
 
 def _parts(encoded: bytes) -> tuple[DecodedPart, ...]:

@@ -4,7 +4,7 @@
 
     row 3.7 ("UA", 1545 desc) @0.1763643600000.2      a version of a row of table 7 of database 3, and its timestamp
     index 3.7/2 ("a.b", null, "UA", 1545 desc)        indexed values, then perhaps the primary key
-    kv ("sessions", b'user/1')
+    kv ("sessions", b'user/1')                        with another generation than 0: kv 7 ("sessions", b'user/1')
     meta ("table", 7)
     raw 74ff                                          anything else
 
@@ -32,6 +32,7 @@ from cortado.store.keys.keyspace import (
     STAGED_SPACE,
     key_of_staged,
     names_of,
+    pair_of,
     show_table_id,
 )
 from cortado.store.keys.types import KeyType, KeyValue, LogicalKey
@@ -67,6 +68,12 @@ def dump_parts(encoded: bytes) -> str:
 def show_values(values: Sequence[KeyValue], types: Sequence[KeyType]) -> str:
     """Values before they are encoded, as :func:`dump_parts` shows them."""
     return f"({', '.join(show_value(value, key_type) for value, key_type in zip(values, types, strict=True))})"
+
+
+def show_pair(namespace: str, generation: int, user_key: bytes) -> str:
+    """A pair's key, such as ``kv ("sessions", b'user/1')``."""
+    of_generation = f" {generation}" if generation else ""
+    return f"kv{of_generation} {show_values((namespace, user_key), (KeyType.STRING, KeyType.BYTES))}"
 
 
 def show_value(value: KeyValue, key_type: KeyType | None) -> str:
@@ -106,7 +113,7 @@ def _dump_logical(key: bytes) -> str:
         names = names_of(LogicalKey(key))
         return f"meta ({', '.join(json.dumps(name) for name in names)})"
     if space == KV_SPACE:
-        return f"kv {dump_parts(key[1:])}"
+        return show_pair(*pair_of(key))
     if key[5:6] == b"r" and space == b"t":
         return f"row {show_table_id(int.from_bytes(key[1:5]))} {dump_parts(key[ROW_PREFIX_BYTES:])}"
     if key[5:6] == b"i" and space == b"t" and len(key) >= INDEX_PREFIX_BYTES:

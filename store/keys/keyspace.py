@@ -3,7 +3,7 @@
 Logical keys, in their order (names in quotes are bytes, ``u32`` is big-endian, parts are encoded by the codec; a table
 id is the database's number, two bytes, and the table's within it, two bytes)::
 
-    "k"  namespace  user key                                    the key-value API: a string part, a bytes part
+    "k"  namespace  u32 generation  user key                    the key-value API: a string part, a bytes part
     "m"  name ...  01                                           catalogue and cluster state: string and int64 parts
     "s"  what follows "t" in the key of a row or an entry       what a large transaction has staged for that key
     "t"  u32 table id  "i"  u32 index id  values  [primary key] an index entry; the payload of a unique one is the
@@ -11,6 +11,9 @@ id is the database's number, two bytes, and the table's within it, two bytes)::
     "t"  u32 table id  "r"  primary key                         a row
 
 So all tables of a database lie in one range of keys, and what is decided for a range can be decided for a database.
+
+A namespace that was never dropped has the *generation* 0. What is written after a drop has another one, and so meets
+nothing of what was dropped (:mod:`cortado.store.catalog.namespaces`).
 
 The primary key stands in an index entry's key where the index is not unique, and in a unique one where any value is
 null: null does not collide with null, as in SQL. A cluster key may have any number of names, so it has an end byte
@@ -57,11 +60,13 @@ META_SPACE: Final = b"m"
 STAGED_SPACE: Final = b"s"
 TABLE_SPACE: Final = b"t"
 META_END: Final = b"\x01"
+_NAMESPACE: Final = "namespace"
 
 _ROW = struct.Struct(">cIc")
 _INDEX = struct.Struct(">cIcI")
 ROW_PREFIX_BYTES: Final = _ROW.size
 INDEX_PREFIX_BYTES: Final = _INDEX.size
+GENERATION_BYTES: Final = 4
 _BYTES_TAG: Final = bytes([TAGS[KeyType.BYTES]])
 _ENDS: Final = {END_OF_TEXT}
 _end_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(-2, None))
@@ -238,14 +243,16 @@ def primary_key_of_entry(entry: LogicalKey, payload: bytes, part_count: int, *, 
 # --- the key-value API -----------------------------------------------------------------------------------------
 
 
-def kv_key(namespace: str, user_key: bytes) -> LogicalKey:
+def kv_key(namespace: str, user_key: bytes, generation: int = 0) -> LogicalKey:
     """The key of a pair. Raises InvalidArgument for an empty namespace, KeyTooLong for a long key."""
-    key = LogicalKey(_namespace_prefix(namespace) + encode_part(user_key, KeyType.BYTES, path="key"))
+    key = LogicalKey(_pairs_prefix(namespace, generation) + encode_part(user_key, KeyType.BYTES, path="key"))
     check_key_length(key, "key")
     return key
 
 
-def kv_range(namespace: str, start: bytes = b"", end: bytes = b"", prefix: bytes = b"") -> KeyRange:
+def kv_range(
+    namespace: str, start: bytes = b"", end: bytes = b"", prefix: bytes = b"", *, generation: int = 0
+) -> KeyRange:
     """User keys in ``[start, end)``, or all that begin with ``prefix``. An empty ``end`` is the namespace's end.
 
     Raises InvalidArgument where a prefix comes with a start or an end.
@@ -256,13 +263,24 @@ def kv_range(namespace: str, start: bytes = b"", end: bytes = b"", prefix: bytes
         start = prefix
         end = successor_of_prefix(prefix) if prefix.strip(b"\xff") else b""
     # A prefix is a range of user keys: bytes of an encoding's beginning would depend on how zeros are escaped.
-    upper = kv_key(namespace, end) if end else LogicalKey(successor_of_prefix(_namespace_prefix(namespace)))
-    return kv_key(namespace, start), upper
+    all_pairs = _pairs_prefix(namespace, generation)
+    upper = kv_key(namespace, end, generation) if end else LogicalKey(successor_of_prefix(all_pairs))
+    return kv_key(namespace, start, generation), upper
 
 
-def kv_keys(namespace: str, user_keys: Sequence[bytes]) -> list[LogicalKey]:
+def namespace_range(namespace: str) -> KeyRange:
+    """The keys of all pairs of a namespace, of all of its generations."""
+    return prefix_range(_namespace_prefix(namespace))
+
+
+def namespaces_range() -> KeyRange:
+    """The keys of all pairs."""
+    return prefix_range(KV_SPACE)
+
+
+def kv_keys(namespace: str, user_keys: Sequence[bytes], generation: int = 0) -> list[LogicalKey]:
     """As :func:`kv_key` for each."""
-    start = _namespace_prefix(namespace) + _BYTES_TAG
+    start = _pairs_prefix(namespace, generation) + _BYTES_TAG
     keys = [LogicalKey(start + each.replace(b"\0", ESCAPED_ZERO) + END_OF_TEXT) for each in user_keys]
     if keys and max(map(len, keys)) > LOGICAL_KEY_BYTES_MAX:
         for key in keys:
@@ -271,10 +289,13 @@ def kv_keys(namespace: str, user_keys: Sequence[bytes]) -> list[LogicalKey]:
 
 
 def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
-    """As :func:`user_key_of` for each, which are keys of ``namespace``."""
-    start = _namespace_prefix(namespace) + _BYTES_TAG
+    """As :func:`user_key_of` for each, which are keys of one generation of ``namespace``."""
+    if not keys:
+        return []
+    before = len(_namespace_prefix(namespace)) + GENERATION_BYTES
+    start = keys[0][:before] + _BYTES_TAG
     skipped = len(start)
-    if keys and not (min(keys).startswith(start) and max(keys).startswith(start) and set(map(_end_of, keys)) == _ENDS):
+    if not (min(keys).startswith(start) and max(keys).startswith(start) and set(map(_end_of, keys)) == _ENDS):
         return list(map(user_key_of, keys))
     # Without a zero there is nothing to unescape, and the only end is the one at the end.
     parts = list(map(itemgetter(slice(skipped, -2)), keys))
@@ -285,11 +306,24 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
 
 def user_key_of(key: LogicalKey) -> bytes:
     """The user's bytes in the key of a pair. Raises DataLoss where ``key`` is none."""
+    return pair_of(key)[2]
+
+
+def pair_of(key: bytes) -> tuple[str, int, bytes]:
+    """Namespace, generation and user key in the key of a pair. Raises DataLoss where ``key`` is none."""
     if key[:1] == KV_SPACE:
-        found, _, user_key = decode_part(key[end_of_parts(key, 1, len(KV_SPACE)) :])
-        if found is KeyType.BYTES and isinstance(user_key, bytes):
-            return user_key
+        end = end_of_parts(key, 1, len(KV_SPACE))
+        _, descending, namespace = decode_part(key[len(KV_SPACE) : end])
+        found, _, user_key = decode_part(key[end + GENERATION_BYTES :])
+        if found is KeyType.BYTES and isinstance(user_key, bytes) and isinstance(namespace, str) and not descending:
+            return namespace, int.from_bytes(key[end : end + GENERATION_BYTES]), user_key
     raise DataLoss("key", f"not of the key-value API: {key.hex()}")
+
+
+@lru_cache(maxsize=1_024)
+def _pairs_prefix(namespace: str, generation: int) -> bytes:
+    """What the keys of a namespace's pairs begin with, in one of its generations."""
+    return _namespace_prefix(namespace) + _checked_id(generation, "generation").to_bytes(GENERATION_BYTES)
 
 
 @lru_cache(maxsize=1_024)
@@ -330,6 +364,25 @@ def names_of(key: LogicalKey) -> tuple[str | int, ...]:
     if key[:1] != META_SPACE or key[start:] != META_END:
         raise DataLoss("key", f"not of the catalogue: {key.hex()}")
     return tuple(names)
+
+
+@lru_cache(maxsize=1_024)
+def namespace_key(namespace: str) -> LogicalKey:
+    """Where it says which generation of a namespace its name means."""
+    return meta_key(_NAMESPACE, namespace)
+
+
+def is_namespace_key(key: bytes) -> bool:
+    """Whether it is one of :func:`namespace_key`, or looks like one."""
+    return key.startswith(_meta_prefix((_NAMESPACE,)))
+
+
+def namespace_of(key: LogicalKey) -> str:
+    """The name in a key of :func:`namespace_key`. Raises DataLoss where ``key`` is none."""
+    names = names_of(key)
+    if len(names) != 2 or not isinstance(names[1], str):
+        raise DataLoss("key", f"not of a namespace: {key.hex()}")
+    return names[1]
 
 
 def _meta_prefix(names: Sequence[str | int]) -> bytes:

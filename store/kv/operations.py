@@ -3,6 +3,8 @@
 A key is 1 byte or more in a namespace; with the namespace, encoded, it must fit the engine. A value is any bytes, the
 empty ones too. A pair's etag is the timestamp of the commit that wrote it. Everything here is all or nothing: a
 refusal changes nothing. Batches: :mod:`cortado.store.kv.batches`.
+
+Which pairs a namespace's name means is looked up in the state that is read (:mod:`cortado.store.catalog.namespaces`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from itertools import chain
 from typing import Final
 
 from cortado.errors import InvalidArgument, TooLarge
+from cortado.store.catalog.namespaces import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
@@ -20,7 +23,6 @@ from cortado.store.kv.ranges import KEY_SHOWN_MAX, KvRange, logical_range, shown
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, get_in_pieces
-from cortado.store.names import check_namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,14 @@ class KvRangeDeleted:
 
 def get(reader: Reader, namespace: str, key: bytes) -> KvPair | None:
     """The live pair, or None. Raises InvalidArgument, KeyTooLong."""
-    version = reader.get(checked_key(check_namespace(namespace), key))
+    version = reader.get(checked_key(namespace, key, generation_of(reader, namespace)))
     return None if version is None else KvPair(key, version.payload, version.ts)
 
 
 def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[KvPair | None]:
     """As :func:`get` for each key, in the order asked, read in pieces as they are taken. Errors name ``keys[i]``."""
-    check_namespace(namespace)
-    logical_keys = [checked_key(namespace, key, f"keys[{place}]") for place, key in enumerate(keys)]
+    generation = generation_of(reader, namespace)
+    logical_keys = [checked_key(namespace, key, generation, f"keys[{place}]") for place, key in enumerate(keys)]
     versions = chain.from_iterable(get_in_pieces(reader, logical_keys, max_bytes=PIECE_BYTES))
     return (
         None if version is None else KvPair(key, version.payload, version.ts)
@@ -129,7 +131,7 @@ def evaluate_put(
     reader: Reader, commit_ts: Timestamp, namespace: str, put: KvPut, limits: KvLimits = DEFAULT_LIMITS
 ) -> Evaluation:
     """Replies KvWritten. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed."""
-    logical_key = checked_key(check_namespace(namespace), put.key)
+    logical_key = checked_key(namespace, put.key, generation_of(reader, namespace))
     check_value(put.value, "value", limits)
     if put.condition is not None:
         check_condition(put.condition, key_for_people(namespace, put.key), reader.get(logical_key))
@@ -140,7 +142,7 @@ def evaluate_put(
 
 def evaluate_delete(reader: Reader, namespace: str, delete: KvDelete) -> Evaluation:
     """Replies KvDeleted. Raises InvalidArgument, KeyTooLong, ConditionFailed."""
-    logical_key = checked_key(check_namespace(namespace), delete.key)
+    logical_key = checked_key(namespace, delete.key, generation_of(reader, namespace))
     version = reader.get(logical_key)
     check_condition(delete.condition, key_for_people(namespace, delete.key), version)
     mutations = Mutations()
@@ -156,7 +158,7 @@ def evaluate_delete_range(
 
     Raises InvalidArgument, KeyTooLong, and TooLarge where the range holds more keys than are deleted atomically.
     """
-    start, end = logical_range(check_namespace(namespace), within)
+    start, end = logical_range(namespace, within, generation_of(reader, namespace))
     mutations = Mutations()
     key_bytes = read_bytes = 0
     for logical_key, version in reader.scan(start, end, limit=limits.delete_range_keys_max + 1):
@@ -169,11 +171,11 @@ def evaluate_delete_range(
     return Evaluation(mutations, KvRangeDeleted(len(mutations)))
 
 
-def checked_key(namespace: str, key: bytes, field: str = "key") -> LogicalKey:
+def checked_key(namespace: str, key: bytes, generation: int, field: str = "key") -> LogicalKey:
     """Raises InvalidArgument, KeyTooLong."""
     if not key:
         raise InvalidArgument(field, "must not be empty")
-    return kv_key(namespace, key)
+    return kv_key(namespace, key, generation)
 
 
 def _check_range(size: int, limit: int, unit: str) -> None:

@@ -21,12 +21,15 @@ class KvRange:
     prefix: bytes = b""
 
 
-def logical_range(namespace: str, within: KvRange) -> tuple[LogicalKey, LogicalKey]:
-    """The same range in stored keys. Raises InvalidArgument for a range that runs backwards, KeyTooLong."""
+def logical_range(namespace: str, within: KvRange, generation: int = 0) -> tuple[LogicalKey, LogicalKey]:
+    """The same range in stored keys, of one generation of the namespace.
+
+    Raises InvalidArgument for a range that runs backwards, KeyTooLong.
+    """
     if within.end and within.start > within.end:
         problem = f"must not be below the lower bound {shown(within.start)}"
         raise InvalidArgument("range.end", problem, shown(within.end))
-    return kv_range(namespace, within.start, within.end, within.prefix)
+    return kv_range(namespace, within.start, within.end, within.prefix, generation=generation)
 
 
 def shown(key: bytes) -> str:

@@ -2,9 +2,9 @@
 
 ::
 
-    begin_scan(request, read_ts) or resume_scan(request, token) -> KvScan
-    read_slice(source, scan, rows_max=..., bytes_max=...)        -> KvSlice(pairs, rest)
-    rest.page_token()                                            -> to go on in another call
+    begin_scan(request, read_ts, generation), or resume_scan(request, token, generation)    -> KvScan
+    read_slice(source, scan, rows_max=..., bytes_max=...)                                   -> KvSlice(pairs, rest)
+    rest.page_token()                                                                       -> to go on in another call
 
 A scan is a value: nothing is held open between slices. All slices read at one timestamp, which travels in the token.
 """
@@ -99,16 +99,17 @@ class KvSlice:
         return list(map(KvPair, self.keys, self.values, self.etags()))
 
 
-def begin_scan(request: KvScanRequest, read_ts: Timestamp) -> KvScan:
-    """Raises InvalidArgument, KeyTooLong."""
-    start, end = logical_range(check_namespace(request.namespace), request.within)
+def begin_scan(request: KvScanRequest, read_ts: Timestamp, generation: int) -> KvScan:
+    """``generation`` is what the namespace means at ``read_ts``. Raises InvalidArgument, KeyTooLong."""
+    start, end = logical_range(check_namespace(request.namespace), request.within, generation)
     return KvScan(request, read_ts, start, end, request.limit or None)
 
 
-def resume_scan(request: KvScanRequest, token: bytes) -> KvScan:
-    """The rest of a scan, from a page token. Raises as :func:`begin_scan`, and InvalidPageToken."""
+def resume_scan(request: KvScanRequest, token: bytes, generation: int) -> KvScan:
+    """The rest of a scan, from a page token; ``generation`` is what the namespace means at the token's time. Raises as
+    :func:`begin_scan`, and InvalidPageToken."""
     page = decode_token(token, request.shape())
-    scan = begin_scan(request, page.read_ts)
+    scan = begin_scan(request, page.read_ts, generation)
     resume = LogicalKey(page.resume_within(scan.start, scan.end))
     if request.reverse:
         return replace(scan, end=resume, remaining=page.remaining)

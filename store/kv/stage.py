@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cortado.errors import ConditionFailed, InvalidArgument
-from cortado.store.keys.keyspace import kv_keys
+from cortado.errors import ConditionFailed, InvalidArgument, WriteConflict
+from cortado.store.catalog.namespaces import generation_of
+from cortado.store.keys.keyspace import kv_keys, namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.batches import KvBatch, check_batch
 from cortado.store.kv.operations import (
@@ -29,7 +30,6 @@ from cortado.store.mvcc.evaluation import Condition, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version, get_in_pieces
 from cortado.store.mvcc.transacting import Origin, own_version
-from cortado.store.names import check_namespace
 
 COUNTER_BYTES = 8
 
@@ -42,6 +42,7 @@ class PairStage:
         self._reader = origin.reader
         self._limits = limits
         self._values: dict[LogicalKey, bytes | None] = {}
+        self._generations: dict[str, int] = {}
 
     def mutations(self) -> Mutations:
         """What is to be written in the end: each key once."""
@@ -49,7 +50,7 @@ class PairStage:
 
     def put(self, namespace: str, put: KvPut, row: int = 0) -> LogicalKey:
         """Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed, WriteConflict."""
-        key = checked_key(check_namespace(namespace), put.key)
+        key = checked_key(namespace, put.key, self._generation(namespace, row))
         check_value(put.value, "value", self._limits)
         if put.condition is not None:
             self._check(put.condition, key, namespace, put.key, self._live(key), row)
@@ -58,7 +59,7 @@ class PairStage:
 
     def delete(self, namespace: str, delete: KvDelete, row: int = 0) -> LogicalKey:
         """Raises as :meth:`put`. That there is none is no error."""
-        key = checked_key(check_namespace(namespace), delete.key)
+        key = checked_key(namespace, delete.key, self._generation(namespace, row))
         live = self._live(key)
         if delete.condition is not None:
             self._check(delete.condition, key, namespace, delete.key, live, row)
@@ -67,7 +68,7 @@ class PairStage:
 
     def add(self, namespace: str, add: KvAdd, row: int = 0) -> int:
         """The sum. Raises as :meth:`put`, OutOfBounds, and InvalidArgument where the value is no counter."""
-        key = checked_key(check_namespace(namespace), add.key)
+        key = checked_key(namespace, add.key, self._generation(namespace, row))
         live = self._live(key)
         payload = bytes(COUNTER_BYTES) if live is None else live.payload
         shown = key_for_people(namespace, add.key)
@@ -81,14 +82,14 @@ class PairStage:
 
     def check(self, namespace: str, check: KvCheck, row: int = 0) -> None:
         """Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
-        key = checked_key(check_namespace(namespace), check.key)
+        key = checked_key(namespace, check.key, self._generation(namespace, row))
         self._check(check.condition, key, namespace, check.key, self._live(key), row)
 
     def batch(self, namespace: str, batch: KvBatch, row: int = 0) -> list[LogicalKey]:
         """All of a batch's operations in their order; where it only puts, in a handful of calls. Raises as they do."""
-        check_namespace(namespace)
+        generation = self._generation(namespace, row)
         check_batch(batch, self._limits, row)
-        keys = kv_keys(namespace, batch.keys)
+        keys = kv_keys(namespace, batch.keys, generation)
         if not batch.deletes:
             self._values.update(zip(keys, batch.values, strict=True))
             return keys
@@ -99,6 +100,17 @@ class PairStage:
             else:
                 self._remove(key, is_live=self._values[key] is not None if key in self._values else key in stored)
         return keys
+
+    def _generation(self, namespace: str, row: int) -> int:
+        """T15: the pairs that the name meant where the transaction began. Raises InvalidArgument, WriteConflict."""
+        found = self._generations.get(namespace)
+        if found is None:
+            reader, start = self._origin.reader, self._origin.start
+            found = self._generations[namespace] = generation_of(reader, namespace)
+            changed = None if start is None else reader.changed_since([namespace_key(namespace)], (), start)
+            if changed is not None:
+                raise WriteConflict(namespace, str(start), str(changed.ts), row=row, kind="namespace")
+        return found
 
     def _stored_of(self, keys: Sequence[LogicalKey]) -> set[LogicalKey]:
         """Those that are stored: their values, perhaps gigabytes, are let go of piece by piece."""

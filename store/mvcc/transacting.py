@@ -15,6 +15,7 @@ from typing import Final, Never
 from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.dump import dump
+from cortado.store.keys.keyspace import is_namespace_key, namespace_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Changed, Reader, Version
 
@@ -34,8 +35,12 @@ def conflict_of(
     changed: Changed | None, start: Timestamp, kind: str, rows: Mapping[LogicalKey, int] = _NO_ROWS
 ) -> None:
     """Raises WriteConflict where something has changed since ``start``; ``rows`` are the operations on the keys."""
-    if changed is not None:
-        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)
+    if changed is None:
+        return
+    shown = dump(changed.key)
+    if is_namespace_key(changed.key):
+        kind, shown = "namespace", namespace_of(changed.key)
+    raise WriteConflict(shown, str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)
 
 
 class Origin:

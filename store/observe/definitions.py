@@ -122,7 +122,7 @@ PARTS: Final = (
             _counter(
                 "commits_total",
                 "Commits of transactions and batches, by outcome: committed; refused; or a conflict with a key that it "
-                "wrote, a key that it read, a range that it read, or what a table's name means.",
+                "wrote, a key that it read, a range that it read, or what the name of a table or a namespace means.",
                 "outcome",
             ),
             _counter(

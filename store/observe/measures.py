@@ -92,6 +92,10 @@ class WriteMeasures:
         self.evaluating.observe(evaluating_ms / 1000)
 
 
+CONFLICTS: Final = ("write", "read", "range", "table", "namespace")
+"""The kinds of WriteConflict."""
+
+
 @dataclass(slots=True, eq=False)
 class CommitOutcomes:
     """Commits of transactions by their outcome, and how often one was evaluated again, since something that it read had
@@ -99,7 +103,7 @@ class CommitOutcomes:
 
     committed: int = 0
     refused: int = 0
-    conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("write", "read", "range", "table"), 0))
+    conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONFLICTS, 0))
     evaluated_again: int = 0
 
 

@@ -14,7 +14,8 @@ from typing import Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import common_pb2
+from cortado.proto.v1 import common_pb2, tables_pb2
+from cortado.store.catalog.descriptors import Dropped
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs, parse_etag
@@ -119,6 +120,20 @@ def key_message(values: Sequence[KeyValue], parts: Sequence[KeyPart]) -> common_
     for value, part in zip(values, parts, strict=False):
         key.parts.append(_part_message(value, part.type))
     return key
+
+
+def dropped_message(record: Dropped) -> tables_pb2.Dropped:
+    what = record.what
+    return tables_pb2.Dropped(
+        number=record.number,
+        kind=f"DROP_KIND_{what.kind.name}",
+        name=what.name,
+        dropped=timestamp_message(record.dropped_ts),
+        retention_ms=what.retention_ms,
+        table_id=what.table_id,
+        dropped_with=record.dropped_with,
+        is_clearing=record.is_clearing,
+    )
 
 
 def _must_be_true(value: bool, field: str) -> None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from google.protobuf.message import Message
 
-from cortado.errors import TooLarge
+from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import kv_pb2
+from cortado.store.catalog.namespaces import (
+    Looked,
+    NamespaceDropped,
+    drop_namespace,
+    generation_of,
+    pairs_range,
+    undrop_namespace,
+)
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.keyspace import kv_key, namespaces_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.kv.namespaces import list_namespaces
 from cortado.store.kv.operations import (
     KvDelete,
     KvDeleted,
@@ -28,13 +39,16 @@ from cortado.store.kv.operations import (
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import ChunkSource, KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.node.replica import Replica
 from cortado.store.packing import join
-from cortado.store.server.convert import condition_value, read_at_text
+from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
+from cortado.store.server.convert import condition_value, dropped_message, read_at_text
+from cortado.store.server.listing import PAGE_ITEMS_MAX
 from cortado.store.server.service import (
     KEYS_ON_THE_LOOP,
     SLICE_BYTES_MAX,
+    SLICE_MS_MAX,
     SLICE_ROWS_MAX,
     ReplySize,
     Service,
@@ -45,6 +59,7 @@ from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.transactions.reading import TransactionReads
 
 PAGE_PAIRS_MAX: Final = 1_000
+_ATTEMPTS: Final = 3
 PAGE_BYTES_MAX: Final = 512 << 10
 """Of a page that a call asks for, which is read on the event loop: about a millisecond, where it is in memory."""
 
@@ -130,8 +145,7 @@ class KeyValueService(Service):
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
             replica = self._replica(request.namespace)
-            scan = await self._plan(replica, request)
-            reads = await self.transaction_reads(replica, request.at, scan.read_ts)
+            scan, reads = await self._plan(replica, request)
             step = _ScanSteps(self, replica, request, reads).step(scan, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
@@ -141,13 +155,12 @@ class KeyValueService(Service):
         # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
         with self.host.reads.place():
             replica = self._replica(request.namespace)
-            scan = await self._plan(replica, request)
-            reads = await self.transaction_reads(replica, request.at, scan.read_ts)
+            scan, reads = await self._plan(replica, request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
             reply, _ = _ScanSteps(self, replica, request, reads).read(scan, rows_max, PAGE_BYTES_MAX)
         return reply
 
-    async def _plan(self, replica: Replica, request: kv_pb2.KvScanRequest) -> KvScan:
+    async def _plan(self, replica: Replica, request: kv_pb2.KvScanRequest) -> tuple[KvScan, TransactionReads | None]:
         scan_request = KvScanRequest(
             namespace=request.namespace,
             within=_range(request.range),
@@ -157,10 +170,96 @@ class KeyValueService(Service):
             at=read_at_text(request.at),
         )
         if request.page_token:
-            scan = resume_scan(scan_request, request.page_token)
-            read_ts = await replica.reads.resolve(scan.read_ts)
-            return replace(scan, read_ts=await replica.reads.applied_to(read_ts))
-        return begin_scan(scan_request, await self.scan_ts(replica, request.at))
+            read_ts = await replica.reads.resolve(read_ts_of(request.page_token))
+            read_ts = await replica.reads.applied_to(read_ts)
+        else:
+            read_ts = await self.scan_ts(replica, request.at)
+        reader, reads = await self.point_reader(replica, request.at, read_ts)
+        generation = generation_of(reader, request.namespace)
+        if request.page_token:
+            scan = replace(resume_scan(scan_request, request.page_token, generation), read_ts=read_ts)
+        else:
+            scan = begin_scan(scan_request, read_ts, generation)
+        return scan, reads
+
+    # --- namespaces ----------------------------------------------------------------------------------------------
+
+    async def list_namespaces(self, request: kv_pb2.ListNamespacesRequest) -> Message:
+        shape = request_shape("namespaces", read_at_text(request.at))
+        start, end = namespaces_range()
+        if request.page_token:
+            page = decode_token(request.page_token, shape)
+            start = LogicalKey(page.resume_within(start, end))
+            read_ts = await self.host.meta.reads.resolve(page.read_ts)
+        else:
+            read_ts = await self.read_ts(self.host.meta, request.at)
+        read_ts = await self.host.meta.reads.applied_to(read_ts)
+        names_max = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
+        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+
+        def look() -> tuple[list[str], LogicalKey | None]:
+            return list_namespaces(
+                self.host.meta.store, read_ts, start, names_max, lambda: self.host.monotonic_ms() > until_ms
+            )
+
+        with self.host.scans.place():
+            names, rest = await self.host.scan(look)
+        token = b"" if rest is None else encode_token(PageToken(read_ts, rest), shape)
+        return kv_pb2.ListNamespacesResponse(header=self.header(read_ts), namespaces=names, next_page_token=token)
+
+    async def drop_namespace(self, request: kv_pb2.DropNamespaceRequest) -> bytes:
+        def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return drop_namespace(self.host.meta.catalog(reader), request.namespace, looked, commit_ts=commit_ts)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, NamespaceDropped)
+            return kv_pb2.DropNamespaceResponse(header=self.header(ts), dropped=dropped_message(value.dropped))
+
+        return await self._write_looked(request, evaluate, reply)
+
+    async def undrop_namespace(self, request: kv_pb2.UndropNamespaceRequest) -> bytes:
+        def evaluate(looked: Looked, reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return undrop_namespace(catalog, request.namespace, looked, number=request.number)
+
+        def reply(ts: Timestamp, _value: object) -> Message:
+            return kv_pb2.UndropNamespaceResponse(header=self.header(ts))
+
+        return await self._write_looked(request, evaluate, reply)
+
+    async def _write_looked(
+        self,
+        request: kv_pb2.DropNamespaceRequest | kv_pb2.UndropNamespaceRequest,
+        evaluate: Callable[[Looked, Reader, Timestamp], Evaluation],
+        reply: Callable[[Timestamp, object], Message],
+    ) -> bytes:
+        """Look whether there are pairs, and write; again where that has changed meanwhile."""
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            looked = await self._looked(request.namespace)
+            try:
+                return await self.write(
+                    self._replica(request.namespace), request, request.request_id, partial(evaluate, looked), reply
+                )
+            except ResourceExhausted as refusal:
+                if refusal.resource != VALIDATION or not attempts_left:
+                    raise
+        raise AssertionError
+
+    async def _looked(self, namespace: str) -> Looked:
+        """Search for the first pair beside the loop, where many that were deleted of late have to be passed by."""
+        replica = self._replica(namespace)
+        replica.check_serving()
+        at = await replica.reads.applied_to(await replica.reads.linearize())
+        generation = generation_of(replica.store.snapshot(at), namespace)
+        start, end = pairs_range(namespace, generation)
+        resume: LogicalKey | None = start
+        with self.host.scans.place():
+            while resume is not None:
+                chunk = await self.host.scan(partial(replica.store.scan_chunk, resume, end, at, max_rows=1))
+                if chunk.keys:
+                    return Looked(at, generation, chunk.keys[0])
+                resume = chunk.resume
+        return Looked(at, generation, None)
 
     def _replica(self, namespace: str) -> Replica:
         """A namespace lies with one replica, so that a batch is one entry. Raises InvalidArgument."""

@@ -21,7 +21,7 @@ from cortado.store.catalog.declare import (
     create_database,
     create_table,
 )
-from cortado.store.catalog.descriptors import Dropped, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.catalog.drop import (
     TableDropped,
     TableNamed,
@@ -36,7 +36,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import KeyPart, LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.server.convert import read_at_text, timestamp_message
+from cortado.store.server.convert import dropped_message, read_at_text, timestamp_message
 from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service, Step
 from cortado.store.tables.build import IndexBegun, IndexDropped, begin_build, drop_index
@@ -130,7 +130,7 @@ class TablesService(Service):
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableDropped)
-            return tables_pb2.DropTableResponse(header=self.header(ts), dropped=_dropped(value.dropped))
+            return tables_pb2.DropTableResponse(header=self.header(ts), dropped=dropped_message(value.dropped))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -141,7 +141,7 @@ class TablesService(Service):
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableTruncated)
             return tables_pb2.TruncateTableResponse(
-                header=self.header(ts), table=_table(value.table), dropped=_dropped(value.dropped)
+                header=self.header(ts), table=_table(value.table), dropped=dropped_message(value.dropped)
             )
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
@@ -183,7 +183,7 @@ class TablesService(Service):
             assert isinstance(value, DatabaseDropped)
             return tables_pb2.DropDatabaseResponse(
                 header=self.header(ts),
-                dropped=_dropped(value.dropped),
+                dropped=dropped_message(value.dropped),
                 tables=[each.what.name for each in value.tables],
             )
 
@@ -218,7 +218,7 @@ class TablesService(Service):
             name=lambda record: f"{record.number:010}",
         )
         return tables_pb2.ListDroppedResponse(
-            header=self.header(read_ts), dropped=map(_dropped, records), next_page_token=token
+            header=self.header(read_ts), dropped=map(dropped_message, records), next_page_token=token
         )
 
     # --- proof ---------------------------------------------------------------------------------------------------
@@ -349,20 +349,6 @@ def _table(table: TableDescriptor) -> tables_pb2.Table:
         version=table.version,
         retention_ms=table.retention_ms,
         named=timestamp_message(table.named_ts),
-    )
-
-
-def _dropped(record: Dropped) -> tables_pb2.Dropped:
-    what = record.what
-    return tables_pb2.Dropped(
-        number=record.number,
-        kind=f"DROP_KIND_{what.kind.name}",
-        name=what.name,
-        dropped=timestamp_message(record.dropped_ts),
-        retention_ms=what.retention_ms,
-        table_id=what.table_id,
-        dropped_with=record.dropped_with,
-        is_clearing=record.is_clearing,
     )
 
 

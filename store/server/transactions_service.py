@@ -10,13 +10,12 @@ from google.protobuf.message import Message
 from cortado.errors import Conflict, DidNotHappen, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.proto.v1 import transactions_pb2
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.changed import changed_since, changed_within
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.transacting import DECODING
+from cortado.store.mvcc.transacting import DECODING, conflict_of
 from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
@@ -146,15 +145,13 @@ class TransactionsService(Service):
             for first in range(0, len(footprint.keys), _SLICE_KEYS):
                 keys = footprint.keys[first : first + _SLICE_KEYS]
                 changed = await self.host.scan(partial(changed_since, replica.store, keys, (), since, up_to))
-                if changed is not None:
-                    raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind="read")
+                conflict_of(changed, start, "read")
             for begin, end in footprint.ranges:
                 resume: LogicalKey | None = begin
                 while resume is not None:
                     slice_of_it = partial(changed_within, replica.store, resume, end, since, up_to)
                     changed, resume = await self.host.scan(slice_of_it)
-                    if changed is not None:
-                        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind="range")
+                    conflict_of(changed, start, "range")
         return up_to
 
 

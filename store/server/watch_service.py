@@ -14,12 +14,12 @@ from typing import Final
 from cortado.errors import InvalidArgument, NotFound, NotLeader, TimestampInFuture, Unavailable
 from cortado.proto.v1 import watch_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.catalog.namespaces import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.versions import Item
-from cortado.store.names import check_namespace
 from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.limits import check_bound
 from cortado.store.node.read_timestamps import Stale
@@ -29,7 +29,7 @@ from cortado.store.server.convert import read_at, read_at_text
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service
 from cortado.store.server.watch_messages import Changes, KeyValueReplies, Replies, TableReplies
-from cortado.store.server.watched_table import WatchedTable
+from cortado.store.server.watched import Watched, WatchedNamespace, WatchedTable
 from cortado.store.tables.scan import scan_range
 from cortado.store.tables.view import TableView
 
@@ -51,10 +51,13 @@ class WatchService(Service):
     """Changes of key-value ranges and of tables."""
 
     async def key_value(self, request: watch_pb2.WatchKeyValueRequest) -> AsyncGenerator[bytes, None]:
+        await self.host.meta.reads.caught_up()
+        generation = self._generation(request)
         within = KvRange(request.range.start, request.range.end, request.range.prefix)
-        bounds = logical_range(check_namespace(request.namespace), within)
+        bounds = logical_range(request.namespace, within, generation)
         replies = KeyValueReplies(request.namespace, packed=request.packed)
-        async with aclosing(self._replies(request.options, bounds, replies)) as stream:
+        watched = WatchedNamespace(self.catalog, request.namespace, generation)
+        async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
 
@@ -74,6 +77,12 @@ class WatchService(Service):
         async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
+
+    def _generation(self, request: watch_pb2.WatchKeyValueRequest) -> int:
+        """Of the namespace, where the watch begins."""
+        newest = self.host.meta.read_ts()
+        then = self._names_at(request.options)
+        return generation_of(self.host.meta.reader(newest if then is None else min(then, newest)), request.namespace)
 
     def _table(self, request: watch_pb2.WatchTableRequest) -> TableDescriptor:
         """The table that the name meant where the watch begins, or if it meant none then, the one that it means now.
@@ -101,7 +110,7 @@ class WatchService(Service):
         options: watch_pb2.WatchOptions,
         bounds: KeyRange,
         replies: Replies,
-        watched: WatchedTable | None = None,
+        watched: Watched,
     ) -> AsyncGenerator[bytes, None]:
         start, end = bounds
         interval_ms = options.resolved_interval_ms or RESOLVED_INTERVAL_MS
@@ -119,7 +128,7 @@ class WatchService(Service):
                     async with aclosing(parts) as made:
                         async for reply in made:
                             yield reply
-                    if watched is not None and batch.resolved is not None:
+                    if batch.resolved is not None:
                         watched.check(batch.resolved)
 
     async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:

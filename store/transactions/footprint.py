@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.internal import footprint_pb2
-from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE
+from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE, is_namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.names import split_table_name
 from cortado.store.packing import LENGTH_BYTES, cut, join
@@ -121,7 +121,7 @@ def _decode(encoded: bytes, field: str) -> Footprint:
         packed = cut(message.tables, message.table_lengths)
     except (DecodeError, ValueError):
         raise InvalidArgument(field, "is no footprint that a read returned") from None
-    if len(bounds) % 2 or not all(map(_is_data, keys)) or not all(map(_is_data, bounds[::2])):
+    if len(bounds) % 2 or not all(map(_is_read, keys)) or not all(map(_is_data, bounds[::2])):
         raise InvalidArgument(field, "is no footprint that a read returned")
     ranges = list(zip(map(LogicalKey, bounds[::2]), map(LogicalKey, bounds[1::2]), strict=True))
     if any(start > end or (start[:1] != end[:1] and end != _end_of(start)) for start, end in ranges):
@@ -131,6 +131,11 @@ def _decode(encoded: bytes, field: str) -> Footprint:
     except (ValueError, InvalidArgument):
         raise InvalidArgument(field, "is no footprint that a read returned") from None
     return Footprint(list(map(LogicalKey, keys)), ranges, tables)
+
+
+def _is_read(key: bytes) -> bool:
+    """Of a row, an entry or a pair, or it says what the name of a namespace means."""
+    return _is_data(key) or (is_namespace_key(key) and len(key) <= LOGICAL_KEY_BYTES_MAX)
 
 
 def _is_data(key: bytes) -> bool:

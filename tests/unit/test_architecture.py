@@ -52,7 +52,7 @@ ALLOWED |= {
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
-    "cortado.store.kv": BELOW_TABLES,
+    "cortado.store.kv": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.jobs": BELOW_TABLES,
     "cortado.store.staging": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.collection"},
     "cortado.store.tables": BELOW_TABLES

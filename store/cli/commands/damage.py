@@ -91,8 +91,8 @@ def list_(session: Session) -> Answer:
 @command(
     "damage accept",
     examples="""
-        cortado damage accept 6b306e00012c6b32000100000000000000000000
-        cortado damage accept 6b306e00012c6b32000100000000000000000000 --yes
+        cortado damage accept 6b306e0001000000002c6b32000100000000000000000000
+        cortado damage accept 6b306e0001000000002c6b32000100000000000000000000 --yes
     """,
 )
 def accept(

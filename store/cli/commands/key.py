@@ -15,10 +15,12 @@ from cortado.store.cli.common_options import (
     TableArgument,
 )
 from cortado.store.cli.failures import OK
+from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+from cortado.store.keys.keyspace import ID_MAX
 from cortado.store.transfer.byte_text import parse_bytes
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class _Keys:
     "key decode",
     examples="""
         cortado key decode 740000000172
-        cortado key decode 6b3073657373696f6e7300012c757365722f310001 -o json
+        cortado key decode 6b3073657373696f6e730001000000002c757365722f310001 -o json
         cortado key decode 0000000165000000000000002a
     """,
 )
@@ -83,14 +85,27 @@ def decode(session: Session, keys: HexArgument) -> Answer:
     """,
 )
 def encode_pair(
-    _: Session, namespace: NamespaceArgument, key: PairKeyArgument, version_at: _VersionOption = None
+    _: Session,
+    namespace: NamespaceArgument,
+    key: PairKeyArgument,
+    generation: Annotated[
+        int,
+        Option(
+            "--generation",
+            help="Of the namespace: the number of the last drop before the pair was written.",
+            parser=whole("--generation", 0, ID_MAX),
+            show_default="0: never dropped",
+            metavar="N",
+        ),
+    ] = 0,
+    version_at: _VersionOption = None,
 ) -> Answer:
     """Print the stored key of a pair. Asks no server."""
     from cortado.store.cli.stored_keys import stored_key
     from cortado.store.keys.decoded import NO_NAMES
     from cortado.store.keys.keyspace import kv_key
 
-    return stored_key(kv_key(namespace, parse_bytes(key, "KEY")), version_at, NO_NAMES)
+    return stored_key(kv_key(namespace, parse_bytes(key, "KEY"), generation), version_at, NO_NAMES)
 
 
 @command(

@@ -121,7 +121,7 @@ def show_entry(
 @command(
     "mvcc show key",
     examples="""
-        cortado mvcc show key 6b3073657373696f6e7300012c757365722f310001
+        cortado mvcc show key 6b3073657373696f6e730001000000002c757365722f310001
     """,
 )
 def show_key(

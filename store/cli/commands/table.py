@@ -9,6 +9,7 @@ from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
 from cortado.store.cli.common_options import AsNameOption, AtOption, NumberOption, TableArgument, as_of
 from cortado.store.cli.completing import complete_databases
+from cortado.store.cli.drops import dropped_rows, record_json
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.numbers import retention, show_retention, whole
 from cortado.store.cli.options import Argument, Option
@@ -19,7 +20,7 @@ from cortado.store.keys.keyspace import show_table_id
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
-    from cortado.store.client import DropRecord, Index
+    from cortado.store.client import Index
     from cortado.store.keys.types import KeyPart
 
 _RETENTION_HELP: Final = "How long old versions are kept: 90s, 30m, 12h, 7d, all, or default (as the cluster)."
@@ -110,7 +111,8 @@ def list_tables(
         if dropped:
             if at is not None:
                 raise InvalidArgument("--at", "must not be given together with --dropped")
-            return _dropped_rows(client.dropped(), database)
+            chosen = [each for each in client.dropped() if each.kind != "namespace"]
+            return dropped_rows([each for each in chosen if database in (None, each.name.partition(".")[0])])
         found = as_of(client, at).tables(database)
     rows = [(each.full_name, parts_text(each.key), len(each.indexes), each.subject) for each in found]
     return Rows(("table", "key", "indexes", "subject"), rows, map(descriptor_json, found))
@@ -350,37 +352,6 @@ class _Described:
 
 def _grace(found: TableDescriptor) -> str:
     return f" ({show_table_id(found.table_id)}, old versions kept: {show_retention(found.retention_ms)})"
-
-
-def _dropped_rows(records: list[DropRecord], database: str | None) -> Rows:
-    chosen = [each for each in records if database in (None, each.name.partition(".")[0])]
-    rows = [
-        (
-            each.number,
-            each.kind,
-            each.name,
-            each.ts,
-            show_retention(each.retention_ms),
-            "no: it is being cleared" if each.is_clearing else "no" if each.kind == "index" else "yes",
-        )
-        for each in chosen
-    ]
-    columns = ("number", "kind", "name", "dropped", "grace", "can be undropped")
-    return Rows(columns, rows, map(record_json, chosen))
-
-
-def record_json(record: DropRecord) -> dict[str, Any]:
-    """What was dropped, as JSON."""
-    return {
-        "number": record.number,
-        "kind": record.kind,
-        "name": record.name,
-        "dropped": str(record.ts),
-        "retention_ms": record.retention_ms,
-        "table_id": record.table_id,
-        "dropped_with": record.dropped_with,
-        "is_clearing": record.is_clearing,
-    }
 
 
 def descriptor_json(found: TableDescriptor) -> dict[str, Any]:

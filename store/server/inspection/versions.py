@@ -15,6 +15,7 @@ from cortado.schema.documents import decode_document
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.namespaces import generation_of
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO
 from cortado.store.engine.interface import Space
 from cortado.store.keys.codec import encode_parts, successor_of_prefix
@@ -42,6 +43,7 @@ _CATALOG_VALUES: Final[dict[object, type[Message]]] = {
     "table": catalog_pb2.StoredTable,
     "schema": catalog_pb2.StoredSchema,
     "subject": catalog_pb2.StoredSubject,
+    "namespace": catalog_pb2.StoredNamespace,
 }
 
 
@@ -85,7 +87,7 @@ def target_range(stored: Stored, request: pb.ReadVersionsRequest) -> tuple[bytes
         case "key":
             start = _logical(request.key)
         case "kv":
-            start = kv_key(request.kv.namespace, request.kv.key)
+            start = _pair(stored, request.kv)
         case "row":
             table = stored.catalog().table(request.row.database, request.row.table)
             values = key_values(request.row.key, table.key, "row.key")
@@ -95,6 +97,11 @@ def target_range(stored: Stored, request: pb.ReadVersionsRequest) -> tuple[bytes
         case _:
             raise InvalidArgument("target", "must be set: key, kv, row or index")
     return start, successor_of_prefix(start)
+
+
+def _pair(stored: Stored, target: pb.KvTarget) -> bytes:
+    generation = generation_of(stored.catalog().reader, target.namespace)
+    return kv_key(target.namespace, target.key, generation)
 
 
 def _logical(key: bytes) -> bytes:

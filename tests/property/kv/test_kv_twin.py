@@ -103,10 +103,10 @@ def test_pages_put_together_are_the_sorted_range(
             puts = [KvPut(key, value)]
             store.write(lambda reader, ts, to=namespace, puts=puts: evaluate_pairs(reader, ts, to, puts))
     request = KvScanRequest("ns", asked, reverse=reverse, limit=limit)
-    page = read_slice(store, begin_scan(request, store.now), rows_max=page_size)
+    page = read_slice(store, begin_scan(request, store.now, 0), rows_max=page_size)
     found = page.pairs
     while page.rest is not None:
-        page = read_slice(store, resume_scan(request, page.rest.page_token()), rows_max=page_size)
+        page = read_slice(store, resume_scan(request, page.rest.page_token(), 0), rows_max=page_size)
         found = found + page.pairs
     expected = sorted((key for key in pairs if within(key, asked)), reverse=reverse)
     assert [(pair.key, pair.value) for pair in found] == [(key, pairs[key]) for key in expected[: limit or None]]

@@ -127,7 +127,7 @@ def by_product(read: Read, world: TableWorld, ts: Timestamp, began: Began) -> tu
             answer = None if pair is None else (pair.value, pair.etag)
         case "pairs":
             request = KvScanRequest(NAMESPACE, KvRange(), reverse=read.reverse, limit=read.limit or 0)
-            rest = begin_scan(request, ts)
+            rest = begin_scan(request, ts, 0)
             answer = []
             while rest is not None:
                 page = read_slice(through, rest, rows_max=read.page_rows, bytes_max=read.page_bytes)

@@ -27,7 +27,7 @@ from support.inspected import flipped
 
 TS = Timestamp(0, 1_763_643_600_000, 2)
 NOBODY = ("-e", "127.0.0.1:1")
-PAIR = "6b3073657373696f6e7300012c757365722f310001"
+PAIR = "6b3073657373696f6e730001000000002c757365722f310001"
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -164,7 +164,8 @@ def test_limits_are_met_to_the_byte(kv: Kv) -> None:
 
 
 def test_a_long_key_is_refused_by_its_encoded_length(kv: Kv) -> None:
-    longest = b"x" * (499 - len(b"k") - len(b"\x30ns\x00\x01") - len(b"\x2c\x00\x01"))
+    generation = bytes(4)
+    longest = b"x" * (499 - len(b"k") - len(b"\x30ns\x00\x01") - len(generation) - len(b"\x2c\x00\x01"))
     kv.put(longest)
     for refuse in (
         lambda: kv.put(longest + b"x"),

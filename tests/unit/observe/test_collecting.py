@@ -123,6 +123,7 @@ def test_commits_are_counted_by_outcome_and_those_that_were_evaluated_again_too(
         "read conflict": 0,
         "range conflict": 3,
         "table conflict": 0,
+        "namespace conflict": 0,
     }
     assert found["commits_total"] == {(name,): count for name, count in outcomes.items()}
     assert found["commits_evaluated_again_total"] == {(): 4}

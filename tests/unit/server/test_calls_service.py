@@ -39,6 +39,7 @@ class Kv:
         raise AssertionError
 
     multi_get = delete = delete_range = scan = scan_page = put
+    list_namespaces = drop_namespace = undrop_namespace = put
 
 
 class Stream:

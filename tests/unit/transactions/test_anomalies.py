@@ -72,7 +72,7 @@ class Txn:
     def scan(self, prefix: str = "", limit: int = 0) -> Pairs:
         reads = self._reads()
         request = KvScanRequest(NAMESPACE, KvRange(prefix=prefix.encode()), limit=limit)
-        found = read_slice(reads, begin_scan(request, self._at))
+        found = read_slice(reads, begin_scan(request, self._at, 0))
         self._note(reads)
         return {pair.key.decode(): pair.value.decode() for pair in found.pairs}
 
