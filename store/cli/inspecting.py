@@ -105,7 +105,7 @@ def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
         "timestamp": None if key.ts is None else str(key.ts),
     }
     found |= {name: value for name, value in optional.items() if value is not None}
-    if key.kind in (KeyKind.ROW, KeyKind.INDEX_ENTRY, KeyKind.PAIR, KeyKind.CATALOG):
+    if key.kind in (KeyKind.ROW, KeyKind.INDEX_ENTRY, KeyKind.PAIR, KeyKind.CATALOG, KeyKind.STAGED):
         found["parts"] = [part_json(part) for part in key.parts]
     return found
 

@@ -3,7 +3,7 @@
 Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs, this makes a value, for tools. It
 knows all spaces of the engine, not only that of versions; their first bytes tell them apart::
 
-    "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry
+    "k" "m" "s" "t" ...                        versions: a pair, the catalogue, what is staged, a row or an index entry
     segment 4 (below 6b000000), request id 20  the remembered result of a request
     "applied" group id 4                       the applied state
     "installing" group id 4                    the mark that the data is no state
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -34,7 +34,9 @@ from cortado.store.keys.keyspace import (
     META_END,
     META_SPACE,
     ROW_PREFIX_BYTES,
+    STAGED_SPACE,
     TABLE_SPACE,
+    key_of_staged,
     pair_of,
     show_table_id,
 )
@@ -56,6 +58,8 @@ class KeyKind(StrEnum):
     INDEX_ENTRY = "index entry"
     PAIR = "kv"
     CATALOG = "catalogue"
+    STAGED = "staged"
+    """What a large transaction makes of a row, or of an index entry where there is an index's id."""
     LOG_FILE = "log file"
     REQUEST = "request"
     APPLIED = "applied state"
@@ -125,6 +129,10 @@ class DecodedKey:
                 named = f"row {self._shown_table(names)} {parts}"
             case KeyKind.INDEX_ENTRY:
                 named = f"index {self._shown_index(names)} {parts}"
+            case KeyKind.STAGED if self.index_id is None:
+                named = f"staged row {self._shown_table(names)} {parts}"
+            case KeyKind.STAGED:
+                named = f"staged index {self._shown_index(names)} {parts}"
             case KeyKind.PAIR:
                 of_generation = f" {self.generation}" if self.generation else ""
                 named = f"kv{of_generation} {parts}"
@@ -211,6 +219,8 @@ def _decode_logical(key: bytes, whole: bytes | None = None, ts: Timestamp | None
     if key[:1] == TABLE_SPACE and key[5:6] == b"i" and len(key) >= INDEX_PREFIX_BYTES:
         index_id = int.from_bytes(key[6:INDEX_PREFIX_BYTES])
         return DecodedKey(KeyKind.INDEX_ENTRY, whole, table_id, index_id, parts=_parts(key[INDEX_PREFIX_BYTES:]), ts=ts)
+    if key[:1] == STAGED_SPACE:
+        return replace(_decode_logical(key_of_staged(key), whole, ts), kind=KeyKind.STAGED)
     raise DataLoss("key", "of no known space")
 
 

@@ -33,6 +33,7 @@ from typing import Final
 from cortado.errors import ClockOutOfBounds, CortadoError, OutcomeUnknown, TimestampInFuture, Unavailable
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.observe.call import CURRENT
@@ -115,6 +116,18 @@ class ReadPoints:
             problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
             raise Unavailable(problem, retry_delay_ms=1_000) from None
         group.check_serving()
+
+    async def in_place(self, ts: Timestamp) -> None:
+        """Return when what large transactions have committed up to ``ts`` is in its place here, for who looks at
+        versions as they are stored. Raises Unavailable where that takes longer than ``CAUGHT_UP_S``."""
+        store = self._group.store
+        if store.unresolved.seen_at(ts, b"", ABOVE_KEYS):
+            is_there = self._driver.until(lambda: not store.unresolved.seen_at(ts, b"", ABOVE_KEYS))
+            try:
+                await asyncio.wait_for(is_there, CAUGHT_UP_S)
+            except TimeoutError:
+                problem = f"a large transaction that was committed before {ts} is being put in place"
+                raise Unavailable(problem, retry_delay_ms=1_000) from None
 
     async def applied_to(self, read_ts: Timestamp) -> Timestamp:
         """``read_ts``, once all that it sees is applied: what is to be scanned is read from the engine alone. Raises

@@ -72,6 +72,7 @@ class BackupsService(Service):
             at = await self._put_up_to(request)
         else:
             at = await self.scan_ts(replica, request.at)
+            await replica.reads.in_place(at)
         is_own = bool(request.restore_id)
         window = Window(at, since, is_history=request.history, with_start=request.with_start, is_own=is_own)
         shape = request_shape("backup", start, end, str(at), str(since), request.history, request.with_start)

@@ -80,4 +80,5 @@ class InspectService(Service):
         applied = self.host.meta.applied.last_ts
         if up_to > applied:
             raise Unavailable(f"this replica has applied up to {applied}, not up to {up_to}", _RETRY_DELAY_MS)
+        await self.host.meta.reads.in_place(up_to)
         return up_to

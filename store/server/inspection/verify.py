@@ -7,7 +7,8 @@ where it stands, and *its true name* is missing, which only another replica can 
 
 The digest of a range at a timestamp is BLAKE2b over what a read then finds in it: of each key the newest version that
 is not above the timestamp, unless that is a delete. Replicas that have applied so far find the same: theirs are equal.
-Older versions do not count, nor do deletes: each replica removes them when its own turn comes. It is no CRC, since each
+Older versions do not count, nor do deletes, nor what large transactions have staged: each replica removes them when its
+own turn comes, and what is committed is looked at once it is in its place. It is no CRC, since each
 stored item carries its own: over anything followed by its CRC-32C, a CRC-32C is the same constant.
 """
 
@@ -26,7 +27,7 @@ from cortado.raft.records import decode_hard_state
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Page, ReadTransaction, Space
 from cortado.store.keys.decoded import KeyKind, decode_key
-from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
+from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, STAGED_SPACE, TABLE_SPACE
 from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import (
@@ -61,7 +62,7 @@ _SPACES: Final = {
     pb.STORED_SPACE_META: Space.META,
 }
 _KINDS: Final = frozenset((PUT_KIND, DELETE_KIND, EXPIRING_KIND))
-_DATA_SPACES: Final = frozenset((KV_SPACE[0], META_SPACE[0], TABLE_SPACE[0]))
+_DATA_SPACES: Final = frozenset((KV_SPACE[0], META_SPACE[0], STAGED_SPACE[0], TABLE_SPACE[0]))
 _first_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
 
@@ -176,7 +177,7 @@ def _found_by_reads(page: Page, up_to: Timestamp, seen: bytes) -> tuple[list[byt
     wanted: list[bool] = []
     for key, value in zip(page.keys, page.values, strict=True):
         # A later timestamp has a smaller suffix.
-        is_newest = suffix_from(key) >= suffix and logical_of(key) not in known
+        is_newest = suffix_from(key) >= suffix and logical_of(key) not in known and key[:1] != STAGED_SPACE
         if is_newest:
             known.add(logical_of(key))
         wanted.append(is_newest and (_is_seen(key, value, suffix) or checksum(key + value) != RESIDUE))

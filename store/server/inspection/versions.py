@@ -109,7 +109,7 @@ def _logical(key: bytes) -> bytes:
     if not key.strip(b"\xff"):
         raise InvalidArgument("key", "must be a stored key", key.hex() or "nothing")
     decoded = decode_key(key)
-    if decoded.kind in (KeyKind.ROW, KeyKind.INDEX_ENTRY, KeyKind.PAIR, KeyKind.CATALOG):
+    if decoded.kind in (KeyKind.ROW, KeyKind.INDEX_ENTRY, KeyKind.PAIR, KeyKind.CATALOG, KeyKind.STAGED):
         return key if decoded.ts is None else key[:-TIMESTAMP_BYTES]
     if decoded.kind is KeyKind.UNKNOWN:
         return key

@@ -303,3 +303,21 @@ def test_it_goes_on_where_it_was_after_a_restart() -> None:
 
     run(first)
     run(second)
+
+
+def test_who_looks_at_stored_versions_waits_until_all_is_in_its_place() -> None:
+    async def test(scene: Scene) -> None:
+        await scene.begin()
+        await scene.stage(rows_of(1, 2))
+        reads = scene.node.meta.reads
+        with nothing_put_in_place() as release:
+            at = committed_at(await scene.commit())
+            await reads.in_place(at.previous())
+            waiting = asyncio.ensure_future(reads.in_place(at))
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            release.set()
+            await waiting
+        assert scene.staged() == 0
+
+    on_a_node(test)
