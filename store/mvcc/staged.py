@@ -52,6 +52,10 @@ class Staged(NamedTuple):
             parts += _HEAD.pack(attempt, len(content)), content
         return b"".join(parts)
 
+    def beside(self, attempt: int, content: bytes) -> bytes:
+        """Encoded, with what another attempt makes of the key."""
+        return self._replace(contents={**self.contents, attempt: content}).encode()
+
     @classmethod
     def decode(cls, key: LogicalKey, payload: bytes) -> Staged:
         """Raises DataLoss, which names the staged ``key``."""
@@ -64,6 +68,11 @@ class Staged(NamedTuple):
         if place != len(payload) or not contents:
             raise DataLoss(dump(key), f"a staged value of {len(payload)} bytes cannot be read")
         return cls(payload[:TRANSACTION_ID_BYTES], contents)
+
+
+def encode_first(transaction_id: bytes, attempt: int, content: bytes) -> bytes:
+    """As :meth:`Staged.encode`, of one attempt: nearly all are."""
+    return transaction_id + _HEAD.pack(attempt, len(content)) + content
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,24 +21,24 @@ from typing import Final
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection.leases import find_lease
 from cortado.store.engine.interface import Space
-from cortado.store.keys.keyspace import staged_range
+from cortado.store.keys.keyspace import key_of_staged, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.staged import LargeTransaction, Staged
-from cortado.store.mvcc.versions import decode_version
+from cortado.store.mvcc.versions import Item, decode_version
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.staging.records import expire, forget, records_of, resolve
-from cortado.store.staging.stage import put_in_place
+from cortado.store.staging.stage import Piece, put_in_place
 
 LOOK_EVERY_S: Final = 0.2
 KEPT_MS: Final = 24 * 3_600_000
 """So long the record of one is kept that has ended."""
 _FORGET_EVERY_MS: Final = 60_000.0
 _FORGOTTEN_AT_ONCE: Final = 100
-_PIECE_ITEMS: Final = 1_000
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_ITEMS: Final = 4_000
+_PIECE_BYTES: Final = 2 << 20
 
 
 class LargeTransactions:
@@ -91,18 +91,19 @@ class LargeTransactions:
             position: LogicalKey | None = staged_range(start, end)[0]
             behind = staged_range(start, end)[1]
             while position is not None:
+                looked_ts = self._driver.applied.last_ts
                 found, position = await self._group.host.scan(partial(self._look, transaction, position, behind))
-                if found:
-                    await self._write(_placing(transaction, found))
-                    self.placed += len(found)
+                if found.stored:
+                    await self._write(self._placing(found, looked_ts))
+                    self.placed += len(found.stored)
         await self._write(lambda reader, _ts: resolve(reader, transaction.transaction_id))
         resolved = self._group.log.durable_commit_index
         await self._driver.until(lambda: self._driver.applied.index >= resolved)
 
     def _look(
         self, transaction: LargeTransaction, start: LogicalKey, end: LogicalKey
-    ) -> tuple[list[tuple[bytes, LogicalKey]], LogicalKey | None]:
-        """The next of its staged items, stored keys and logical ones, and where to go on, None at the end."""
+    ) -> tuple[Piece, LogicalKey | None]:
+        """The next of what it has staged, and where to go on, None at the end."""
         store = self._group.store
         doubted = store.suspect
         with store.tree_reported(), store.engine.read() as txn:
@@ -110,21 +111,27 @@ class LargeTransactions:
         resume = None if is_end else LogicalKey(keys[-1] + b"\0")
         store.check_trusted(start, end if resume is None else resume, doubted)
         store.check_intact(keys, values)
-        found = []
+        stored: list[bytes] = []
+        items: dict[bytes, Item] = {}
         for key, value in zip(keys, values, strict=True):
             version = decode_version(key, value, key[-TIMESTAMP_BYTES:])
-            if version is not None:
-                staged = logical_of(key)
-                if Staged.decode(staged, version.payload).transaction_id == transaction.transaction_id:
-                    found.append((key, staged))
-        return found, resume
+            staged_at = logical_of(key)
+            staged = None if version is None else Staged.decode(staged_at, version.payload)
+            if staged is None or staged.transaction_id != transaction.transaction_id:
+                continue
+            stored.append(key)
+            item = transaction.item_of(key_of_staged(staged_at), staged)
+            if item is not None:
+                # Of a key the newest comes first, which has what the others have.
+                items.setdefault(item[0], item)
+        return Piece(stored, list(items.values())), resume
 
+    def _placing(self, piece: Piece, looked_ts: Timestamp) -> Evaluate:
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            is_whole = self._driver.pipeline.moved_ts <= looked_ts
+            return put_in_place(piece if is_whole else piece.without_moved(reader))
 
-def _placing(transaction: LargeTransaction, found: list[tuple[bytes, LogicalKey]]) -> Evaluate:
-    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        return put_in_place(reader, transaction, found)
-
-    return evaluate
+        return evaluate
 
 
 def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:

@@ -18,8 +18,8 @@
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
   if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
 - *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when it is
-  committed, and not before: a full disk may take it back. So does the begin, and the end, of a large transaction; and
-  its caller is answered only once it is applied, since what it makes visible is read from the engine.
+  committed, and not before: a full disk may take it back. So does the begin or end of a large transaction, which
+  is answered only once it is applied.
 - *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
   (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
 """
@@ -46,6 +46,7 @@ from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.staged import moves_staged
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.examining import Share
@@ -104,6 +105,7 @@ class Pipeline:
         """The last commit of which a caller was told: from then on every linearizable read sees it."""
         self.batch_bytes_max = limits.batch_bytes_max
         """What the open batch takes of several commands: the limit, or less while appending is slowed."""
+        self.moved_ts = ZERO  # When a write last moved what a large transaction had staged.
         self.measures = WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
@@ -296,6 +298,8 @@ class Pipeline:
             unresolved = self._machine.unresolved
             if unresolved:
                 evaluation = past_staged(reader, unresolved, evaluation)
+                if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
+                    self.moved_ts = ts
             batch = self._accept(proposal, ts, evaluation)
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
@@ -346,8 +350,7 @@ class Pipeline:
 
     def _draw_seen(self) -> Seen | None:
         """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
-        # What is committed and not in place yet is read from two places: followers that are further, or less far, would
-        # find it in others.
+        # What is committed and not in place yet stands elsewhere at followers that are further.
         if len(self._log.configuration.members) < 2 or self._machine.unresolved.committed or not self._share.draw():
             return None
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))

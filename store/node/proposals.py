@@ -260,7 +260,7 @@ class Batch:
         # be moved by several of them.
         if self.drafted is None:
             self.items.sort(key=_engine_key)
-            if moves_staged(removal):
+            if self.commands > 1 and moves_staged(removal):
                 self.items = [next(same) for _, same in groupby(self.items, key=_engine_key)]
         self.results.sort()
         return LogEntry(

@@ -23,7 +23,8 @@ Two tasks of one transaction must not write one key; two tries of one task may, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
@@ -33,8 +34,8 @@ from cortado.store.keys.keyspace import TABLE_SPACE, is_of_index, key_of_staged,
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, Version, get_in_pieces
-from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved
+from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
+from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_first
 from cortado.store.mvcc.transacting import conflict_of
 from cortado.store.mvcc.versions import Item, content_of
 from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, record_of
@@ -68,33 +69,30 @@ def stage(
     has staged one of these rows, or unique values, before).
     """
     record = open_record(reader, transaction_id)
-    changes = [
-        (key, content_of(payload, written.mutations.expiries.get(key, 0)))
-        for key, payload in zip(*_mutations(written), strict=True)
-        if key[:1] == TABLE_SPACE
-    ]
-    own = record.unresolved()
-    for key, _ in changes:
-        if not own.may_write(key):
-            raise InvalidArgument("table", f"is none that transaction {transaction_id.hex()} may write", dump(key))
+    changes = written.mutations
+    keys = [key for key in changes.keys if key[:1] == TABLE_SPACE]
+    _check_range(record, keys)
     if is_unchanged:
-        rows = [key for key, _ in changes if not is_of_index(key)]
+        rows = [key for key in keys if not is_of_index(key)]
         conflict_of(reader.changed_since(rows, (), record.start), record.start, "write")
-    others = Met(unresolved)
-    mutations = Mutations()
-    for (key, content), there in zip(changes, _staged(reader, [key for key, _ in changes]), strict=True):
-        contents = {attempt: content}
-        if there is not None and there.transaction_id == transaction_id:
-            _check_other_try(key, attempt, there)
-            contents = {**there.contents, attempt: content}
-        elif there is not None:
+    first = partial(encode_first, transaction_id)
+    others, own = Met(unresolved), dict[LogicalKey, Staged]()
+    for key, there in _staged(reader, keys):
+        if there.transaction_id != transaction_id:
             others.take(key, there)
-        mutations.put(staged_key(key), Staged(transaction_id, contents).encode())
-    for key, payload in zip(*_mutations(written), strict=True):
-        # Of the catalogue: an index that cannot be built with these rows is known to have failed at once.
+            continue
+        _check_other_try(key, attempt, there)
+        own[key] = there
+    mutations = Mutations()
+    for key, payload in zip(changes.keys, changes.payloads, strict=True):
         if key[:1] != TABLE_SPACE:
+            # Of the catalogue: an index that cannot be built with these rows is known to have failed at once.
             mutations.keys.append(key)
             mutations.payloads.append(payload)
+            continue
+        content = content_of(payload, changes.expiries.get(key, 0))
+        mutations.keys.append(staged_key(key))
+        mutations.payloads.append(own[key].beside(attempt, content) if key in own else first(attempt, content))
     return others.moved(replace(written, mutations=mutations))
 
 
@@ -102,9 +100,8 @@ def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) 
     """A write as it is where some of its keys are staged: together with what it moves. Raises KeyLocked."""
     keys = [key for key in evaluation.mutations.keys if unresolved.covers(key)]
     others = Met(unresolved)
-    for key, there in zip(keys, _staged(reader, keys), strict=True):
-        if there is not None:
-            others.take(key, there)
+    for key, there in _staged(reader, keys):
+        others.take(key, there)
     return others.moved(evaluation)
 
 
@@ -153,26 +150,37 @@ class Met:
         )
 
 
-def put_in_place(
-    reader: Reader, transaction: LargeTransaction, found: Sequence[tuple[bytes, LogicalKey]]
-) -> Evaluation:
-    """A piece of what an ended transaction has staged: moved to its place where it is committed and counts, and taken
-    away. ``found`` are stored keys, each with its logical key, ascending; of one key the newest version first.
+def put_in_place(piece: Piece) -> Evaluation:
+    """Move what counts to its place, and take all of it away; replies how many stored items those were."""
+    return Evaluation(Mutations(), len(piece.stored), removal=Removal(piece.stored), restored=piece.items)
 
-    What is not staged any more, since somebody has moved it, is left alone: it may have been collected.
-    """
-    keys = list(dict.fromkeys(key for _, key in found))
-    items: list[Item] = []
-    gone: set[LogicalKey] = set()
-    for key, there in zip(keys, _staged(reader, [key_of_staged(key) for key in keys]), strict=True):
-        if there is None or there.transaction_id != transaction.transaction_id:
-            gone.add(key)
-            continue
-        item = transaction.item_of(key_of_staged(key), there)
-        if item is not None:
-            items.append(item)
-    removed = [stored for stored, key in found if key not in gone]
-    return Evaluation(Mutations(), len(removed), removal=Removal(removed) if removed else None, restored=items)
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Of what an ended transaction has staged: the ``stored`` keys, and what counts of it, as ``items`` in their
+    place."""
+
+    stored: Sequence[bytes]
+    items: Sequence[Item]
+
+    def without_moved(self, reader: Reader) -> Piece:
+        """Without what somebody has moved since: that may have been collected, and is not to come back."""
+        keys = dict.fromkeys(key_of_staged(logical_of(each)) for each in self.stored)
+        there = {key for key, _ in _staged(reader, list(keys))}
+        return Piece(
+            [each for each in self.stored if key_of_staged(logical_of(each)) in there],
+            [each for each in self.items if logical_of(each[0]) in there],
+        )
+
+
+def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
+    """Raises InvalidArgument where the transaction may not write these keys, which are of one table."""
+    own = record.unresolved()
+    for key in (min(keys), max(keys)) if keys else ():
+        if not own.may_write(key):
+            raise InvalidArgument(
+                "table", f"is none that transaction {record.transaction_id.hex()} may write", dump(key)
+            )
 
 
 def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
@@ -182,13 +190,10 @@ def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
             raise AlreadyExists("in this transaction, a write of", dump(key))
 
 
-def _staged(reader: Reader, keys: Sequence[LogicalKey]) -> Iterator[Staged | None]:
-    """What is staged for each of the keys."""
+def _staged(reader: Reader, keys: Sequence[LogicalKey]) -> Iterator[tuple[LogicalKey, Staged]]:
+    """Those of the keys for which something is staged."""
     staged = [staged_key(key) for key in keys]
     versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, staged) for each in piece)
-    for key, version in zip(staged, versions, strict=True):
-        yield None if version is None else Staged.decode(key, version.payload)
-
-
-def _mutations(evaluation: Evaluation) -> tuple[Sequence[LogicalKey], Sequence[bytes | None]]:
-    return evaluation.mutations.keys, evaluation.mutations.payloads
+    for key, staged_at, version in zip(keys, staged, versions, strict=True):
+        if version is not None:
+            yield key, Staged.decode(staged_at, version.payload)
