@@ -37,6 +37,9 @@ class NodeLimits:
     - ``examined_percent``: of how many of a hundred entries followers examine what they were worked out from.
     - ``patrol_ms``: within which time all that is stored is verified, again and again.
 
+    - ``transaction_operations_max``, ``transaction_bytes_max``: what one commit may hold, and
+      ``footprint_keys_max``, ``footprint_ranges_max``: how much of what was read it may validate.
+
     - ``watches_max``: watches open at once; more are refused, as in the first group.
     - ``watch_queue_events_max``, ``watch_queue_bytes_max``: changes that wait to be sent to one watch;
       ``watch_bytes_max``: to all. Past it a watch gives its queue up, and catches up from the engine later.
@@ -71,6 +74,11 @@ class NodeLimits:
     walk_ms: int = 3_000
     examined_percent: int = 20
     patrol_ms: int = 3_600_000
+
+    transaction_operations_max: int = 10_000
+    transaction_bytes_max: int = 4 << 20
+    footprint_keys_max: int = 20_000
+    footprint_ranges_max: int = 1_000
 
     watches_max: int = 4_096
     watch_queue_events_max: int = 16_384

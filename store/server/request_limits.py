@@ -21,8 +21,7 @@ from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.staging.records import ATTEMPTS_MAX, TABLES_MAX
 from cortado.store.tables.building import FAILED_KEYS_MAX
 from cortado.store.tables.rows import BATCH_ROWS_MAX
-from cortado.store.transactions.footprint import KEYS_MAX, RANGES_MAX
-from cortado.store.transactions.operations import OPERATIONS_MAX
+from cortado.store.transactions.limits import KEYS_MAX, OPERATIONS_MAX, RANGES_MAX
 
 SMALL_BYTES_MAX: Final = 64 << 10
 """Of a request that carries neither documents, values nor declarations: a few keys, a filter and a token."""

@@ -30,6 +30,7 @@ from cortado.store.tables.operations import DocumentInput
 from cortado.store.tables.prepared import PreparedDocument
 from cortado.store.tables.write import prepare_documents
 from cortado.store.transactions.commit import Staged, check_operations
+from cortado.store.transactions.limits import TransactionLimits
 from cortado.store.transactions.reading import TransactionReads
 
 REGION_EPOCH: Final = 1
@@ -60,6 +61,17 @@ class Service:
     def __init__(self, host: Host) -> None:
         self.host = host
         self._last_header: tuple[Timestamp | None, common_pb2.Header] = None, common_pb2.Header()
+
+    @property
+    def transaction_limits(self) -> TransactionLimits:
+        """How large a transaction this node takes."""
+        limits = self.host.limits
+        return TransactionLimits(
+            limits.transaction_operations_max,
+            limits.transaction_bytes_max,
+            limits.footprint_keys_max,
+            limits.footprint_ranges_max,
+        )
 
     def header(self, ts: Timestamp) -> common_pb2.Header:
         """To be copied into a reply, and not to be changed: reads that share a round share it."""
@@ -126,11 +138,12 @@ class Service:
             return Mutations(), ()
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             try:
-                return _staged(at, Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES), catalog)
+                origin = Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES)
+                return _staged(at, origin, catalog, self.transaction_limits)
             except ResourceExhausted as refusal:
                 if refusal.resource != DECODING:
                     raise
-        return await self.host.scan(lambda: _staged(at, Origin(base), catalog))
+        return await self.host.scan(lambda: _staged(at, Origin(base), catalog, self.transaction_limits))
 
     async def point_reader(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
@@ -203,9 +216,11 @@ class Service:
                     await ahead
 
 
-def _staged(at: common_pb2.ReadAt, origin: Origin, catalog: Catalog) -> tuple[Mutations, Collection[LogicalKey]]:
-    check_operations(operation_count(at.own_writes), "at.own_writes")
-    staged = Staged(origin, catalog, "at.own_writes")
+def _staged(
+    at: common_pb2.ReadAt, origin: Origin, catalog: Catalog, limits: TransactionLimits
+) -> tuple[Mutations, Collection[LogicalKey]]:
+    check_operations(operation_count(at.own_writes), limits, "at.own_writes")
+    staged = Staged(origin, catalog, limits, "at.own_writes")
     staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
     return staged.mutations(), staged.added
 

@@ -23,6 +23,7 @@ from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_
 from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
 from cortado.store.transactions.commit import NOTHING_PREPARED, check_operations, evaluate_commit
 from cortado.store.transactions.footprint import Footprint, join_footprints
+from cortado.store.transactions.limits import TransactionLimits
 from cortado.store.transactions.operations import Commit, Committed, Isolation
 
 _ISOLATIONS: Final = {
@@ -52,8 +53,9 @@ class TransactionsService(Service):
 
     async def _commit(self, request: transactions_pb2.CommitRequest, measures: CommitOutcomes) -> bytes:
         count = operation_count(request.operations)
-        check_operations(count)
-        start, isolation, footprint = _begun(request)
+        limits = self.transaction_limits
+        check_operations(count, limits)
+        start, isolation, footprint = _begun(request, limits)
         # A start asks of each key whether it has changed since, also of those that came packed.
         looked_up = len(request.operations) if start is None else count
         is_large = looked_up > AHEAD_FROM or _changes_bytes(request) > READ_ON_THE_LOOP_BYTES
@@ -69,7 +71,7 @@ class TransactionsService(Service):
             if start is not None:
                 catalog = catalog.unchanged_since(start)
             operations = operations_of(catalog, request.operations, "operations")
-            commit = Commit(operations, start, isolation, footprint, unchanged_to)
+            commit = Commit(operations, start, isolation, footprint, unchanged_to, limits)
             return evaluate_commit(reader, commit_ts, catalog, commit, prepared, decoded_bytes_max)
 
         def reply(ts: Timestamp, value: object) -> Message:
@@ -108,7 +110,7 @@ class TransactionsService(Service):
         catalog = replica.catalog(reader)
         if start is not None:
             catalog = catalog.unchanged_since(start)
-        ahead = Ahead(reader, seen, catalog, start, footprint)
+        ahead = Ahead(reader, seen, catalog, start, footprint, self.transaction_limits)
         pieces = iter(range(0, len(request.operations), PIECE_OPERATIONS))
 
         def take_some() -> bool:
@@ -159,7 +161,9 @@ def _changes_bytes(request: transactions_pb2.CommitRequest) -> int:
     return sum([len(each.update.changes_json) for each in request.operations])
 
 
-def _begun(request: transactions_pb2.CommitRequest) -> tuple[Timestamp | None, Isolation, Footprint]:
+def _begun(
+    request: transactions_pb2.CommitRequest, limits: TransactionLimits
+) -> tuple[Timestamp | None, Isolation, Footprint]:
     """When the transaction began, and what it rests on. Raises InvalidArgument, TooLarge."""
     isolation = _ISOLATIONS.get(request.isolation)
     if isolation is None:
@@ -171,4 +175,4 @@ def _begun(request: transactions_pb2.CommitRequest) -> tuple[Timestamp | None, I
     if not request.request_id:
         # Without it a retry whose first attempt has committed would conflict with itself.
         raise InvalidArgument("request_id", "must be set where start is")
-    return timestamp_value(request.start, "start"), isolation, join_footprints(request.footprints)
+    return timestamp_value(request.start, "start"), isolation, join_footprints(request.footprints, limits)

@@ -299,6 +299,28 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         high=2_592_000_000,
     ),
+    _limit(
+        "transaction_operations_max",
+        "Operations of one commit, batches too. More is refused as too large.",
+        high=NodeLimits().transaction_operations_max,
+    ),
+    _limit(
+        "transaction_bytes_max",
+        "Bytes of documents, keys and values that one commit may write. More is refused as too large.",
+        SIZE,
+        low=2 << 20,
+        high=NodeLimits().transaction_bytes_max,
+    ),
+    _limit(
+        "footprint_keys_max",
+        "Keys that a transaction may have read and validates at its commit. More is refused as too large.",
+        high=NodeLimits().footprint_keys_max,
+    ),
+    _limit(
+        "footprint_ranges_max",
+        "Ranges that a transaction may have read and validates at its commit. More is refused as too large.",
+        high=NodeLimits().footprint_ranges_max,
+    ),
     _limit("watches_max", "Open watches. More are refused."),
     _limit("watch_queue_events_max", "Changes queued for one watch. Beyond it the watch reads them from disk later."),
     _limit("watch_queue_bytes_max", "Bytes of changes queued for one watch.", SIZE),

@@ -27,6 +27,7 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.transacting import Origin
 from cortado.store.transactions.commit import Staged, check_keys, check_ranges, check_start, check_tables
 from cortado.store.transactions.footprint import Footprint
+from cortado.store.transactions.limits import LARGEST, TransactionLimits
 from cortado.store.transactions.operations import Committed, Operation
 
 AHEAD_FROM = 100
@@ -39,7 +40,13 @@ class Ahead:
     """One commit, made ready in pieces on any thread; :meth:`evaluate` is its turn."""
 
     def __init__(
-        self, reader: Reader, seen: Seen, catalog: Catalog, start: Timestamp | None, footprint: Footprint
+        self,
+        reader: Reader,
+        seen: Seen,
+        catalog: Catalog,
+        start: Timestamp | None,
+        footprint: Footprint,
+        limits: TransactionLimits = LARGEST,
     ) -> None:
         """``reader`` is one of what is applied, and ``seen`` has its notes."""
         self._at = reader.read_ts
@@ -48,7 +55,7 @@ class Ahead:
         self._start = start
         self._footprint = footprint
         self._catalog = catalog if start is None else catalog.unchanged_since(start)
-        self._staged = Staged(Origin(reader, start), self._catalog)
+        self._staged = Staged(Origin(reader, start), self._catalog, limits)
         self._mutations = Mutations()
         self._keys: Sequence[LogicalKey] = ()
         self._refusal: CortadoError | None = None

@@ -45,9 +45,8 @@ from cortado.store.tables.prepared import PreparedDocument
 from cortado.store.tables.stage import RowStage
 from cortado.store.tables.view import TableView
 from cortado.store.transactions.footprint import Footprint
+from cortado.store.transactions.limits import LARGEST, TransactionLimits
 from cortado.store.transactions.operations import (
-    BYTES_MAX,
-    OPERATIONS_MAX,
     Commit,
     Committed,
     OnPairs,
@@ -78,19 +77,20 @@ def evaluate_commit(
         check_tables(catalog, commit.footprint)
         check_keys(reader, commit.footprint, commit.start, commit.unchanged_to)
         check_ranges(reader, commit.footprint, commit.start, commit.unchanged_to)
-    staged = Staged(Origin(reader, commit.start, decoded_bytes_max), catalog)
+    staged = Staged(Origin(reader, commit.start, decoded_bytes_max), catalog, commit.limits)
     staged.run(commit.operations, prepared)
-    check_operations(staged.count)
+    check_operations(staged.count, commit.limits)
     staged.check_written()
     return Evaluation(staged.mutations(), Committed(commit_ts, tuple(staged.sums)))
 
 
-def check_operations(count: int, field: str = "operations") -> None:
+def check_operations(count: int, limits: TransactionLimits = LARGEST, field: str = "operations") -> None:
     """Raises InvalidArgument where there are none, TooLarge where there are more than a commit may have."""
     if count == 0:
         raise InvalidArgument(field, "must not be empty")
-    if count > OPERATIONS_MAX:
-        raise TooLarge(field, f"a transaction may have {OPERATIONS_MAX} operations", str(count), count, OPERATIONS_MAX)
+    most = limits.operations_max
+    if count > most:
+        raise TooLarge(field, f"a transaction may have {most} operations", str(count), count, most)
 
 
 def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
@@ -122,9 +122,12 @@ def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchang
 class Staged:
     """What operations make of a state: the documents and pairs that are left, before and after a commit."""
 
-    def __init__(self, origin: Origin, catalog: Catalog, field: str = "operations") -> None:
+    def __init__(
+        self, origin: Origin, catalog: Catalog, limits: TransactionLimits = LARGEST, field: str = "operations"
+    ) -> None:
         """``field`` is what errors call the operations."""
         self._field = field
+        self._bytes_max = limits.bytes_max
         self._origin = origin
         self._catalog = catalog
         self._rows = RowStage(origin)
@@ -146,7 +149,7 @@ class Staged:
 
     def run(self, operations: Iterable[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
         """All of them, or the next ones, each as it is taken, so that the first wrong one is named. Raises as
-        :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
+        :func:`evaluate_commit`, TooLarge above the limit of bytes."""
         for operation in operations:
             row = self._row
             try:
@@ -158,9 +161,9 @@ class Staged:
                 place_of = "" if error.field.startswith("[") else f"[{row}]."
                 joined = f"{self._field}{place_of}{error.field}".rstrip(".")
                 raise dataclasses.replace(error, field=joined) from error
-            if self._size_bytes > BYTES_MAX:
-                problem = f"a transaction may write {BYTES_MAX} bytes of documents, keys and values"
-                raise TooLarge(self._field, problem, f"more at operation {row}", self._size_bytes, BYTES_MAX)
+            if self._size_bytes > self._bytes_max:
+                problem = f"a transaction may write {self._bytes_max} bytes of documents, keys and values"
+                raise TooLarge(self._field, problem, f"more at operation {row}", self._size_bytes, self._bytes_max)
             self._place += 1
             self._row += operation.count if isinstance(operation, OnPairs) else 1
 

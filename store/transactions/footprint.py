@@ -30,10 +30,9 @@ from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_S
 from cortado.store.keys.types import LogicalKey
 from cortado.store.names import split_table_name
 from cortado.store.packing import LENGTH_BYTES, cut, join
+from cortado.store.transactions.limits import LARGEST, TransactionLimits
 
 FORMAT: Final = 2
-KEYS_MAX: Final = 20_000
-RANGES_MAX: Final = 1_000
 TABLES_MAX: Final = 1_000
 _ID_BYTES: Final = 4
 _SPACES: Final = (KV_SPACE, TABLE_SPACE)
@@ -86,36 +85,42 @@ class Footprint:
         ).SerializeToString()
 
 
-def join_footprints(encoded: Iterable[bytes]) -> Footprint:
-    """All that several reads rest on, each thing once. Raises InvalidArgument; TooLarge above KEYS_MAX, RANGES_MAX,
-    TABLES_MAX."""
+def join_footprints(encoded: Iterable[bytes], limits: TransactionLimits = LARGEST) -> Footprint:
+    """All that several reads rest on, each thing once.
+
+    Raises InvalidArgument; TooLarge above ``limits`` and TABLES_MAX.
+    """
     keys: dict[LogicalKey, None] = {}
     ranges: dict[Range, None] = {}
     tables: dict[TableRead, None] = {}
     for place, each in enumerate(encoded):
         field = f"footprints[{place}]"
-        found = _decode(each, field)
+        found = _decode(each, field, limits)
         keys.update(dict.fromkeys(found.keys))
         ranges.update(dict.fromkeys(found.ranges))
         tables.update(dict.fromkeys(found.tables))
-        _check_counts("footprints", len(keys), len(ranges), len(tables))
+        _check_counts("footprints", len(keys), len(ranges), len(tables), limits)
     return Footprint(list(keys), list(ranges), list(tables))
 
 
-def _check_counts(field: str, keys: int, ranges: int, tables: int) -> None:
-    for what, count, most in (("keys", keys, KEYS_MAX), ("ranges", ranges, RANGES_MAX), ("tables", tables, TABLES_MAX)):
+def _check_counts(field: str, keys: int, ranges: int, tables: int, limits: TransactionLimits) -> None:
+    for what, count, most in (
+        ("keys", keys, limits.footprint_keys_max),
+        ("ranges", ranges, limits.footprint_ranges_max),
+        ("tables", tables, TABLES_MAX),
+    ):
         if count > most:
             raise TooLarge(field, f"a transaction may rest on {most} {what}", str(count), count, most)
 
 
-def _decode(encoded: bytes, field: str) -> Footprint:
+def _decode(encoded: bytes, field: str, limits: TransactionLimits) -> Footprint:
     try:
         message = footprint_pb2.Footprint.FromString(encoded)
         if message.format != FORMAT:
             raise InvalidArgument(field, f"has format {message.format}, this server knows {FORMAT}")
         ranges_count = len(message.bound_lengths) // LENGTH_BYTES // 2
         tables_count = len(message.table_lengths) // LENGTH_BYTES
-        _check_counts(field, len(message.key_lengths) // LENGTH_BYTES, ranges_count, tables_count)
+        _check_counts(field, len(message.key_lengths) // LENGTH_BYTES, ranges_count, tables_count, limits)
         keys = cut(message.keys, message.key_lengths)
         bounds = cut(message.bounds, message.bound_lengths)
         packed = cut(message.tables, message.table_lengths)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.kv.batches import KvBatch
 from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
 from cortado.store.tables import operations as tables
 from cortado.store.transactions.footprint import Footprint
-
-OPERATIONS_MAX: Final = 10_000
-BYTES_MAX: Final = 4 << 20
-"""Of documents, keys and values that one commit writes."""
+from cortado.store.transactions.limits import LARGEST, TransactionLimits
 
 
 class Isolation(StrEnum):
@@ -45,7 +42,8 @@ class Commit:
     """All of ``operations``, in their order, or none.
 
     Without ``start`` it rests on no earlier read. With it, nothing that it writes and nothing of its ``footprint`` may
-    have changed since. The footprint is known not to have up to ``unchanged_to``.
+    have changed since. The footprint is known not to have up to ``unchanged_to``. It is within ``limits``, as the
+    operations are to be.
     """
 
     operations: Iterable[Operation]
@@ -53,6 +51,7 @@ class Commit:
     isolation: Isolation = Isolation.SNAPSHOT
     footprint: Footprint = field(default_factory=Footprint)
     unchanged_to: Timestamp | None = None
+    limits: TransactionLimits = LARGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from cortado.store.filter import parse as filters
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
+from cortado.store.node.limits import NodeLimits
 from cortado.store.server import (
     config,
     kv_service,
@@ -23,9 +24,9 @@ from cortado.store.server import (
     tables_service,
 )
 from cortado.store.server.calls_service import CallsLimits
+from cortado.store.settings.server import SETTINGS
 from cortado.store.tables import building, changes, rows, scan, split
-from cortado.store.transactions import footprint
-from cortado.store.transactions import operations as transactions
+from cortado.store.transactions import limits as transactions
 
 ROOT = Path(__file__).parents[3]
 
@@ -85,8 +86,8 @@ SAID = {
     "fields in a message": count(FIELDS_MAX),
     "operations of a transaction": count(request_limits.ITEMS_MAX["cortado.v1.CommitRequest.operations"]),
     "bytes of a transaction": size(transactions.BYTES_MAX),
-    "keys of a footprint": count(footprint.KEYS_MAX),
-    "ranges of a footprint": count(footprint.RANGES_MAX),
+    "keys of a footprint": count(transactions.KEYS_MAX),
+    "ranges of a footprint": count(transactions.RANGES_MAX),
     "rows of a bulk chunk": count(request_limits.ITEMS_MAX["cortado.v1.BulkChunk.json_rows"]),
     "bytes of a bulk chunk": size(rows.BATCH_BYTES_MAX),
     "keys of `MultiGet`": count(request_limits.ITEMS_MAX["cortado.v1.MultiGetRequest.keys"]),
@@ -129,3 +130,14 @@ def test_limits_that_the_page_has_once_are_one() -> None:
     assert decimals.DIGITS_MAX == 256
     assert listing.PAGE_BYTES_MAX == 1 << 20
     assert service.MESSAGE_BYTES_MAX == config.MESSAGE_BYTES_MAX
+
+
+def test_what_a_server_may_be_told_to_take_is_no_more() -> None:
+    node, largest = NodeLimits(), transactions.LARGEST
+    assert (node.transaction_operations_max, node.transaction_bytes_max) == (largest.operations_max, largest.bytes_max)
+    assert node.footprint_keys_max == largest.footprint_keys_max
+    assert node.footprint_ranges_max == largest.footprint_ranges_max
+    highest = {each.name: (each.default, each.high) for each in SETTINGS}
+    for name in ("transaction-operations-max", "transaction-bytes-max", "footprint-keys-max", "footprint-ranges-max"):
+        default, high = highest[f"limit.{name}"]
+        assert default == high

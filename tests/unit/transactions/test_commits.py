@@ -18,8 +18,8 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.transactions import commit as commits
 from cortado.store.transactions.commit import evaluate_commit
+from cortado.store.transactions.limits import LARGEST, TransactionLimits
 from cortado.store.transactions.operations import Commit, Committed, Operation
 from support.dict_reader import DictStore
 from support.table_world import TableWorld
@@ -38,21 +38,29 @@ def put(key: tuple[str, int], **fields: object) -> Asked:
     return "put", document, None
 
 
-def commit(world: TableWorld, *asked: Asked, start: Timestamp | None = None) -> Committed:
-    return run(world, [to_operation(world, each) for each in asked], start)
+def commit(
+    world: TableWorld, *asked: Asked, start: Timestamp | None = None, limits: TransactionLimits = LARGEST
+) -> Committed:
+    return run(world, [to_operation(world, each) for each in asked], start, limits)
 
 
-def run(world: TableWorld, operations: Sequence[Operation], start: Timestamp | None = None) -> Committed:
-    _, done = world.store.write(
-        lambda reader, ts: evaluate_commit(reader, ts, world.catalog(reader), Commit(operations, start))
-    )
+def run(
+    world: TableWorld,
+    operations: Sequence[Operation],
+    start: Timestamp | None = None,
+    limits: TransactionLimits = LARGEST,
+) -> Committed:
+    asked = Commit(operations, start, limits=limits)
+    _, done = world.store.write(lambda reader, ts: evaluate_commit(reader, ts, world.catalog(reader), asked))
     assert isinstance(done.reply, Committed)
     return done.reply
 
 
-def refusal(world: TableWorld, *asked: Asked, start: Timestamp | None = None) -> CortadoError:
+def refusal(
+    world: TableWorld, *asked: Asked, start: Timestamp | None = None, limits: TransactionLimits = LARGEST
+) -> CortadoError:
     with pytest.raises(CortadoError) as refused:
-        commit(world, *asked, start=start)
+        commit(world, *asked, start=start, limits=limits)
     return refused.value
 
 
@@ -138,16 +146,16 @@ def test_a_start_that_nobody_can_have_read_at_is_refused(world: TableWorld) -> N
     commit(world, put(A), start=world.store.now)
 
 
-def test_a_commit_has_bounds(world: TableWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_has_bounds(world: TableWorld) -> None:
     assert isinstance(refusal(world), InvalidArgument)
-    monkeypatch.setattr(commits, "OPERATIONS_MAX", 3)
+    few = TransactionLimits(operations_max=3)
     two = "batch of pairs", [("pair put", b"x", b"1", None), ("pair put", b"y", b"1", None)]
-    commit(world, two, put(A))
-    too_many = refusal(world, two, two)
+    commit(world, two, put(A), limits=few)
+    too_many = refusal(world, two, two, limits=few)
     assert isinstance(too_many, TooLarge)
     assert (too_many.length, too_many.limit) == (4, 3)
-    monkeypatch.setattr(commits, "BYTES_MAX", 10)
-    commit(world, ("pair put", b"x", b"123456789", None))
-    too_large = refusal(world, ("pair put", b"x", b"12345", None), ("pair put", b"y", b"12345", None))
+    small = TransactionLimits(bytes_max=10)
+    commit(world, ("pair put", b"x", b"123456789", None), limits=small)
+    too_large = refusal(world, ("pair put", b"x", b"12345", None), ("pair put", b"y", b"12345", None), limits=small)
     assert isinstance(too_large, TooLarge)
     assert (too_large.field, too_large.limit) == ("operations", 10)
