@@ -48,7 +48,7 @@ class StoredIndex(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ..., state: _Optional[str] = ..., ready_ts: _Optional[bytes] = ..., job_id: _Optional[int] = ..., failure: _Optional[str] = ..., failed_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoredTable(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts", "ttl_ms")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class StoredTable(_message.Message):
     NEXT_INDEX_ID_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     NAMED_TS_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -69,7 +70,8 @@ class StoredTable(_message.Message):
     next_index_id: int
     retention_ms: int
     named_ts: bytes
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named_ts: _Optional[bytes] = ...) -> None: ...
+    ttl_ms: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named_ts: _Optional[bytes] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
 
 class StoredRange(_message.Message):
     __slots__ = ("start", "end")

@@ -96,6 +96,16 @@ class Condition(_message.Message):
     value: bytes
     def __init__(self, absent: bool = ..., present: bool = ..., etag: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
+class Expiry(_message.Message):
+    __slots__ = ("ttl_ms", "at_ms", "never")
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    NEVER_FIELD_NUMBER: _ClassVar[int]
+    ttl_ms: int
+    at_ms: int
+    never: bool
+    def __init__(self, ttl_ms: _Optional[int] = ..., at_ms: _Optional[int] = ..., never: bool = ...) -> None: ...
+
 class ReadAt(_message.Message):
     __slots__ = ("timestamp", "wall_ms", "stale_ms", "own_writes", "footprint")
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
@@ -145,30 +155,34 @@ class Operation(_message.Message):
     def __init__(self, put: _Optional[_Union[DocumentPut, _Mapping]] = ..., update: _Optional[_Union[DocumentUpdate, _Mapping]] = ..., delete: _Optional[_Union[DocumentDelete, _Mapping]] = ..., add: _Optional[_Union[DocumentAdd, _Mapping]] = ..., check: _Optional[_Union[DocumentCheck, _Mapping]] = ..., put_pair: _Optional[_Union[KvPut, _Mapping]] = ..., delete_pair: _Optional[_Union[KvDelete, _Mapping]] = ..., add_pair: _Optional[_Union[KvAdd, _Mapping]] = ..., check_pair: _Optional[_Union[KvCheck, _Mapping]] = ..., packed_pairs: _Optional[_Union[KvPackedOperations, _Mapping]] = ...) -> None: ...
 
 class DocumentPut(_message.Message):
-    __slots__ = ("database", "table", "document", "condition")
+    __slots__ = ("database", "table", "document", "condition", "expiry")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     database: str
     table: str
     document: Document
     condition: Condition
-    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., document: _Optional[_Union[Document, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+    expiry: Expiry
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., document: _Optional[_Union[Document, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., expiry: _Optional[_Union[Expiry, _Mapping]] = ...) -> None: ...
 
 class DocumentUpdate(_message.Message):
-    __slots__ = ("database", "table", "key", "changes_json", "condition")
+    __slots__ = ("database", "table", "key", "changes_json", "condition", "expiry")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     CHANGES_JSON_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     database: str
     table: str
     key: Key
     changes_json: str
     condition: Condition
-    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+    expiry: Expiry
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., expiry: _Optional[_Union[Expiry, _Mapping]] = ...) -> None: ...
 
 class DocumentDelete(_message.Message):
     __slots__ = ("database", "table", "key", "condition")
@@ -213,16 +227,18 @@ class DocumentCheck(_message.Message):
     def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
 
 class KvPut(_message.Message):
-    __slots__ = ("namespace", "key", "value", "condition")
+    __slots__ = ("namespace", "key", "value", "condition", "expiry")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: bytes
     value: bytes
     condition: Condition
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+    expiry: Expiry
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., expiry: _Optional[_Union[Expiry, _Mapping]] = ...) -> None: ...
 
 class KvDelete(_message.Message):
     __slots__ = ("namespace", "key", "condition")
@@ -259,20 +275,22 @@ class KvCheck(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
 
 class KvPackedOperations(_message.Message):
-    __slots__ = ("namespace", "keys", "key_lengths", "values", "value_lengths", "deletes")
+    __slots__ = ("namespace", "keys", "key_lengths", "values", "value_lengths", "deletes", "expiry")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     keys: bytes
     key_lengths: bytes
     values: bytes
     value_lengths: bytes
     deletes: bytes
-    def __init__(self, namespace: _Optional[str] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., deletes: _Optional[bytes] = ...) -> None: ...
+    expiry: Expiry
+    def __init__(self, namespace: _Optional[str] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., deletes: _Optional[bytes] = ..., expiry: _Optional[_Union[Expiry, _Mapping]] = ...) -> None: ...
 
 class RowBatch(_message.Message):
     __slots__ = ("schema_id", "bodies", "lengths", "versions")

@@ -15,57 +15,57 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/v1/documents.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\",\n\tTableName\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb7\x01\n\x12GetDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\"E\n\rFoundDocument\x12&\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x14.cortado.v1.Document\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"v\n\x13GetDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xcd\x01\n\x0fMultiGetRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1d\n\x04keys\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x16\n\x0emay_stop_early\x18\x06 \x01(\x08\"s\n\x10MultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x03(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xc3\x01\n\x12PutDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12&\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\x14.cortado.v1.Document\x12!\n\x04mode\x18\x03 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"G\n\x13PutDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"\xdb\x01\n\x15UpdateDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x14\n\x0c\x63hanges_json\x18\x03 \x01(\t\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12*\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\"f\n\x16UpdateDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\"\x99\x01\n\x15\x44\x65leteDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"M\n\x16\x44\x65leteDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"\xaa\x01\n\tBulkStart\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12!\n\x04mode\x18\x02 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12.\n\x0funchanged_since\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12$\n\x07staging\x18\x04 \x01(\x0b\x32\x13.cortado.v1.Staging\"@\n\x07Staging\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\x0c\n\x04task\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"h\n\tBulkChunk\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\"\n\x04rows\x18\x02 \x01(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"h\n\x0b\x42ulkRequest\x12&\n\x05start\x18\x01 \x01(\x0b\x32\x15.cortado.v1.BulkStartH\x00\x12&\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x15.cortado.v1.BulkChunkH\x00\x42\t\n\x07message\"{\n\x0c\x42ulkResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07written\x18\x03 \x01(\r\x12$\n\x06\x65rrors\x18\x04 \x03(\x0b\x32\x14.cortado.v1.RowError\"\xc5\x02\n\x0bScanRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\r\n\x05index\x18\x02 \x01(\t\x12#\n\x05range\x18\x03 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0f\n\x07reverse\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ilter\x18\x05 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12\r\n\x05limit\x18\x07 \x01(\x04\x12\x11\n\tpage_size\x18\x08 \x01(\r\x12\x12\n\npage_token\x18\t \x01(\x0c\x12\x1e\n\x02\x61t\x18\n \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x0b \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x0c \x01(\r\x12\x15\n\rwith_versions\x18\r \x01(\x08\"\xc1\x01\n\x0cScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\r\n\x05\x65tags\x18\x04 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\x12\x18\n\x10projected_schema\x18\x06 \x01(\t\x12\x11\n\tfootprint\x18\x07 \x01(\x0c\"\x88\x01\n\x0cSplitRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\r\n\x05parts\x18\x03 \x01(\r\x12\x1e\n\x02\x61t\x18\x04 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"g\n\rSplitResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x06ranges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0c\n\x04rows\x18\x03 \x03(\x04*I\n\x07PutMode\x12\x13\n\x0fPUT_MODE_UPSERT\x10\x00\x12\x13\n\x0fPUT_MODE_INSERT\x10\x01\x12\x14\n\x10PUT_MODE_REPLACE\x10\x02\x32\xbe\x04\n\tDocuments\x12\x46\n\x03Get\x12\x1e.cortado.v1.GetDocumentRequest\x1a\x1f.cortado.v1.GetDocumentResponse\x12\x45\n\x08MultiGet\x12\x1b.cortado.v1.MultiGetRequest\x1a\x1c.cortado.v1.MultiGetResponse\x12\x46\n\x03Put\x12\x1e.cortado.v1.PutDocumentRequest\x1a\x1f.cortado.v1.PutDocumentResponse\x12O\n\x06Update\x12!.cortado.v1.UpdateDocumentRequest\x1a\".cortado.v1.UpdateDocumentResponse\x12O\n\x06\x44\x65lete\x12!.cortado.v1.DeleteDocumentRequest\x1a\".cortado.v1.DeleteDocumentResponse\x12=\n\x04\x42ulk\x12\x17.cortado.v1.BulkRequest\x1a\x18.cortado.v1.BulkResponse(\x01\x30\x01\x12;\n\x04Scan\x12\x17.cortado.v1.ScanRequest\x1a\x18.cortado.v1.ScanResponse0\x01\x12<\n\x05Split\x12\x18.cortado.v1.SplitRequest\x1a\x19.cortado.v1.SplitResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/v1/documents.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\",\n\tTableName\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb7\x01\n\x12GetDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\"Y\n\rFoundDocument\x12&\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x14.cortado.v1.Document\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nexpires_ms\x18\x03 \x01(\x04\"v\n\x13GetDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xcd\x01\n\x0fMultiGetRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1d\n\x04keys\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x16\n\x0emay_stop_early\x18\x06 \x01(\x08\"s\n\x10MultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x03(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xe7\x01\n\x12PutDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12&\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\x14.cortado.v1.Document\x12!\n\x04mode\x18\x03 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12\"\n\x06\x65xpiry\x18\x06 \x01(\x0b\x32\x12.cortado.v1.Expiry\"G\n\x13PutDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"\xff\x01\n\x15UpdateDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x14\n\x0c\x63hanges_json\x18\x03 \x01(\t\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12*\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\"\n\x06\x65xpiry\x18\x07 \x01(\x0b\x32\x12.cortado.v1.Expiry\"f\n\x16UpdateDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\"\x99\x01\n\x15\x44\x65leteDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"M\n\x16\x44\x65leteDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"\xce\x01\n\tBulkStart\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12!\n\x04mode\x18\x02 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12.\n\x0funchanged_since\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12$\n\x07staging\x18\x04 \x01(\x0b\x32\x13.cortado.v1.Staging\x12\"\n\x06\x65xpiry\x18\x05 \x01(\x0b\x32\x12.cortado.v1.Expiry\"@\n\x07Staging\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\x0c\n\x04task\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"h\n\tBulkChunk\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\"\n\x04rows\x18\x02 \x01(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"h\n\x0b\x42ulkRequest\x12&\n\x05start\x18\x01 \x01(\x0b\x32\x15.cortado.v1.BulkStartH\x00\x12&\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x15.cortado.v1.BulkChunkH\x00\x42\t\n\x07message\"{\n\x0c\x42ulkResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07written\x18\x03 \x01(\r\x12$\n\x06\x65rrors\x18\x04 \x03(\x0b\x32\x14.cortado.v1.RowError\"\xc5\x02\n\x0bScanRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\r\n\x05index\x18\x02 \x01(\t\x12#\n\x05range\x18\x03 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0f\n\x07reverse\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ilter\x18\x05 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12\r\n\x05limit\x18\x07 \x01(\x04\x12\x11\n\tpage_size\x18\x08 \x01(\r\x12\x12\n\npage_token\x18\t \x01(\x0c\x12\x1e\n\x02\x61t\x18\n \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x0b \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x0c \x01(\r\x12\x15\n\rwith_versions\x18\r \x01(\x08\"\xc1\x01\n\x0cScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\r\n\x05\x65tags\x18\x04 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\x12\x18\n\x10projected_schema\x18\x06 \x01(\t\x12\x11\n\tfootprint\x18\x07 \x01(\x0c\"\x88\x01\n\x0cSplitRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\r\n\x05parts\x18\x03 \x01(\r\x12\x1e\n\x02\x61t\x18\x04 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"g\n\rSplitResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x06ranges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0c\n\x04rows\x18\x03 \x03(\x04*I\n\x07PutMode\x12\x13\n\x0fPUT_MODE_UPSERT\x10\x00\x12\x13\n\x0fPUT_MODE_INSERT\x10\x01\x12\x14\n\x10PUT_MODE_REPLACE\x10\x02\x32\xbe\x04\n\tDocuments\x12\x46\n\x03Get\x12\x1e.cortado.v1.GetDocumentRequest\x1a\x1f.cortado.v1.GetDocumentResponse\x12\x45\n\x08MultiGet\x12\x1b.cortado.v1.MultiGetRequest\x1a\x1c.cortado.v1.MultiGetResponse\x12\x46\n\x03Put\x12\x1e.cortado.v1.PutDocumentRequest\x1a\x1f.cortado.v1.PutDocumentResponse\x12O\n\x06Update\x12!.cortado.v1.UpdateDocumentRequest\x1a\".cortado.v1.UpdateDocumentResponse\x12O\n\x06\x44\x65lete\x12!.cortado.v1.DeleteDocumentRequest\x1a\".cortado.v1.DeleteDocumentResponse\x12=\n\x04\x42ulk\x12\x17.cortado.v1.BulkRequest\x1a\x18.cortado.v1.BulkResponse(\x01\x30\x01\x12;\n\x04Scan\x12\x17.cortado.v1.ScanRequest\x1a\x18.cortado.v1.ScanResponse0\x01\x12<\n\x05Split\x12\x18.cortado.v1.SplitRequest\x1a\x19.cortado.v1.SplitResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.documents_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_PUTMODE']._serialized_start=3003
-  _globals['_PUTMODE']._serialized_end=3076
+  _globals['_PUTMODE']._serialized_start=3131
+  _globals['_PUTMODE']._serialized_end=3204
   _globals['_TABLENAME']._serialized_start=79
   _globals['_TABLENAME']._serialized_end=123
   _globals['_GETDOCUMENTREQUEST']._serialized_start=126
   _globals['_GETDOCUMENTREQUEST']._serialized_end=309
   _globals['_FOUNDDOCUMENT']._serialized_start=311
-  _globals['_FOUNDDOCUMENT']._serialized_end=380
-  _globals['_GETDOCUMENTRESPONSE']._serialized_start=382
-  _globals['_GETDOCUMENTRESPONSE']._serialized_end=500
-  _globals['_MULTIGETREQUEST']._serialized_start=503
-  _globals['_MULTIGETREQUEST']._serialized_end=708
-  _globals['_MULTIGETRESPONSE']._serialized_start=710
-  _globals['_MULTIGETRESPONSE']._serialized_end=825
-  _globals['_PUTDOCUMENTREQUEST']._serialized_start=828
-  _globals['_PUTDOCUMENTREQUEST']._serialized_end=1023
-  _globals['_PUTDOCUMENTRESPONSE']._serialized_start=1025
-  _globals['_PUTDOCUMENTRESPONSE']._serialized_end=1096
-  _globals['_UPDATEDOCUMENTREQUEST']._serialized_start=1099
-  _globals['_UPDATEDOCUMENTREQUEST']._serialized_end=1318
-  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_start=1320
-  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_end=1422
-  _globals['_DELETEDOCUMENTREQUEST']._serialized_start=1425
-  _globals['_DELETEDOCUMENTREQUEST']._serialized_end=1578
-  _globals['_DELETEDOCUMENTRESPONSE']._serialized_start=1580
-  _globals['_DELETEDOCUMENTRESPONSE']._serialized_end=1657
-  _globals['_BULKSTART']._serialized_start=1660
-  _globals['_BULKSTART']._serialized_end=1830
-  _globals['_STAGING']._serialized_start=1832
-  _globals['_STAGING']._serialized_end=1896
-  _globals['_BULKCHUNK']._serialized_start=1898
-  _globals['_BULKCHUNK']._serialized_end=2002
-  _globals['_BULKREQUEST']._serialized_start=2004
-  _globals['_BULKREQUEST']._serialized_end=2108
-  _globals['_BULKRESPONSE']._serialized_start=2110
-  _globals['_BULKRESPONSE']._serialized_end=2233
-  _globals['_SCANREQUEST']._serialized_start=2236
-  _globals['_SCANREQUEST']._serialized_end=2561
-  _globals['_SCANRESPONSE']._serialized_start=2564
-  _globals['_SCANRESPONSE']._serialized_end=2757
-  _globals['_SPLITREQUEST']._serialized_start=2760
-  _globals['_SPLITREQUEST']._serialized_end=2896
-  _globals['_SPLITRESPONSE']._serialized_start=2898
-  _globals['_SPLITRESPONSE']._serialized_end=3001
-  _globals['_DOCUMENTS']._serialized_start=3079
-  _globals['_DOCUMENTS']._serialized_end=3653
+  _globals['_FOUNDDOCUMENT']._serialized_end=400
+  _globals['_GETDOCUMENTRESPONSE']._serialized_start=402
+  _globals['_GETDOCUMENTRESPONSE']._serialized_end=520
+  _globals['_MULTIGETREQUEST']._serialized_start=523
+  _globals['_MULTIGETREQUEST']._serialized_end=728
+  _globals['_MULTIGETRESPONSE']._serialized_start=730
+  _globals['_MULTIGETRESPONSE']._serialized_end=845
+  _globals['_PUTDOCUMENTREQUEST']._serialized_start=848
+  _globals['_PUTDOCUMENTREQUEST']._serialized_end=1079
+  _globals['_PUTDOCUMENTRESPONSE']._serialized_start=1081
+  _globals['_PUTDOCUMENTRESPONSE']._serialized_end=1152
+  _globals['_UPDATEDOCUMENTREQUEST']._serialized_start=1155
+  _globals['_UPDATEDOCUMENTREQUEST']._serialized_end=1410
+  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_start=1412
+  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_end=1514
+  _globals['_DELETEDOCUMENTREQUEST']._serialized_start=1517
+  _globals['_DELETEDOCUMENTREQUEST']._serialized_end=1670
+  _globals['_DELETEDOCUMENTRESPONSE']._serialized_start=1672
+  _globals['_DELETEDOCUMENTRESPONSE']._serialized_end=1749
+  _globals['_BULKSTART']._serialized_start=1752
+  _globals['_BULKSTART']._serialized_end=1958
+  _globals['_STAGING']._serialized_start=1960
+  _globals['_STAGING']._serialized_end=2024
+  _globals['_BULKCHUNK']._serialized_start=2026
+  _globals['_BULKCHUNK']._serialized_end=2130
+  _globals['_BULKREQUEST']._serialized_start=2132
+  _globals['_BULKREQUEST']._serialized_end=2236
+  _globals['_BULKRESPONSE']._serialized_start=2238
+  _globals['_BULKRESPONSE']._serialized_end=2361
+  _globals['_SCANREQUEST']._serialized_start=2364
+  _globals['_SCANREQUEST']._serialized_end=2689
+  _globals['_SCANRESPONSE']._serialized_start=2692
+  _globals['_SCANRESPONSE']._serialized_end=2885
+  _globals['_SPLITREQUEST']._serialized_start=2888
+  _globals['_SPLITREQUEST']._serialized_end=3024
+  _globals['_SPLITRESPONSE']._serialized_start=3026
+  _globals['_SPLITRESPONSE']._serialized_end=3129
+  _globals['_DOCUMENTS']._serialized_start=3207
+  _globals['_DOCUMENTS']._serialized_end=3781
 # @@protoc_insertion_point(module_scope)

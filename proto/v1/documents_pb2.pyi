@@ -39,12 +39,14 @@ class GetDocumentRequest(_message.Message):
     def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ...) -> None: ...
 
 class FoundDocument(_message.Message):
-    __slots__ = ("document", "etag")
+    __slots__ = ("document", "etag", "expires_ms")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     document: _common_pb2.Document
     etag: str
-    def __init__(self, document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., etag: _Optional[str] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class GetDocumentResponse(_message.Message):
     __slots__ = ("header", "found", "footprint")
@@ -83,18 +85,20 @@ class MultiGetResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Iterable[_Union[FoundDocument, _Mapping]]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class PutDocumentRequest(_message.Message):
-    __slots__ = ("table", "document", "mode", "condition", "request_id")
+    __slots__ = ("table", "document", "mode", "condition", "request_id", "expiry")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     document: _common_pb2.Document
     mode: PutMode
     condition: _common_pb2.Condition
     request_id: bytes
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    expiry: _common_pb2.Expiry
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ...) -> None: ...
 
 class PutDocumentResponse(_message.Message):
     __slots__ = ("header", "etag")
@@ -105,20 +109,22 @@ class PutDocumentResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...
 
 class UpdateDocumentRequest(_message.Message):
-    __slots__ = ("table", "key", "changes_json", "condition", "request_id", "format")
+    __slots__ = ("table", "key", "changes_json", "condition", "request_id", "format", "expiry")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     CHANGES_JSON_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     key: _common_pb2.Key
     changes_json: str
     condition: _common_pb2.Condition
     request_id: bytes
     format: _common_pb2.DocumentFormat
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ...) -> None: ...
+    expiry: _common_pb2.Expiry
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ...) -> None: ...
 
 class UpdateDocumentResponse(_message.Message):
     __slots__ = ("header", "found")
@@ -149,16 +155,18 @@ class DeleteDocumentResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., existed: bool = ...) -> None: ...
 
 class BulkStart(_message.Message):
-    __slots__ = ("table", "mode", "unchanged_since", "staging")
+    __slots__ = ("table", "mode", "unchanged_since", "staging", "expiry")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_SINCE_FIELD_NUMBER: _ClassVar[int]
     STAGING_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     mode: PutMode
     unchanged_since: _common_pb2.Timestamp
     staging: Staging
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., staging: _Optional[_Union[Staging, _Mapping]] = ...) -> None: ...
+    expiry: _common_pb2.Expiry
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., staging: _Optional[_Union[Staging, _Mapping]] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ...) -> None: ...
 
 class Staging(_message.Message):
     __slots__ = ("transaction_id", "task", "attempt")

@@ -173,14 +173,16 @@ class LogCommand(_message.Message):
     def __init__(self, timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_id: _Optional[bytes] = ..., reply_bytes: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[LogChange, _Mapping]]] = ..., change_count: _Optional[int] = ...) -> None: ...
 
 class LogChange(_message.Message):
-    __slots__ = ("key", "is_delete", "payload_bytes")
+    __slots__ = ("key", "is_delete", "payload_bytes", "expires_ms")
     KEY_FIELD_NUMBER: _ClassVar[int]
     IS_DELETE_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     key: StoredKey
     is_delete: bool
     payload_bytes: int
-    def __init__(self, key: _Optional[_Union[StoredKey, _Mapping]] = ..., is_delete: bool = ..., payload_bytes: _Optional[int] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, key: _Optional[_Union[StoredKey, _Mapping]] = ..., is_delete: bool = ..., payload_bytes: _Optional[int] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class ReadVersionsRequest(_message.Message):
     __slots__ = ("key", "kv", "row", "index", "page_size", "page_token", "payload_bytes_max")
@@ -241,7 +243,7 @@ class ReadVersionsResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[StoredVersion, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class StoredVersion(_message.Message):
-    __slots__ = ("key", "timestamp", "kind", "payload_bytes", "payload", "is_intact", "schema_id", "value", "problem")
+    __slots__ = ("key", "timestamp", "kind", "payload_bytes", "payload", "is_intact", "schema_id", "value", "problem", "expires_ms")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -251,6 +253,7 @@ class StoredVersion(_message.Message):
     SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     key: StoredKey
     timestamp: _common_pb2.Timestamp
     kind: str
@@ -260,7 +263,8 @@ class StoredVersion(_message.Message):
     schema_id: int
     value: str
     problem: str
-    def __init__(self, key: _Optional[_Union[StoredKey, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload: _Optional[bytes] = ..., is_intact: bool = ..., schema_id: _Optional[int] = ..., value: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, key: _Optional[_Union[StoredKey, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload: _Optional[bytes] = ..., is_intact: bool = ..., schema_id: _Optional[int] = ..., value: _Optional[str] = ..., problem: _Optional[str] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class VerifyRangeRequest(_message.Message):
     __slots__ = ("space", "start", "end", "up_to", "items_max")

@@ -16,7 +16,7 @@ from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__
 from cortado.proto.v1 import tables_pb2 as cortado_dot_proto_dot_v1_dot_tables__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63ortado/proto/v1/kv.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\x1a\x1d\x63ortado/proto/v1/tables.proto\"2\n\x06KvPair\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"N\n\x0cKvGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"h\n\rKvGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x04pair\x18\x02 \x01(\x0b\x32\x12.cortado.v1.KvPair\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"l\n\x11KvMultiGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04keys\x18\x02 \x03(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x16\n\x0emay_stop_early\x18\x04 \x01(\x08\"n\n\x12KvMultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"{\n\x0cKvPutRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"A\n\rKvPutResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"o\n\x0fKvDeleteRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"G\n\x10KvDeleteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"5\n\x07KvRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0e\n\x06prefix\x18\x03 \x01(\x0c\"a\n\x14KvDeleteRangeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"L\n\x15KvDeleteRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x04\"\xd0\x01\n\rKvScanRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x0f\n\x07reverse\x18\x03 \x01(\x08\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x07 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x11\n\tkeys_only\x18\x08 \x01(\x08\x12\x0e\n\x06packed\x18\t \x01(\x08\"\xae\x01\n\x0eKvScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x12)\n\x06packed\x18\x04 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\x12\x11\n\tfootprint\x18\x05 \x01(\x0c\"k\n\rKvPackedPairs\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\"^\n\x15ListNamespacesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"i\n\x16ListNamespacesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\nnamespaces\x18\x02 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"=\n\x14\x44ropNamespaceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"a\n\x15\x44ropNamespaceResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x07\x64ropped\x18\x02 \x01(\x0b\x32\x13.cortado.v1.Dropped\"O\n\x16UndropNamespaceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"=\n\x17UndropNamespaceResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header2\xf5\x05\n\x08KeyValue\x12:\n\x03Get\x12\x18.cortado.v1.KvGetRequest\x1a\x19.cortado.v1.KvGetResponse\x12I\n\x08MultiGet\x12\x1d.cortado.v1.KvMultiGetRequest\x1a\x1e.cortado.v1.KvMultiGetResponse\x12:\n\x03Put\x12\x18.cortado.v1.KvPutRequest\x1a\x19.cortado.v1.KvPutResponse\x12\x43\n\x06\x44\x65lete\x12\x1b.cortado.v1.KvDeleteRequest\x1a\x1c.cortado.v1.KvDeleteResponse\x12R\n\x0b\x44\x65leteRange\x12 .cortado.v1.KvDeleteRangeRequest\x1a!.cortado.v1.KvDeleteRangeResponse\x12?\n\x04Scan\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse0\x01\x12\x41\n\x08ScanPage\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse\x12W\n\x0eListNamespaces\x12!.cortado.v1.ListNamespacesRequest\x1a\".cortado.v1.ListNamespacesResponse\x12T\n\rDropNamespace\x12 .cortado.v1.DropNamespaceRequest\x1a!.cortado.v1.DropNamespaceResponse\x12Z\n\x0fUndropNamespace\x12\".cortado.v1.UndropNamespaceRequest\x1a#.cortado.v1.UndropNamespaceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63ortado/proto/v1/kv.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\x1a\x1d\x63ortado/proto/v1/tables.proto\"F\n\x06KvPair\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nexpires_ms\x18\x04 \x01(\x04\"N\n\x0cKvGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"h\n\rKvGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x04pair\x18\x02 \x01(\x0b\x32\x12.cortado.v1.KvPair\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"l\n\x11KvMultiGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04keys\x18\x02 \x03(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x16\n\x0emay_stop_early\x18\x04 \x01(\x08\"n\n\x12KvMultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\x9f\x01\n\x0cKvPutRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12\"\n\x06\x65xpiry\x18\x06 \x01(\x0b\x32\x12.cortado.v1.Expiry\"A\n\rKvPutResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"o\n\x0fKvDeleteRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"G\n\x10KvDeleteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"5\n\x07KvRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0e\n\x06prefix\x18\x03 \x01(\x0c\"a\n\x14KvDeleteRangeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"L\n\x15KvDeleteRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x04\"\xd0\x01\n\rKvScanRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x0f\n\x07reverse\x18\x03 \x01(\x08\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x07 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x11\n\tkeys_only\x18\x08 \x01(\x08\x12\x0e\n\x06packed\x18\t \x01(\x08\"\xae\x01\n\x0eKvScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x12)\n\x06packed\x18\x04 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\x12\x11\n\tfootprint\x18\x05 \x01(\x0c\"k\n\rKvPackedPairs\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\"^\n\x15ListNamespacesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"i\n\x16ListNamespacesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\nnamespaces\x18\x02 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"=\n\x14\x44ropNamespaceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"a\n\x15\x44ropNamespaceResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x07\x64ropped\x18\x02 \x01(\x0b\x32\x13.cortado.v1.Dropped\"O\n\x16UndropNamespaceRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"=\n\x17UndropNamespaceResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header2\xf5\x05\n\x08KeyValue\x12:\n\x03Get\x12\x18.cortado.v1.KvGetRequest\x1a\x19.cortado.v1.KvGetResponse\x12I\n\x08MultiGet\x12\x1d.cortado.v1.KvMultiGetRequest\x1a\x1e.cortado.v1.KvMultiGetResponse\x12:\n\x03Put\x12\x18.cortado.v1.KvPutRequest\x1a\x19.cortado.v1.KvPutResponse\x12\x43\n\x06\x44\x65lete\x12\x1b.cortado.v1.KvDeleteRequest\x1a\x1c.cortado.v1.KvDeleteResponse\x12R\n\x0b\x44\x65leteRange\x12 .cortado.v1.KvDeleteRangeRequest\x1a!.cortado.v1.KvDeleteRangeResponse\x12?\n\x04Scan\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse0\x01\x12\x41\n\x08ScanPage\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse\x12W\n\x0eListNamespaces\x12!.cortado.v1.ListNamespacesRequest\x1a\".cortado.v1.ListNamespacesResponse\x12T\n\rDropNamespace\x12 .cortado.v1.DropNamespaceRequest\x1a!.cortado.v1.DropNamespaceResponse\x12Z\n\x0fUndropNamespace\x12\".cortado.v1.UndropNamespaceRequest\x1a#.cortado.v1.UndropNamespaceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -24,47 +24,47 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.kv_pb2', _
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_KVPAIR']._serialized_start=103
-  _globals['_KVPAIR']._serialized_end=153
-  _globals['_KVGETREQUEST']._serialized_start=155
-  _globals['_KVGETREQUEST']._serialized_end=233
-  _globals['_KVGETRESPONSE']._serialized_start=235
-  _globals['_KVGETRESPONSE']._serialized_end=339
-  _globals['_KVMULTIGETREQUEST']._serialized_start=341
-  _globals['_KVMULTIGETREQUEST']._serialized_end=449
-  _globals['_KVMULTIGETRESPONSE']._serialized_start=451
-  _globals['_KVMULTIGETRESPONSE']._serialized_end=561
-  _globals['_KVPUTREQUEST']._serialized_start=563
-  _globals['_KVPUTREQUEST']._serialized_end=686
-  _globals['_KVPUTRESPONSE']._serialized_start=688
-  _globals['_KVPUTRESPONSE']._serialized_end=753
-  _globals['_KVDELETEREQUEST']._serialized_start=755
-  _globals['_KVDELETEREQUEST']._serialized_end=866
-  _globals['_KVDELETERESPONSE']._serialized_start=868
-  _globals['_KVDELETERESPONSE']._serialized_end=939
-  _globals['_KVRANGE']._serialized_start=941
-  _globals['_KVRANGE']._serialized_end=994
-  _globals['_KVDELETERANGEREQUEST']._serialized_start=996
-  _globals['_KVDELETERANGEREQUEST']._serialized_end=1093
-  _globals['_KVDELETERANGERESPONSE']._serialized_start=1095
-  _globals['_KVDELETERANGERESPONSE']._serialized_end=1171
-  _globals['_KVSCANREQUEST']._serialized_start=1174
-  _globals['_KVSCANREQUEST']._serialized_end=1382
-  _globals['_KVSCANRESPONSE']._serialized_start=1385
-  _globals['_KVSCANRESPONSE']._serialized_end=1559
-  _globals['_KVPACKEDPAIRS']._serialized_start=1561
-  _globals['_KVPACKEDPAIRS']._serialized_end=1668
-  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1670
-  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1764
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1766
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1871
-  _globals['_DROPNAMESPACEREQUEST']._serialized_start=1873
-  _globals['_DROPNAMESPACEREQUEST']._serialized_end=1934
-  _globals['_DROPNAMESPACERESPONSE']._serialized_start=1936
-  _globals['_DROPNAMESPACERESPONSE']._serialized_end=2033
-  _globals['_UNDROPNAMESPACEREQUEST']._serialized_start=2035
-  _globals['_UNDROPNAMESPACEREQUEST']._serialized_end=2114
-  _globals['_UNDROPNAMESPACERESPONSE']._serialized_start=2116
-  _globals['_UNDROPNAMESPACERESPONSE']._serialized_end=2177
-  _globals['_KEYVALUE']._serialized_start=2180
-  _globals['_KEYVALUE']._serialized_end=2937
+  _globals['_KVPAIR']._serialized_end=173
+  _globals['_KVGETREQUEST']._serialized_start=175
+  _globals['_KVGETREQUEST']._serialized_end=253
+  _globals['_KVGETRESPONSE']._serialized_start=255
+  _globals['_KVGETRESPONSE']._serialized_end=359
+  _globals['_KVMULTIGETREQUEST']._serialized_start=361
+  _globals['_KVMULTIGETREQUEST']._serialized_end=469
+  _globals['_KVMULTIGETRESPONSE']._serialized_start=471
+  _globals['_KVMULTIGETRESPONSE']._serialized_end=581
+  _globals['_KVPUTREQUEST']._serialized_start=584
+  _globals['_KVPUTREQUEST']._serialized_end=743
+  _globals['_KVPUTRESPONSE']._serialized_start=745
+  _globals['_KVPUTRESPONSE']._serialized_end=810
+  _globals['_KVDELETEREQUEST']._serialized_start=812
+  _globals['_KVDELETEREQUEST']._serialized_end=923
+  _globals['_KVDELETERESPONSE']._serialized_start=925
+  _globals['_KVDELETERESPONSE']._serialized_end=996
+  _globals['_KVRANGE']._serialized_start=998
+  _globals['_KVRANGE']._serialized_end=1051
+  _globals['_KVDELETERANGEREQUEST']._serialized_start=1053
+  _globals['_KVDELETERANGEREQUEST']._serialized_end=1150
+  _globals['_KVDELETERANGERESPONSE']._serialized_start=1152
+  _globals['_KVDELETERANGERESPONSE']._serialized_end=1228
+  _globals['_KVSCANREQUEST']._serialized_start=1231
+  _globals['_KVSCANREQUEST']._serialized_end=1439
+  _globals['_KVSCANRESPONSE']._serialized_start=1442
+  _globals['_KVSCANRESPONSE']._serialized_end=1616
+  _globals['_KVPACKEDPAIRS']._serialized_start=1618
+  _globals['_KVPACKEDPAIRS']._serialized_end=1725
+  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1727
+  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1821
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1823
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1928
+  _globals['_DROPNAMESPACEREQUEST']._serialized_start=1930
+  _globals['_DROPNAMESPACEREQUEST']._serialized_end=1991
+  _globals['_DROPNAMESPACERESPONSE']._serialized_start=1993
+  _globals['_DROPNAMESPACERESPONSE']._serialized_end=2090
+  _globals['_UNDROPNAMESPACEREQUEST']._serialized_start=2092
+  _globals['_UNDROPNAMESPACEREQUEST']._serialized_end=2171
+  _globals['_UNDROPNAMESPACERESPONSE']._serialized_start=2173
+  _globals['_UNDROPNAMESPACERESPONSE']._serialized_end=2234
+  _globals['_KEYVALUE']._serialized_start=2237
+  _globals['_KEYVALUE']._serialized_end=2994
 # @@protoc_insertion_point(module_scope)

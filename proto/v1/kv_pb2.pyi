@@ -8,14 +8,16 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class KvPair(_message.Message):
-    __slots__ = ("key", "value", "etag")
+    __slots__ = ("key", "value", "etag", "expires_ms")
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     key: bytes
     value: bytes
     etag: str
-    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., etag: _Optional[str] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., etag: _Optional[str] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class KvGetRequest(_message.Message):
     __slots__ = ("namespace", "key", "at")
@@ -60,18 +62,20 @@ class KvMultiGetResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class KvPutRequest(_message.Message):
-    __slots__ = ("namespace", "key", "value", "condition", "request_id")
+    __slots__ = ("namespace", "key", "value", "condition", "request_id", "expiry")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: bytes
     value: bytes
     condition: _common_pb2.Condition
     request_id: bytes
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    expiry: _common_pb2.Expiry
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ...) -> None: ...
 
 class KvPutResponse(_message.Message):
     __slots__ = ("header", "etag")

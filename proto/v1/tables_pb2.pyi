@@ -89,7 +89,7 @@ class Index(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ..., state: _Optional[_Union[IndexState, str]] = ..., ready: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., job_id: _Optional[int] = ..., failure: _Optional[str] = ..., failed_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms", "named")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms", "named", "ttl_ms")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +99,7 @@ class Table(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     NAMED_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -108,7 +109,8 @@ class Table(_message.Message):
     version: int
     retention_ms: int
     named: _common_pb2.Timestamp
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    ttl_ms: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
 
 class CreateDatabaseRequest(_message.Message):
     __slots__ = ("database", "request_id")
@@ -137,7 +139,7 @@ class ListDatabasesResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., databases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateTableRequest(_message.Message):
-    __slots__ = ("database", "name", "subject", "key", "indexes", "request_id", "retention_ms")
+    __slots__ = ("database", "name", "subject", "key", "indexes", "request_id", "retention_ms", "ttl_ms")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +147,7 @@ class CreateTableRequest(_message.Message):
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
     subject: str
@@ -152,7 +155,8 @@ class CreateTableRequest(_message.Message):
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
     request_id: bytes
     retention_ms: int
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., request_id: _Optional[bytes] = ..., retention_ms: _Optional[int] = ...) -> None: ...
+    ttl_ms: int
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., request_id: _Optional[bytes] = ..., retention_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
 
 class CreateTableResponse(_message.Message):
     __slots__ = ("header", "table")
@@ -203,16 +207,18 @@ class DescribeTableResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
 
 class AlterTableRequest(_message.Message):
-    __slots__ = ("database", "name", "retention_ms", "request_id")
+    __slots__ = ("database", "name", "retention_ms", "request_id", "ttl_ms")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
     retention_ms: int
     request_id: bytes
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., retention_ms: _Optional[int] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    ttl_ms: int
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., retention_ms: _Optional[int] = ..., request_id: _Optional[bytes] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
 
 class AlterTableResponse(_message.Message):
     __slots__ = ("header", "table")

@@ -43,20 +43,22 @@ class WatchKeyValueRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[_kv_pb2.KvRange, _Mapping]] = ..., options: _Optional[_Union[WatchOptions, _Mapping]] = ..., packed: bool = ...) -> None: ...
 
 class KvChange(_message.Message):
-    __slots__ = ("kind", "key", "value", "timestamp", "etag", "previous")
+    __slots__ = ("kind", "key", "value", "timestamp", "etag", "previous", "expires_ms")
     KIND_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     kind: ChangeKind
     key: bytes
     value: bytes
     timestamp: _common_pb2.Timestamp
     etag: str
     previous: _kv_pb2.KvPair
-    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., previous: _Optional[_Union[_kv_pb2.KvPair, _Mapping]] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., previous: _Optional[_Union[_kv_pb2.KvPair, _Mapping]] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class WatchKeyValueResponse(_message.Message):
     __slots__ = ("header", "changes", "packed", "resolved", "next_page_token")
@@ -73,7 +75,7 @@ class WatchKeyValueResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[KvChange, _Mapping]]] = ..., packed: _Optional[_Union[KvPackedChanges, _Mapping]] = ..., resolved: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class KvPackedChanges(_message.Message):
-    __slots__ = ("keys", "key_lengths", "values", "value_lengths", "versions", "deletes", "replacing", "replaced")
+    __slots__ = ("keys", "key_lengths", "values", "value_lengths", "versions", "deletes", "replacing", "replaced", "expiring", "expires_ms")
     KEYS_FIELD_NUMBER: _ClassVar[int]
     KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +84,8 @@ class KvPackedChanges(_message.Message):
     DELETES_FIELD_NUMBER: _ClassVar[int]
     REPLACING_FIELD_NUMBER: _ClassVar[int]
     REPLACED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRING_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     keys: bytes
     key_lengths: bytes
     values: bytes
@@ -90,7 +94,9 @@ class KvPackedChanges(_message.Message):
     deletes: _containers.RepeatedScalarFieldContainer[int]
     replacing: _containers.RepeatedScalarFieldContainer[int]
     replaced: _kv_pb2.KvPackedPairs
-    def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., replacing: _Optional[_Iterable[int]] = ..., replaced: _Optional[_Union[_kv_pb2.KvPackedPairs, _Mapping]] = ...) -> None: ...
+    expiring: _containers.RepeatedScalarFieldContainer[int]
+    expires_ms: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., replacing: _Optional[_Iterable[int]] = ..., replaced: _Optional[_Union[_kv_pb2.KvPackedPairs, _Mapping]] = ..., expiring: _Optional[_Iterable[int]] = ..., expires_ms: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class WatchTableRequest(_message.Message):
     __slots__ = ("table", "range", "options", "format", "schema_id", "packed")
@@ -109,20 +115,22 @@ class WatchTableRequest(_message.Message):
     def __init__(self, table: _Optional[_Union[_documents_pb2.TableName, _Mapping]] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ..., options: _Optional[_Union[WatchOptions, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ..., packed: bool = ...) -> None: ...
 
 class TableChange(_message.Message):
-    __slots__ = ("kind", "key", "document", "timestamp", "etag", "previous")
+    __slots__ = ("kind", "key", "document", "timestamp", "etag", "previous", "expires_ms")
     KIND_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     kind: ChangeKind
     key: _common_pb2.Key
     document: _common_pb2.Document
     timestamp: _common_pb2.Timestamp
     etag: str
     previous: _documents_pb2.FoundDocument
-    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., previous: _Optional[_Union[_documents_pb2.FoundDocument, _Mapping]] = ...) -> None: ...
+    expires_ms: int
+    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., previous: _Optional[_Union[_documents_pb2.FoundDocument, _Mapping]] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class WatchTableResponse(_message.Message):
     __slots__ = ("header", "changes", "packed", "resolved", "next_page_token")
@@ -139,17 +147,21 @@ class WatchTableResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[TableChange, _Mapping]]] = ..., packed: _Optional[_Union[TablePackedChanges, _Mapping]] = ..., resolved: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class TablePackedChanges(_message.Message):
-    __slots__ = ("rows", "versions", "deletes", "deleted", "replacing", "replaced")
+    __slots__ = ("rows", "versions", "deletes", "deleted", "replacing", "replaced", "expiring", "expires_ms")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     REPLACING_FIELD_NUMBER: _ClassVar[int]
     REPLACED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRING_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[_common_pb2.RowBatch]
     versions: bytes
     deletes: _containers.RepeatedScalarFieldContainer[int]
     deleted: _containers.RepeatedCompositeFieldContainer[_common_pb2.Key]
     replacing: _containers.RepeatedScalarFieldContainer[int]
     replaced: _containers.RepeatedCompositeFieldContainer[_common_pb2.RowBatch]
-    def __init__(self, rows: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., versions: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., deleted: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., replacing: _Optional[_Iterable[int]] = ..., replaced: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ...) -> None: ...
+    expiring: _containers.RepeatedScalarFieldContainer[int]
+    expires_ms: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, rows: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., versions: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., deleted: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., replacing: _Optional[_Iterable[int]] = ..., replaced: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., expiring: _Optional[_Iterable[int]] = ..., expires_ms: _Optional[_Iterable[int]] = ...) -> None: ...

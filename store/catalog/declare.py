@@ -28,6 +28,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.expiry import check_ttl
 from cortado.store.mvcc.mutations import Mutations
 
 PARTS_MAX: Final = 16
@@ -91,6 +92,17 @@ def create_database(catalog: Catalog, name: str) -> Evaluation:
     return Evaluation(mutations, DatabaseCreated(name))
 
 
+@dataclass(frozen=True, slots=True)
+class TableTimes:
+    """How long a table keeps old versions, and documents: see :class:`TableDescriptor`."""
+
+    retention_ms: int = 0
+    ttl_ms: int = 0
+
+
+NO_TIMES: Final = TableTimes()
+
+
 def create_table(
     catalog: Catalog,
     database: str,
@@ -99,7 +111,7 @@ def create_table(
     key: Sequence[PartDeclaration],
     indexes: Sequence[IndexDeclaration] = (),
     subject: str = "",
-    retention_ms: int = 0,
+    times: TableTimes = NO_TIMES,
     commit_ts: Timestamp,
 ) -> Evaluation:
     """A new, empty table of ``subject`` (empty: ``database.name``); replies TableCreated.
@@ -108,7 +120,8 @@ def create_table(
     """
     names.check_database(database)
     names.check_table(name)
-    check_retention(retention_ms)
+    check_retention(times.retention_ms)
+    check_ttl(times.ttl_ms)
     subject = names.check_subject(subject) if subject else f"{database}.{name}"
     if catalog.find_table(database, name) is not None:
         raise AlreadyExists("table", f"{database}.{name}")
@@ -123,11 +136,12 @@ def create_table(
         key=resolve_parts(schema, key, "key"),
         indexes=_resolve_indexes(schema, indexes, next_index_id=1),
         next_index_id=len(indexes) + 1,
-        retention_ms=retention_ms,
+        retention_ms=times.retention_ms,
         named_ts=commit_ts,
+        ttl_ms=times.ttl_ms,
     )
     check_room_for_tables(catalog)
-    check_room_for_retentions(catalog, retention_ms)
+    check_room_for_retentions(catalog, times.retention_ms)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
     owner = replace(owner, next_table_number=number + 1)
@@ -136,19 +150,25 @@ def create_table(
     return Evaluation(mutations, TableCreated(table))
 
 
-def alter_table(catalog: Catalog, database: str, name: str, *, retention_ms: int) -> Evaluation:
-    """Keep old versions of a table for another time; replies TableAltered.
+def alter_table(
+    catalog: Catalog, database: str, name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
+) -> Evaluation:
+    """Keep old versions of a table for another time, let what is put from now on expire after another one (None: as
+    before); replies TableAltered.
 
     Raises InvalidArgument, NotFound, TooLarge.
     """
     names.check_database(database)
     table = catalog.table(database, names.check_table(name))
+    retention_ms = table.retention_ms if retention_ms is None else retention_ms
+    ttl_ms = table.ttl_ms if ttl_ms is None else ttl_ms
     check_retention(retention_ms)
-    if retention_ms == table.retention_ms:
+    check_ttl(ttl_ms)
+    if (retention_ms, ttl_ms) == (table.retention_ms, table.ttl_ms):
         return Evaluation(Mutations(), TableAltered(table))
     if table.retention_ms == 0:
         check_room_for_retentions(catalog, retention_ms)
-    table = replace(table, retention_ms=retention_ms, version=table.version + 1)
+    table = replace(table, retention_ms=retention_ms, ttl_ms=ttl_ms, version=table.version + 1)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))

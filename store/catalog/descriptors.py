@@ -87,6 +87,7 @@ class TableDescriptor:
     """A table. ``subject`` names its value schema's versions; ``version`` grows with each change of the descriptor.
 
     ``retention_ms`` is how long old versions are kept: 0 as long as the cluster keeps them, KEEP_ALL for ever.
+    Documents expire ``ttl_ms`` after their commit, 0 never, unless a write says otherwise.
     ``next_index_id`` is above the id of every index that the table ever had. At ``named_ts`` its name came to mean this
     table: it was made, or came back, or had another name before. A client is not told ``next_index_id``: 0.
     """
@@ -101,6 +102,7 @@ class TableDescriptor:
     next_index_id: int = 0
     retention_ms: int = 0
     named_ts: Timestamp = ZERO
+    ttl_ms: int = 0
 
     @property
     def full_name(self) -> str:

@@ -132,6 +132,7 @@ def encode_table(table: TableDescriptor) -> bytes:
             next_index_id=table.next_index_id,
             retention_ms=table.retention_ms,
             named_ts=bytes(table.named_ts),
+            ttl_ms=table.ttl_ms,
         )
     )
 
@@ -149,6 +150,7 @@ def decode_table(payload: bytes) -> TableDescriptor:
         next_index_id=stored.next_index_id,
         retention_ms=stored.retention_ms,
         named_ts=_timestamp(stored.named_ts),
+        ttl_ms=stored.ttl_ms,
     )
 
 

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 from cortado.errors import InvalidArgument
 from cortado.store.kv.operations import KvLimits, check_value
+from cortado.store.mvcc.expiry import NEVER, Expiry
 
 
 @dataclass(frozen=True, slots=True)
 class KvBatch:
     """Operation ``i`` puts ``values[i]`` at ``keys[i]``, or deletes that key where ``i`` is among ``deletes``; its
-    value is empty then."""
+    value is empty then. All that is put expires at one time."""
 
     keys: Sequence[bytes]
     values: Sequence[bytes]
     deletes: AbstractSet[int] = frozenset()
+    expiry: Expiry = NEVER
 
     def __len__(self) -> int:
         return len(self.keys)

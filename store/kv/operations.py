@@ -21,6 +21,7 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KEY_SHOWN_MAX, KvRange, logical_range, shown
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
+from cortado.store.mvcc.expiry import NEVER, Expiry
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, get_in_pieces
 
@@ -47,11 +48,13 @@ PIECE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KvPair:
-    """A live pair. ``etag`` is the timestamp of the commit that wrote it."""
+    """A live pair. ``etag`` is the timestamp of the commit that wrote it; it expires at the wall time ``expires_ms``, 0
+    for never (a scan does not say)."""
 
     key: bytes
     value: bytes
     etag: Timestamp
+    expires_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class KvPut:
     key: bytes
     value: bytes
     condition: Condition | None = None
+    expiry: Expiry = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ class KvDelete:
 
 @dataclass(frozen=True, slots=True)
 class KvAdd:
-    """Add ``delta`` to the counter under ``key``, which is 0 where there is none; the sum stays in [min, max]."""
+    """Add ``delta`` to the counter under ``key``, which is 0 where there is none; the sum stays in [min, max], and
+    expires when the counter did before."""
 
     key: bytes
     delta: int
@@ -113,7 +118,7 @@ class KvRangeDeleted:
 def get(reader: Reader, namespace: str, key: bytes) -> KvPair | None:
     """The live pair, or None. Raises InvalidArgument, KeyTooLong."""
     version = reader.get(checked_key(namespace, key, generation_of(reader, namespace)))
-    return None if version is None else KvPair(key, version.payload, version.ts)
+    return None if version is None else KvPair(key, version.payload, version.ts, version.expires_ms)
 
 
 def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[KvPair | None]:
@@ -122,7 +127,7 @@ def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[
     logical_keys = [checked_key(namespace, key, generation, f"keys[{place}]") for place, key in enumerate(keys)]
     versions = chain.from_iterable(get_in_pieces(reader, logical_keys, max_bytes=PIECE_BYTES))
     return (
-        None if version is None else KvPair(key, version.payload, version.ts)
+        None if version is None else KvPair(key, version.payload, version.ts, version.expires_ms)
         for key, version in zip(keys, versions, strict=True)
     )
 
@@ -136,7 +141,7 @@ def evaluate_put(
     if put.condition is not None:
         check_condition(put.condition, key_for_people(namespace, put.key), reader.get(logical_key))
     mutations = Mutations()
-    mutations.put(logical_key, put.value)
+    mutations.put(logical_key, put.value, put.expiry.expires_ms(reader))
     return Evaluation(mutations, KvWritten(commit_ts))
 
 

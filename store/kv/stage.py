@@ -43,10 +43,11 @@ class PairStage:
         self._limits = limits
         self._values: dict[LogicalKey, bytes | None] = {}
         self._generations: dict[str, int] = {}
+        self._expiries: dict[LogicalKey, int] = {}
 
     def mutations(self) -> Mutations:
         """What is to be written in the end: each key once."""
-        return Mutations(list(self._values), list(self._values.values()))
+        return Mutations(list(self._values), list(self._values.values()), self._expiries)
 
     def put(self, namespace: str, put: KvPut, row: int = 0) -> LogicalKey:
         """Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed, WriteConflict."""
@@ -54,7 +55,7 @@ class PairStage:
         check_value(put.value, "value", self._limits)
         if put.condition is not None:
             self._check(put.condition, key, namespace, put.key, self._live(key), row)
-        self._values[key] = put.value
+        self._put([key], [put.value], put.expiry.expires_ms(self._reader))
         return key
 
     def delete(self, namespace: str, delete: KvDelete, row: int = 0) -> LogicalKey:
@@ -77,7 +78,8 @@ class PairStage:
                 raise InvalidArgument("key", f"holds {len(payload)} bytes, a counter has {COUNTER_BYTES}", shown)
             value = int.from_bytes(payload, signed=True)
             total = add_within(value, add.delta, (add.min, add.max), INT64, shown, row)
-        self._values[key] = total.to_bytes(COUNTER_BYTES, signed=True)
+        expires_ms = 0 if live is None else live.expires_ms
+        self._put([key], [total.to_bytes(COUNTER_BYTES, signed=True)], expires_ms)
         return total
 
     def check(self, namespace: str, check: KvCheck, row: int = 0) -> None:
@@ -90,13 +92,14 @@ class PairStage:
         generation = self._generation(namespace, row)
         check_batch(batch, self._limits, row)
         keys = kv_keys(namespace, batch.keys, generation)
+        expires_ms = batch.expiry.expires_ms(self._reader)
         if not batch.deletes:
-            self._values.update(zip(keys, batch.values, strict=True))
+            self._put(keys, batch.values, expires_ms)
             return keys
         stored = self._stored_of([keys[i] for i in sorted(batch.deletes)])
         for i, (key, value) in enumerate(zip(keys, batch.values, strict=True)):
             if i not in batch.deletes:
-                self._values[key] = value
+                self._put([key], [value], expires_ms)
             else:
                 self._remove(key, is_live=self._values[key] is not None if key in self._values else key in stored)
         return keys
@@ -112,6 +115,14 @@ class PairStage:
                 raise WriteConflict(namespace, str(start), str(changed.ts), row=row, kind="namespace")
         return found
 
+    def _put(self, keys: Sequence[LogicalKey], values: Sequence[bytes], expires_ms: int) -> None:
+        self._values.update(zip(keys, values, strict=True))
+        if expires_ms:
+            self._expiries.update(dict.fromkeys(keys, expires_ms))
+        elif self._expiries:
+            for key in keys:
+                self._expiries.pop(key, None)
+
     def _stored_of(self, keys: Sequence[LogicalKey]) -> set[LogicalKey]:
         """Those that are stored: their values, perhaps gigabytes, are let go of piece by piece."""
         stored: set[LogicalKey] = set()
@@ -123,7 +134,9 @@ class PairStage:
         return stored
 
     def _live(self, key: LogicalKey) -> Version | None:
-        return own_version(self._values[key]) if key in self._values else self._origin.read(self._reader.get(key))
+        if key in self._values:
+            return own_version(self._values[key], self._expiries.get(key, 0))
+        return self._origin.read(self._reader.get(key))
 
     def _remove(self, key: LogicalKey, *, is_live: bool) -> None:
         """Of what is absent nothing is written, unless it came with this transaction and is stored without it."""
@@ -133,6 +146,7 @@ class PairStage:
             del self._values[key]
         else:
             self._values[key] = None
+        self._expiries.pop(key, None)
 
     def _check(
         self,

@@ -26,9 +26,9 @@ OWN: Timestamp = ZERO
 """The timestamp of what the same transaction has written before: no commit has it."""
 
 
-def own_version(payload: bytes | None) -> Version | None:
-    """What a transaction has made of a key, None for a delete."""
-    return None if payload is None else Version(OWN, payload)
+def own_version(payload: bytes | None, expires_ms: int = 0) -> Version | None:
+    """What a transaction has made of a key, None for a delete. It is there while that goes on, whenever it expires."""
+    return None if payload is None else Version(OWN, payload, expires_ms)
 
 
 def conflict_of(

@@ -159,6 +159,13 @@ def expiry_of(engine_value: bytes) -> int:
     return int.from_bytes(engine_value[_EXPIRY]) if engine_value[0] == EXPIRING_KIND else 0
 
 
+def latest_expiry(items: Sequence[Item]) -> int:
+    """The last wall time at which one of these versions expires, 0 where none does."""
+    values = [value for _, value in items]
+    # The kinds of all but plain puts are below that of these.
+    return max(map(expiry_of, values)) if values and min(values) < PUT else 0
+
+
 def expiry_ts(engine_key: bytes, engine_value: bytes) -> Timestamp:
     """From when on a put that expires is not seen any more."""
     return Timestamp(timestamp_of(engine_key[-TIMESTAMP_BYTES:]).epoch, expiry_of(engine_value), 0)

@@ -1,9 +1,9 @@
 """Where a node stands: the record that is written in the same transaction as everything that it speaks of.
 
-Format 3, numbers big-endian (golden files pin it)::
+Format 4, numbers big-endian (golden files pin it)::
 
     format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
-    | request_bytes 8 | reserved 24 | CRC-32C 4
+    | request_bytes 8 | expires_to_ms 8 | reserved 24 | CRC-32C 4
 
 The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: others would mean
 something that this version does not keep. The checksum is little-endian, as everywhere, and covers all bytes before it.
@@ -21,9 +21,9 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _RESERVED: Final = bytes(2 * TIMESTAMP_BYTES)
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQ24s")
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQQ24s")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -37,6 +37,7 @@ class AppliedState:
     - ``epoch_began``: the first timestamp of the current epoch.
     - ``request_floor``: results of requests with an id below this one (20 bytes) are no longer remembered.
     - ``requests``, ``request_bytes``: how many are, and the bytes of their records.
+    - ``expires_to_ms``: whatever was written in this epoch and expires does so by this wall time; 0: nothing does.
     """
 
     index: int = 0
@@ -47,6 +48,7 @@ class AppliedState:
     request_floor: bytes = bytes(REQUEST_ID_BYTES)
     requests: int = 0
     request_bytes: int = 0
+    expires_to_ms: int = 0
 
     def is_after(self, other: AppliedState) -> bool:
         """Whether this may be the same group's state later on: nothing that only rises is below ``other``'s."""
@@ -70,6 +72,7 @@ class AppliedState:
             self.request_floor,
             self.requests,
             self.request_bytes,
+            self.expires_to_ms,
             _RESERVED,
         )
         return record + _CHECKSUM.pack(google_crc32c.value(record))

@@ -38,6 +38,7 @@ from cortado.store.node.collection.leases import Leases
 from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.duties import Duties
+from cortado.store.node.expiring import keep_time
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.jobs import JobRunner
 from cortado.store.node.large_transactions import LargeTransactions
@@ -124,9 +125,10 @@ class Replica:
             run_scan=host.scan,
             has_leader=lambda: group.log.leader != "",
             is_idle_for=self._is_idle_for,
-            close_time=lambda: self._raise_ceiling(host.clock.now()),
+            close_time=self._close_time,
         )
         """The changes of key ranges, for who watches them."""
+        self.duties.add("keeping time", lambda: keep_time(lambda: driver.applied, self._is_idle_for, self._close_time))
         self.integrity = Integrity(group, driver, on_repaired=self._repaired)
         """What is damaged here: how it is found, and how far it is repaired."""
         self.snapshot_sender = SnapshotSender(group, lost=self.integrity.repairs.lost, on_damage=self.integrity.report)
@@ -367,6 +369,10 @@ class Replica:
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
+
+    async def _close_time(self) -> None:
+        """Write an entry: its timestamp is the clock's."""
+        await self._raise_ceiling(self.host.clock.now())
 
     async def _write_step(self, evaluate: Evaluate) -> WriteResult:
         return await self.write(evaluate, size_bytes=_STEP_BYTES)

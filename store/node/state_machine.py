@@ -34,7 +34,7 @@ from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.staged import LargeTransaction, Unresolved, moves_staged
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import suffix_of
+from cortado.store.mvcc.versions import latest_expiry, suffix_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.removals import Removals, remove_densely
@@ -258,7 +258,10 @@ class StateMachine:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
-        return replace(state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts)
+        expires_to_ms = max(state.expires_to_ms, latest_expiry(log_entry.items))
+        return replace(
+            state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts, expires_to_ms=expires_to_ms
+        )
 
     def _applied(self, index: int, log_entry: LogEntry) -> Applied:
         items = log_entry.items
@@ -293,7 +296,7 @@ class StateMachine:
             case BumpEpoch(epoch):
                 if last_ts.epoch != epoch:
                     raise DataLoss("the log", f"epoch {epoch} begins at {last_ts}")
-                return replace(state, epoch_began=last_ts)
+                return replace(state, epoch_began=last_ts, expires_to_ms=0)
             case RaiseCeiling(ceiling):
                 return replace(state, ceiling=max(state.ceiling, ceiling))
             case AcceptLoss(engine_key, is_key_right):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
@@ -19,6 +19,7 @@ from cortado.store.catalog.descriptors import Dropped
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs, parse_etag
+from cortado.store.mvcc.expiry import NEVER, Expiry
 from cortado.store.node.read_timestamps import Stale
 
 _CASE_OF_TYPE: Final[dict[KeyType, str]] = {
@@ -82,6 +83,24 @@ def read_at_text(message: common_pb2.ReadAt) -> str:
             return f"stale_ms {message.stale_ms}{own}"
         case _:
             return own
+
+
+def expiry_value(message: Any, field: str = "expiry") -> Expiry | None:
+    """What a message with an ``expiry`` says of it, None where it does not. Raises InvalidArgument."""
+    if not message.HasField("expiry"):
+        return None
+    asked: common_pb2.Expiry = message.expiry
+    try:
+        match asked.WhichOneof("when"):
+            case "ttl_ms" if asked.ttl_ms:
+                return Expiry(ttl_ms=asked.ttl_ms)
+            case "at_ms" if asked.at_ms:
+                return Expiry(at_ms=asked.at_ms)
+            case "never" if asked.never:
+                return NEVER
+    except InvalidArgument as unfit:
+        raise InvalidArgument(unfit.field.replace("expiry", field, 1), unfit.problem, unfit.value) from unfit
+    raise InvalidArgument(field, "must set ttl_ms or at_ms, not to 0, or never to true")
 
 
 def condition_value(message: common_pb2.Condition, *, field: str = "condition", kv: bool = False) -> Condition | None:

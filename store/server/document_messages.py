@@ -9,7 +9,7 @@ from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.keys.types import KeyPart, KeyValue
-from cortado.store.server.convert import key_values, timestamp_value
+from cortado.store.server.convert import expiry_value, key_values, timestamp_value
 from cortado.store.tables.json_input import parse_object
 from cortado.store.tables.operations import (
     AvroDocument,
@@ -58,7 +58,7 @@ def found_message(view: TableView, row: StoredRow, document_format: int, schema_
     else:
         read = transcode(view, row, schema_id)
         document = common_pb2.Document(schema_id=read.schema_id, avro=read.body)
-    return documents_pb2.FoundDocument(document=document, etag=row.etag)
+    return documents_pb2.FoundDocument(document=document, etag=row.etag, expires_ms=row.expires_ms)
 
 
 def put_mode(mode: int) -> PutMode:
@@ -111,6 +111,7 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
         rows=rows,
         mode=put_mode(start.mode),
         unchanged_since=timestamp_value(since, "start.unchanged_since") if start.HasField("unchanged_since") else None,
+        expiry=expiry_value(start, "start.expiry"),
     )
 
 

@@ -14,7 +14,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.bulk_stream import BulkStream
-from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
+from cortado.store.server.convert import condition_value, expiry_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
     check_form,
     document_input,
@@ -107,6 +107,7 @@ class DocumentsService(Service):
             document=document_input(request.document),
             mode=put_mode(request.mode),
             condition=condition_value(request.condition),
+            expiry=expiry_value(request),
         )
 
         prepared = await self.prepare(request, {0: (put.database, put.table, put.document)})
@@ -121,16 +122,15 @@ class DocumentsService(Service):
 
     async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
         changes = update_changes(request.changes_json)
-        condition = condition_value(request.condition)
+        condition, expiry = condition_value(request.condition), expiry_value(request)
         is_json(request.format)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             database, name = request.table.database, request.table.table
             key = key_values(request.key, catalog.table(database, name).key)
-            evaluation = evaluate_update(
-                reader, commit_ts, catalog, Update(database, name, key, changes, condition, json=True)
-            )
+            update = Update(database, name, key, changes, condition, json=True, expiry=expiry)
+            evaluation = evaluate_update(reader, commit_ts, catalog, update)
             # The reply needs the catalogue of this very state, so it is made here.
             assert isinstance(evaluation.reply, Updated)
             view = TableView(catalog, database, name)

@@ -39,11 +39,12 @@ from cortado.store.kv.operations import (
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import ChunkSource, KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.expiry import NEVER
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.node.replica import Replica
 from cortado.store.packing import join
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
-from cortado.store.server.convert import condition_value, dropped_message, read_at_text
+from cortado.store.server.convert import condition_value, dropped_message, expiry_value, read_at_text
 from cortado.store.server.listing import PAGE_ITEMS_MAX
 from cortado.store.server.service import (
     KEYS_ON_THE_LOOP,
@@ -108,7 +109,8 @@ class KeyValueService(Service):
         return reply
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
-        put = KvPut(request.key, request.value, condition_value(request.condition, kv=True))
+        condition, expiry = condition_value(request.condition, kv=True), expiry_value(request) or NEVER
+        put = KvPut(request.key, request.value, condition, expiry)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return evaluate_put(reader, commit_ts, request.namespace, put)
@@ -313,7 +315,7 @@ def _pack(found: KvSlice, into: kv_pb2.KvPackedPairs) -> None:
 
 
 def _pair(pair: KvPair) -> kv_pb2.KvPair:
-    return kv_pb2.KvPair(key=pair.key, value=pair.value, etag=str(pair.etag))
+    return kv_pb2.KvPair(key=pair.key, value=pair.value, etag=str(pair.etag), expires_ms=pair.expires_ms)
 
 
 def _range(message: kv_pb2.KvRange) -> KvRange:

@@ -13,8 +13,9 @@ from cortado.store.keys.types import KeyValue
 from cortado.store.kv.batches import KvBatch
 from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
 from cortado.store.mvcc.evaluation import Condition
+from cortado.store.mvcc.expiry import NEVER
 from cortado.store.packing import LENGTH_BYTES, cut
-from cortado.store.server.convert import condition_value, key_values
+from cortado.store.server.convert import condition_value, expiry_value, key_values
 from cortado.store.server.document_messages import document_input, update_changes
 from cortado.store.tables.operations import Add, Check, Delete, DocumentInput, Put, Update
 from cortado.store.transactions.operations import OnPairs, Operation
@@ -58,7 +59,8 @@ def _operation(catalog: Catalog, message: common_pb2.Operation, field: str) -> O
         return OnPairs(each.namespace, _on_pair(kind, each, field))
     if kind == "put":
         document = document_input(each.document, f"{field}.document")
-        return Put(each.database, each.table, document, condition=_condition(each, field))
+        expiry = expiry_value(each, f"{field}.expiry")
+        return Put(each.database, each.table, document, condition=_condition(each, field), expiry=expiry)
     return _on_document(kind, each, _key(catalog, each, field), field)
 
 
@@ -66,7 +68,8 @@ def _on_document(kind: str, each: Any, key: Sequence[KeyValue], field: str) -> O
     match kind:
         case "update":
             changes = update_changes(each.changes_json, f"{field}.changes_json")
-            return Update(each.database, each.table, key, changes, _condition(each, field), json=True)
+            expiry = expiry_value(each, f"{field}.expiry")
+            return Update(each.database, each.table, key, changes, _condition(each, field), json=True, expiry=expiry)
         case "delete":
             return Delete(each.database, each.table, key, _condition(each, field))
         case "add":
@@ -78,7 +81,8 @@ def _on_document(kind: str, each: Any, key: Sequence[KeyValue], field: str) -> O
 def _on_pair(kind: str, each: Any, field: str) -> KvPut | KvDelete | KvAdd | KvCheck | KvBatch:
     match kind:
         case "put_pair":
-            return KvPut(each.key, each.value, _condition(each, field, kv=True))
+            expiry = expiry_value(each, f"{field}.expiry") or NEVER
+            return KvPut(each.key, each.value, _condition(each, field, kv=True), expiry)
         case "delete_pair":
             return KvDelete(each.key, _condition(each, field, kv=True))
         case "add_pair":
@@ -124,7 +128,8 @@ def packed_pairs(packed: common_pb2.KvPackedOperations, field: str) -> KvBatch:
     if len(keys) != len(values):
         problem = f"are of {len(values)} values, and there are {len(keys)} keys"
         raise InvalidArgument(f"{field}.value_lengths", problem)
-    return KvBatch(keys, values, _deletes(packed.deletes, values, f"{field}.deletes"))
+    expiry = expiry_value(packed, f"{field}.expiry") or NEVER
+    return KvBatch(keys, values, _deletes(packed.deletes, values, f"{field}.deletes"), expiry)
 
 
 def _cut(joined: bytes, lengths: bytes, field: str) -> tuple[bytes, ...]:

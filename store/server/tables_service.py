@@ -17,6 +17,7 @@ from cortado.store.catalog.declare import (
     PartDeclaration,
     TableAltered,
     TableCreated,
+    TableTimes,
     alter_table,
     create_database,
     create_table,
@@ -80,7 +81,7 @@ class TablesService(Service):
                 key=key,
                 indexes=indexes,
                 subject=request.subject,
-                retention_ms=request.retention_ms,
+                times=TableTimes(request.retention_ms, request.ttl_ms),
                 commit_ts=commit_ts,
             )
 
@@ -109,12 +110,14 @@ class TablesService(Service):
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:
-        if not request.HasField("retention_ms"):
-            raise InvalidArgument("retention_ms", "must be set: nothing else of a table is altered")
+        retention_ms = request.retention_ms if request.HasField("retention_ms") else None
+        ttl_ms = request.ttl_ms if request.HasField("ttl_ms") else None
+        if retention_ms is None and ttl_ms is None:
+            raise InvalidArgument("retention_ms", "or ttl_ms must be set: nothing else of a table is altered")
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return alter_table(catalog, request.database, request.name, retention_ms=request.retention_ms)
+            return alter_table(catalog, request.database, request.name, retention_ms=retention_ms, ttl_ms=ttl_ms)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableAltered)
@@ -349,6 +352,7 @@ def _table(table: TableDescriptor) -> tables_pb2.Table:
         version=table.version,
         retention_ms=table.retention_ms,
         named=timestamp_message(table.named_ts),
+        ttl_ms=table.ttl_ms,
     )
 
 

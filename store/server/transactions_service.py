@@ -105,8 +105,9 @@ class TransactionsService(Service):
         replica.check_serving()
         # What is in flight would be a change since then, before it has begun.
         await replica.reads.applied_to(await replica.reads.linearize())
-        seen = Seen()
-        reader = replica.store.snapshot(replica.applied.last_ts, seen)
+        seen, at = Seen(), replica.applied.last_ts
+        # What has expired by now is absent, though nothing may have been written for a while.
+        reader = replica.store.snapshot(at, seen, as_of=max(at, self.host.clock.reading()))
         catalog = replica.catalog(reader)
         if start is not None:
             catalog = catalog.unchanged_since(start)

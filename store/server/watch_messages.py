@@ -14,7 +14,7 @@ from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import user_key_of, user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
-from cortado.store.mvcc.versions import Item, payload_of
+from cortado.store.mvcc.versions import Item, expiry_of, payload_of
 from cortado.store.packing import cut_equal, join
 from cortado.store.server.convert import key_message, timestamp_message
 from cortado.store.server.document_messages import found_message, is_json, row_batch
@@ -27,12 +27,14 @@ from cortado.store.tables.view import TableView
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Changes in columns. ``versions`` are their commit timestamps end to end, 12 bytes each; a payload that is None is
-    a delete. ``replaced``: by the place of a change, the version that it replaced, as the engine holds it."""
+    a delete. ``replaced``: by the place of a change, the version that it replaced, as stored; ``expiries``:
+    when puts expire."""
 
     keys: list[LogicalKey] = field(default_factory=list)
     versions: bytes = b""
     payloads: list[bytes | None] = field(default_factory=list)
     replaced: dict[int, Item] = field(default_factory=dict)
+    expiries: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of_items(cls, items: Sequence[Item], previous: Sequence[Item | None] = ()) -> Changes:
@@ -43,17 +45,24 @@ class Changes:
             b"".join(map(suffix_from, keys)).translate(INVERTED),
             [payload_of(value) for _, value in items],
             {place: each for place, each in enumerate(previous) if each is not None},
+            {place: expires_ms for place, (_, value) in enumerate(items) if (expires_ms := expiry_of(value))},
         )
 
     @classmethod
     def of_state(cls, chunk: ScanChunk) -> Changes:
         """From a slice of a state: puts."""
-        return cls(chunk.keys, b"".join(chunk.suffixes).translate(INVERTED), list(chunk.payloads))
+        expiries = chunk.expiries
+        of_places = (
+            {place: expiries[key] for place, key in enumerate(chunk.keys) if key in expiries} if expiries else {}
+        )
+        versions = b"".join(chunk.suffixes).translate(INVERTED)
+        return cls(chunk.keys, versions, list(chunk.payloads), expiries=of_places)
 
     def part(self, begin: int, end: int) -> Changes:
         """Some of them, of a state."""
         versions = self.versions[begin * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES]
-        return Changes(self.keys[begin:end], versions, self.payloads[begin:end])
+        expiries = {place - begin: each for place, each in self.expiries.items() if begin <= place < end}
+        return Changes(self.keys[begin:end], versions, self.payloads[begin:end], expiries=expiries)
 
     @property
     def deletes(self) -> list[int]:
@@ -110,6 +119,8 @@ class KeyValueReplies:
         into.values, into.value_lengths = join([payload or b"" for payload in changes.payloads])
         into.versions = changes.versions
         into.deletes.extend(changes.deletes)
+        into.expiring.extend(changes.expiries)
+        into.expires_ms.extend(changes.expiries.values())
         if changes.replaced:
             old = list(changes.replaced.values())
             into.replacing.extend(changes.replaced)
@@ -130,6 +141,7 @@ class KeyValueReplies:
                     timestamp=timestamp_message(ts),
                     etag="" if payload is None else str(ts),
                     previous=None if replaced is None else _pair(key, replaced),
+                    expires_ms=changes.expiries.get(place, 0),
                 )
             )
         return made
@@ -170,6 +182,8 @@ class TableReplies:
         into.versions = changes.versions
         into.deletes.extend(changes.deletes)
         into.deleted.extend(_key(view, changes.keys[place]) for place in changes.deletes)
+        into.expiring.extend(changes.expiries)
+        into.expires_ms.extend(changes.expiries.values())
         if changes.replaced:
             old = list(changes.replaced.values())
             into.replacing.extend(changes.replaced)
@@ -200,15 +214,19 @@ class TableReplies:
                     timestamp=timestamp_message(ts),
                     etag="" if found is None else found.etag,
                     previous=None if replaced is None else self._found_item(view, replaced),
+                    expires_ms=changes.expiries.get(place, 0),
                 )
             )
         return made
 
     def _found_item(self, view: TableView, item: Item) -> documents_pb2.FoundDocument:
-        return self._found(view, payload_of(item[1]) or b"", _ts(item))
+        return self._found(view, payload_of(item[1]) or b"", _ts(item), expiry_of(item[1]))
 
-    def _found(self, view: TableView, payload: bytes, ts: Timestamp) -> documents_pb2.FoundDocument:
-        return found_message(view, StoredRow(*decode_payload(payload), ts), self._format, self._schema_id)
+    def _found(
+        self, view: TableView, payload: bytes, ts: Timestamp, expires_ms: int = 0
+    ) -> documents_pb2.FoundDocument:
+        row = StoredRow(*decode_payload(payload), ts, expires_ms)
+        return found_message(view, row, self._format, self._schema_id)
 
 
 def _kind(payload: bytes | None) -> watch_pb2.ChangeKind:
@@ -220,7 +238,8 @@ def _key(view: TableView, key: LogicalKey) -> common_pb2.Key:
 
 
 def _pair(key: bytes, item: Item) -> kv_pb2.KvPair:
-    return kv_pb2.KvPair(key=key, value=payload_of(item[1]), etag=str(_ts(item)))
+    value = item[1]
+    return kv_pb2.KvPair(key=key, value=payload_of(value), etag=str(_ts(item)), expires_ms=expiry_of(value))
 
 
 def _ts(item: Item) -> Timestamp:

@@ -27,7 +27,8 @@ from cortado.store.tables.view import TableView
 class RowChange:
     """One row's step from ``old`` to ``new`` (documents in the newest version; None: no row).
 
-    ``payload`` is the new row's, None for a delete. ``old`` may stay None where the table has no index.
+    ``payload`` is the new row's, None for a delete. ``old`` may stay None where the table has no index. The old row
+    expires at ``old_expires_ms``, the new one at ``expires_ms``; 0 for never.
     """
 
     view: TableView
@@ -36,6 +37,8 @@ class RowChange:
     new: Mapping[str, Any] | None
     payload: bytes | None
     row: int = 0
+    old_expires_ms: int = 0
+    expires_ms: int = 0
 
     @property
     def row_key(self) -> LogicalKey:
@@ -53,13 +56,15 @@ def mutations_of(origin: Origin, changes: Collection[RowChange], failures: Build
             failures.add(found)
     mutations = Mutations()
     for change in changes:
-        mutations.keys.append(change.row_key)
-        mutations.payloads.append(change.payload)
+        if change.payload is None:
+            mutations.delete(change.row_key)
+        else:
+            mutations.put(change.row_key, change.payload, change.expires_ms)
     for key in entries.removed:
         if key not in entries.added:
             mutations.delete(key)
-    for key, (entry, _) in entries.added.items():
-        mutations.put(key, entry.payload)
+    for key, (entry, change) in entries.added.items():
+        mutations.put(key, entry.payload, change.expires_ms)
     failures.record(mutations)
     return mutations
 
@@ -83,6 +88,9 @@ class _Entries:
     def _take(self, change: RowChange, index: IndexDescriptor) -> None:
         try:
             step = indexes.update(change.view.table, index, change.primary_key, change.old, change.new)
+            if step.stays is not None and change.old_expires_ms != change.expires_ms:
+                # Row and entries disappear together: the entry is written anew.
+                step = indexes.IndexChange(step.stays.key, step.stays)
         except InvalidArgument as refusal:
             if not is_building(index):
                 raise

@@ -38,7 +38,7 @@ from cortado.store.keys.keyspace import KeyRange, primary_key_of, row_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.staging.records import records_of
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
@@ -196,38 +196,38 @@ def _backfill(
     cursor = LogicalKey(job.cursor) if job.cursor else start
     stop = end if pace.upto is None else min(end, max(pace.upto, cursor))
     until_ms = pace.clock_ms() + pace.ms
-    put: dict[LogicalKey, bytes] = {}
+    put: dict[LogicalKey, tuple[bytes, int]] = {}
     done = 0
     pieces = _pieces(reader, cursor, stop, pace.rows)
     cursor = stop
-    for keys, payloads in pieces:
-        _add_missing(reader, view, index, keys, payloads, put)
+    for keys, versions in pieces:
+        _add_missing(reader, view, index, keys, versions, put)
         done += len(keys)
         if done >= pace.rows or pace.clock_ms() >= until_ms:
             cursor = LogicalKey(successor_of_prefix(keys[-1]))
             break
-    for key, payload in put.items():
-        mutations.put(key, payload)
+    for key, (payload, expires_ms) in put.items():
+        mutations.put(key, payload, expires_ms)
     job = replace(job, cursor=cursor, done=job.done + done)
     return replace(job, state=JobState.DONE) if cursor >= end else job
 
 
 def _pieces(
     reader: Reader, start: LogicalKey, end: LogicalKey, rows: int
-) -> Iterator[tuple[list[LogicalKey], list[bytes]]]:
+) -> Iterator[tuple[list[LogicalKey], list[Version]]]:
     """Rows of a range, as many as decode in well under a millisecond, or as have so many bytes."""
     keys: list[LogicalKey] = []
-    payloads: list[bytes] = []
+    versions: list[Version] = []
     size_bytes = 0
     for key, version in reader.scan(start, end):
         keys.append(key)
-        payloads.append(version.payload)
+        versions.append(version)
         size_bytes += len(version.payload)
         if len(keys) >= min(_PIECE_ROWS, rows) or size_bytes >= _PIECE_BYTES:
-            yield keys, payloads
-            keys, payloads, size_bytes = [], [], 0
+            yield keys, versions
+            keys, versions, size_bytes = [], [], 0
     if keys:
-        yield keys, payloads
+        yield keys, versions
 
 
 def _add_missing(
@@ -235,18 +235,20 @@ def _add_missing(
     view: TableView,
     index: IndexDescriptor,
     keys: Sequence[LogicalKey],
-    payloads: Sequence[bytes],
-    put: dict[LogicalKey, bytes],
+    versions: Sequence[Version],
+    put: dict[LogicalKey, tuple[bytes, int]],
 ) -> None:
-    """The entries that these rows lack go to ``put``, which has those of the rows before. Raises CannotBuild."""
+    """The entries that these rows lack go to ``put``, which has those of the rows before: what each holds, and when it
+    expires, with its row. Raises CannotBuild."""
     primary_keys = list(map(primary_key_of, keys))
+    payloads = [version.payload for version in versions]
     problems: list[tuple[str, str]] = []
     for entries, rows in _entries(view, index, primary_keys, payloads, problems):
         for place, holder in enumerate(reader.get_many(entries.keys)):
             key, primary_key = entries.keys[place], primary_keys[rows[place]]
-            held_by = put.get(key) if holder is None else holder.payload
+            held_by = put.get(key, (None, 0))[0] if holder is None else holder.payload
             if held_by is None:
-                put[key] = primary_key if index.unique else b""
+                put[key] = (primary_key if index.unique else b""), versions[rows[place]].expires_ms
             elif index.unique and held_by != primary_key:
                 shown = view.show_key(primary_key), view.show_key(held_by)
                 problems += [(each, f"rows {shown[0]} and {shown[1]} have the same values") for each in shown]

@@ -19,6 +19,7 @@ that time is a ``WriteConflict``, too: half of the job would lie in another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 from cortado.errors import InvalidArgument, WriteConflict
 from cortado.store.catalog.catalog import Catalog
@@ -26,6 +27,7 @@ from cortado.store.catalog.descriptors import IndexDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
@@ -66,7 +68,8 @@ def evaluate_bulk(
 
 def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk) -> Evaluation:
     """Without what changes in the catalogue. Raises CannotBuild."""
-    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts)
+    expiry = Expiry(prepared.view.table.ttl_ms) if chunk.expiry is None else chunk.expiry
+    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expiry.expires_ms(reader))
     live: Sequence[Version | None] = [None] * len(prepared)
     if prepared.entries or not rules.accept_all:
         live = reader.get_many(prepared.row_keys)
@@ -98,16 +101,36 @@ def _write_at_once(
     for place, new in enumerate(prepared.entries):
         old_keys = old[place] if old else None
         moved = rows if old_keys is None else [row for row in rows if old_keys[row] != new.keys[row]]
+        renewed = [] if old_keys is None else _renewed(rows, live, old_keys, new.keys, rules.expires_ms)
         if new.index.unique:
             wanted = [new.keys[row] for row in moved if new.exclusive[row]]
             if len(set(wanted)) != len(wanted) or _any_stored(reader.get_many(wanted)):
                 return None
-        mutations.keys += _pick(new.keys, moved)
-        mutations.payloads += new.payloads(prepared.primary_keys, moved)
+        for written in (moved, renewed):
+            mutations.keys += _pick(new.keys, written)
+            mutations.payloads += new.payloads(prepared.primary_keys, written)
         removed = [] if old_keys is None else [key for row in moved if (key := old_keys[row]) is not None]
         mutations.keys += removed
         mutations.payloads += [None] * len(removed)
+    if rules.expires_ms:
+        written_keys = compress(mutations.keys, [payload is not None for payload in mutations.payloads])
+        mutations.expiries = dict.fromkeys(written_keys, rules.expires_ms)
     return mutations
+
+
+def _renewed(
+    rows: Sequence[int],
+    live: Sequence[Version | None],
+    old_keys: EntryKeys,
+    keys: Sequence[LogicalKey],
+    expires_ms: int,
+) -> Sequence[int]:
+    """The rows whose entry stays, and has to expire at another time."""
+    return [
+        row
+        for row in rows
+        if (version := live[row]) is not None and version.expires_ms != expires_ms and old_keys[row] == keys[row]
+    ]
 
 
 def _accepted(

@@ -221,7 +221,7 @@ class _Slice:
         if expected.row_keys != keys:
             rows = [row for row, (wanted, key) in enumerate(zip(expected.row_keys, keys, strict=True)) if wanted == key]
         for index, entry_keys in zip(self._indexes, expected.entries, strict=True):
-            self._check_entries_of(index, keys, rows, entry_keys)
+            self._check_entries_of(index, chunk, rows, entry_keys)
         if len(rows) != len(keys):
             for row_key, wanted in zip(keys, expected.row_keys, strict=True):
                 if wanted is not None and wanted != row_key:
@@ -231,21 +231,30 @@ class _Slice:
     def _check_entries_of(
         self,
         index: IndexDescriptor,
-        row_keys: Sequence[LogicalKey],
+        chunk: ScanChunk,
         rows: Sequence[int],
         entry_keys: Sequence[LogicalKey],
     ) -> None:
         """Look one index's entry of each of the ``rows`` up, in the order of the entries: neighbours share pages."""
+        row_keys, expiries = chunk.keys, chunk.expiries
         in_order = sorted(rows, key=entry_keys.__getitem__)
         found = chain.from_iterable(get_in_pieces(self._reader, [entry_keys[row] for row in in_order]))
         bad: list[tuple[int, bytes | None]] = []
+        untimely: list[tuple[int, int]] = []
         for row, entry in zip(in_order, found, strict=True):
             if entry is None:
                 bad.append((row, None))
             elif entry.payload != (primary_key_of(row_keys[row]) if index.unique else b""):
                 bad.append((row, entry.payload))
+            elif entry.expires_ms != expiries.get(row_keys[row], 0):
+                untimely.append((row, entry.expires_ms))
         for row, payload in sorted(bad):
             self._add_bad_entry(index, row_keys[row], entry_keys[row], payload)
+        for row, expires_ms in sorted(untimely):
+            problem = f"expires at {expires_ms}, its row at {expiries.get(row_keys[row], 0)} (0: never)"
+            message = f"entry {dump(entry_keys[row])} {problem}"
+            shown = self._show_row(row_keys[row])
+            self._add(index.name, ProblemKind.WRONG_ENTRY, shown, message, row_keys[row])
 
     def _add_bad_entry(
         self, index: IndexDescriptor, row_key: LogicalKey, entry_key: LogicalKey, payload: bytes | None

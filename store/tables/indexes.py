@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.keys.keyspace import index_key, index_payload
@@ -34,13 +34,11 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """What to remove from an index and what to put there when a row changes. An entry that stays is neither."""
+    """What to remove from an index and what to put there when a row changes. An entry that ``stays`` is neither."""
 
     removed: LogicalKey | None
     added: IndexEntry | None
-
-
-UNCHANGED: Final = IndexChange(None, None)
+    stays: IndexEntry | None = None
 
 
 def index_label(table: TableDescriptor, index: IndexDescriptor) -> str:
@@ -79,5 +77,5 @@ def update(
     before = None if old is None else entry_of(table, index, key_values(old, index.parts), primary_key)
     after = None if new is None else entry_of(table, index, key_values(new, index.parts), primary_key)
     if before is not None and after is not None and before.key == after.key:
-        return UNCHANGED
+        return IndexChange(None, None, after)
     return IndexChange(None if before is None else before.key, after)

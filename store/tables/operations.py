@@ -11,6 +11,7 @@ from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.evaluation import Condition
+from cortado.store.mvcc.expiry import Expiry
 from cortado.store.tables.rows import StoredRow
 
 
@@ -43,20 +44,22 @@ DocumentInput: TypeAlias = AvroDocument | JsonDocument
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a whole document under the key that it holds."""
+    """Write a whole document under the key that it holds. It expires as the table says, where ``expiry`` is None."""
 
     database: str
     table: str
     document: DocumentInput
     mode: PutMode = PutMode.UPSERT
     condition: Condition | None = None
+    expiry: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
     """Change the fields at these paths (``a`` or ``a.b``) of the document of ``key``, and no others.
 
-    Values are Python values as in documents, or, where ``json`` is set, JSON values.
+    Values are Python values as in documents, or, where ``json`` is set, JSON values. It expires when it did before,
+    where ``expiry`` is None.
     """
 
     database: str
@@ -65,6 +68,7 @@ class Update:
     changes: Mapping[str, Any]
     condition: Condition | None = None
     json: bool = False
+    expiry: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class Add:
     """Add ``delta`` to the whole number at the path ``field`` of the document of ``key``; the sum stays within [min,
-    max]."""
+    max], and the document expires when it did before."""
 
     database: str
     table: str
@@ -150,8 +154,8 @@ class JsonRows:
 class BulkChunk:
     """Many documents for one table, each written or refused by itself, all that are written in one commit.
 
-    The outcome is that of writing them one after another. What ``unchanged_since``
-    does stands in :mod:`cortado.store.tables.bulk`.
+    The outcome is that of writing them one after another. They expire as the table says, where ``expiry`` is None. What
+    ``unchanged_since`` does stands in :mod:`cortado.store.tables.bulk`.
     """
 
     database: str
@@ -159,6 +163,7 @@ class BulkChunk:
     rows: AvroRows | JsonRows
     mode: PutMode = PutMode.UPSERT
     unchanged_since: Timestamp | None = None
+    expiry: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def transcode(view: TableView, row: StoredRow, schema_id: int) -> StoredRow:
         schema_id,
         encode_document(view.writer(schema_id), document_of(view, row, schema_id), bytes_max=READ_BYTES_MAX),
         row.ts,
+        row.expires_ms,
     )
 
 
@@ -59,4 +60,4 @@ def _stored(version: Version | None) -> StoredRow | None:
     if version is None:
         return None
     schema_id, body = decode_payload(version.payload)
-    return StoredRow(schema_id, body, version.ts)
+    return StoredRow(schema_id, body, version.ts, version.expires_ms)

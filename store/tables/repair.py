@@ -50,13 +50,13 @@ def evaluate_repair(
             repair.entry(key)
         else:
             repair.row(key)
-    mutations = Mutations(list(repair.changes), list(repair.changes.values()))
+    mutations = Mutations(list(repair.changes), list(repair.changes.values()), repair.expiries)
     deleted = sum(payload is None for payload in repair.changes.values())
     return Evaluation(mutations, Repaired(len(mutations) - deleted, deleted, repair.left))
 
 
 class _Repair:
-    """``changes`` are the entries to put and to delete."""
+    """``changes`` are the entries to put and to delete; ``expiries`` those of the ones that expire."""
 
     def __init__(self, reader: Reader, view: TableView, dropped: frozenset[int]) -> None:
         self._reader = reader
@@ -64,10 +64,12 @@ class _Repair:
         self._dropped = dropped
         self._indexes = [each for each in view.table.indexes if each.state is IndexState.READY]
         self.changes: dict[LogicalKey, bytes | None] = {}
+        self.expiries: dict[LogicalKey, int] = {}
         self.left = 0
 
     def row(self, row_key: LogicalKey) -> None:
-        """Put the entries that a row lacks."""
+        """Put the entries that a row lacks, or that expire at another time than it does."""
+        version = self._reader.get(row_key)
         try:
             wanted = self._entries_of(row_key, self._indexes)
         except (InvalidArgument, NotFound, DataLoss):
@@ -78,12 +80,15 @@ class _Repair:
             held = self.changes.get(key)
             stored = self._reader.get(key) if held is None else None
             there = held if stored is None else stored.payload
-            if there == payload:
+            expires_ms = 0 if version is None else version.expires_ms
+            if there == payload and (stored is None or stored.expires_ms == expires_ms):
                 continue
             if there and index.unique and self._has(self._view.row_key(there), index, key):
                 self.left += 1
             else:
                 self.changes[key] = payload
+                if expires_ms:
+                    self.expiries[key] = expires_ms
 
     def entry(self, key: LogicalKey) -> None:
         """Delete an entry that its row should not have."""

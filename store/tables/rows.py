@@ -46,11 +46,13 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A document as it is stored: the schema that wrote it, its Avro body, and the commit that did."""
+    """A document as it is stored: the schema that wrote it, its Avro body, the commit that did, and the wall time at
+    which it expires, 0 for never."""
 
     schema_id: int
     body: bytes
     ts: Timestamp
+    expires_ms: int = 0
 
     @property
     def etag(self) -> str:

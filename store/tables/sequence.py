@@ -37,12 +37,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """What a row must fulfil, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``)."""
+    """What a row must fulfil, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``); and when all that
+    is written expires, 0 for never."""
 
     prepared: PreparedChunk
     mode: PutMode
     unchanged_since: Timestamp | None
     commit_ts: Timestamp
+    expires_ms: int
 
     @property
     def accept_all(self) -> bool:
@@ -99,7 +101,8 @@ class _Sequence:
         self._rules = rules
         # By row key: its live version, and the keys of its entries.
         self._rows: dict[LogicalKey, tuple[Version | None, list[LogicalKey]]] = {}
-        self._stored_entries: dict[LogicalKey, bytes] = {}
+        # By entry: what it holds, and when it expires.
+        self._stored_entries: dict[LogicalKey, tuple[bytes, int]] = {}
         for row, row_key in enumerate(prepared.row_keys):
             primary_key = primary_key_of(row_key)
             entries = {
@@ -107,8 +110,11 @@ class _Sequence:
                 for new, keys in zip(prepared.entries, old, strict=False)
                 if (key := keys[row]) is not None
             }
-            self._rows[row_key] = (live[row], list(entries))
-            self._stored_entries.update(entries)
+            version = live[row]
+            self._rows[row_key] = (version, list(entries))
+            if version is not None:
+                stored = {key: (payload, version.expires_ms) for key, payload in entries.items()}
+                self._stored_entries.update(stored)
         wanted = {new.keys[row] for new in prepared.entries for row in range(len(prepared)) if new.exclusive[row]}
         asked = list(wanted)
         # By entry: the primary key of the row that holds it, None where it is free.
@@ -142,18 +148,23 @@ class _Sequence:
         self._move(before, after)
         self._written[row_key] = prepared.payloads[row]
         self._rows[row_key] = (
-            Version(self._rules.commit_ts, prepared.payloads[row]),
+            Version(self._rules.commit_ts, prepared.payloads[row], self._rules.expires_ms),
             [entry.key for entry in after],
         )
         return None
 
     def mutations(self) -> Mutations:
-        mutations = Mutations(list(self._written), list(self._written.values()))
+        expires_ms = self._rules.expires_ms
+        mutations = Mutations()
+        for key, document in self._written.items():
+            mutations.put(key, document, expires_ms)
         for key, payload in self._entries.items():
+            stored = self._stored_entries.get(key)
             # An entry that came and went within the chunk was never stored, one that went and came back still is.
-            if payload != self._stored_entries.get(key):
-                mutations.keys.append(key)
-                mutations.payloads.append(payload)
+            if payload is None and stored is not None:
+                mutations.delete(key)
+            elif payload is not None and stored != (payload, expires_ms):
+                mutations.put(key, payload, expires_ms)
         return mutations
 
     def _move(self, before: Sequence[LogicalKey], after: Sequence[IndexEntry]) -> None:

@@ -20,6 +20,7 @@ from cortado.schema.model import Kind, Primitive, Schema, Union
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.counting import INT32, INT64, Bounds, add_within
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, check_condition
+from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.transacting import Origin, own_version
@@ -72,13 +73,15 @@ class RowStage:
             payload, new = read_input(view, put.document)
         primary_key = view.key_of(new)
         row_key = view.row_key(primary_key)
-        old = None
+        old, live = None, None
         if view.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
             live = self._live(row_key)
             for condition in (_MODE_CONDITIONS[put.mode], put.condition):
                 self._check(condition, view, primary_key, live, row)
             old = self._stored(view, row_key, live)
-        return self._take(row_key, RowChange(view, primary_key, old, new, payload, row))
+        expiry = Expiry(view.table.ttl_ms) if put.expiry is None else put.expiry
+        expires = self._old_expires_ms(row_key, live), expiry.expires_ms(self._reader)
+        return self._take(row_key, RowChange(view, primary_key, old, new, payload, row, *expires))
 
     def update(self, view: TableView, update: Update, row: int = 0) -> RowChange:
         """Raises as :meth:`put`, and NotFound where there is no such document."""
@@ -88,7 +91,7 @@ class RowStage:
         old = self._existing(view, primary_key, live, row)
         with self._origin.resting_on(view.row_key(primary_key), lambda: view.show_key(primary_key), row):
             changed = apply_changes(view, old, update.changes, json=update.json)
-            return self._change(view, primary_key, old, changed, row)
+            return self._change(view, primary_key, live, (old, changed), row, update.expiry)
 
     def delete(self, view: TableView, delete: Delete, row: int = 0) -> bool:
         """Whether there was one. Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
@@ -102,7 +105,8 @@ class RowStage:
             # It came with this transaction, and goes with it.
             del self._changes[row_key]
         else:
-            self._take(row_key, RowChange(view, primary_key, self._stored(view, row_key, live), None, None, row))
+            old, old_expires_ms = self._stored(view, row_key, live), self._old_expires_ms(row_key, live)
+            self._take(row_key, RowChange(view, primary_key, old, None, None, row, old_expires_ms))
         return True
 
     def add(self, view: TableView, add: Add, row: int = 0) -> tuple[int, RowChange]:
@@ -119,7 +123,7 @@ class RowStage:
                 raise InvalidArgument("field", f"{add.field} is null in {shown}: set it first")
             total = add_within(value, add.delta, (add.min, add.max), bounds, f"{shown}.{add.field}", row)
         changed = apply_changes(view, old, {add.field: total}, json=False)
-        return total, self._change(view, primary_key, old, changed, row)
+        return total, self._change(view, primary_key, live, (old, changed), row)
 
     def check(self, view: TableView, check: Check, row: int = 0) -> None:
         """Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
@@ -128,7 +132,16 @@ class RowStage:
 
     def _live(self, row_key: LogicalKey) -> Version | None:
         change = self._changes.get(row_key)
-        return self._origin.read(self._reader.get(row_key)) if change is None else own_version(change.payload)
+        if change is None:
+            return self._origin.read(self._reader.get(row_key))
+        return own_version(change.payload, change.expires_ms)
+
+    def _old_expires_ms(self, row_key: LogicalKey, live: Version | None) -> int:
+        """When the row expired before the transaction; of one that was not read 0."""
+        change = self._changes.get(row_key)
+        if change is not None:
+            return change.old_expires_ms
+        return 0 if live is None else live.expires_ms
 
     def _stored(self, view: TableView, row_key: LogicalKey, live: Version | None) -> Any:
         """The document before the transaction, where index entries may have to go."""
@@ -147,14 +160,28 @@ class RowStage:
         self._origin.decode(len(live.payload))
         return view.decode(live.payload)
 
-    def _change(self, view: TableView, primary_key: bytes, before: Any, after: Any, row: int) -> RowChange:
+    def _change(
+        self,
+        view: TableView,
+        primary_key: bytes,
+        live: Version | None,
+        documents: tuple[Any, Any],
+        row: int,
+        expiry: Expiry | None = None,
+    ) -> RowChange:
+        """From the first of the documents, which is ``live``, to the second."""
+        before, after = documents
         body = encode_document(view.newest, after)
         _check_size(body)
         # As the schema reads it back: a value that was given in a wider Python type must not reach an index as it came.
         new = decode_document(view.newest, body)
         row_key = view.row_key(primary_key)
         old = self._changes[row_key].old if row_key in self._changes else before
-        return self._take(row_key, RowChange(view, primary_key, old, new, encode_payload(view.newest_id, body), row))
+        old_expires_ms = self._old_expires_ms(row_key, live)
+        kept_ms = 0 if live is None else live.expires_ms
+        expires_ms = kept_ms if expiry is None else expiry.expires_ms(self._reader)
+        payload = encode_payload(view.newest_id, body)
+        return self._take(row_key, RowChange(view, primary_key, old, new, payload, row, old_expires_ms, expires_ms))
 
     def _take(self, row_key: LogicalKey, change: RowChange) -> RowChange:
         self._changes[row_key] = change

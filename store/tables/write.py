@@ -48,7 +48,7 @@ def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, upda
     change = stage.update(TableView(catalog, update.database, update.table), update)
     assert change.payload is not None
     schema_id, body = decode_payload(change.payload)
-    return Evaluation(stage.mutations(), Updated(StoredRow(schema_id, body, commit_ts)))
+    return Evaluation(stage.mutations(), Updated(StoredRow(schema_id, body, commit_ts, change.expires_ms)))
 
 
 def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: Catalog, delete: Delete) -> Evaluation:

@@ -177,7 +177,7 @@ class Staged:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
         pairs = self._pairs.mutations()
         rows = self._rows.mutations()
-        return Mutations(rows.keys + pairs.keys, rows.payloads + pairs.payloads)
+        return Mutations(rows.keys + pairs.keys, rows.payloads + pairs.payloads, rows.expiries | pairs.expiries)
 
     def _on_rows(self, operation: RowOperation, row: int, prepared: PreparedDocument | None) -> None:
         view = self._view(operation.database, operation.table)

@@ -56,7 +56,10 @@ class TransactionReads:
         """``added`` are the rows that the own writes add to."""
         self._source = source
         self._added = added
-        self._own = dict(zip(own.keys, own.payloads, strict=True))
+        self._own = {
+            key: own_version(payload, own.expiries.get(key, 0))
+            for key, payload in zip(own.keys, own.payloads, strict=True)
+        }
         self._sorted = sorted(self._own)
         self._keys: dict[LogicalKey, None] = {}
         self._ranges: list[Range] = []
@@ -93,7 +96,7 @@ class TransactionReads:
         low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
         own = self._own_between(low, high)
         if own:
-            over = {key: own_version(self._own[key]) for key in own}
+            over = {key: self._own[key] for key in own}
             chunk = laid_over(chunk, over, chunk.resume, reverse=reverse)
             chunk = _cut(chunk, max_rows, max_bytes, reverse=reverse)
             low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
@@ -130,7 +133,7 @@ def _cut(chunk: ScanChunk, max_rows: int, max_bytes: int, *, reverse: bool) -> S
         return chunk
     last = keys[count - 1]
     resume = last if reverse else LogicalKey(successor_of_prefix(last))
-    return ScanChunk(keys[:count], list(chunk.suffixes[:count]), chunk.payloads[:count], resume)
+    return ScanChunk(keys[:count], list(chunk.suffixes[:count]), chunk.payloads[:count], resume, chunk.expiries)
 
 
 class _OwnReader:
@@ -151,20 +154,20 @@ class _OwnReader:
     def get(self, key: LogicalKey) -> Version | None:
         self._reads._keys[key] = None
         own = self._reads._own
-        return own_version(own[key]) if key in own else self._base.get(key)
+        return own[key] if key in own else self._base.get(key)
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         found = self._base.get_many(keys, max_bytes=max_bytes)
         own = self._reads._own
         keys = keys[: len(found)]
         self._reads._keys.update(dict.fromkeys(keys))
-        return [own_version(own[key]) if key in own else version for key, version in zip(keys, found, strict=True)]
+        return [own.get(key, version) for key, version in zip(keys, found, strict=True)]
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         self._reads._ranges.append((start, end))
-        own = [(key, own_version(self._reads._own[key])) for key in self._reads._own_between(start, end)]
+        own = [(key, self._reads._own[key]) for key in self._reads._own_between(start, end)]
         hidden = dict(own)
         stored = ((key, version) for key, version in self._base.scan(start, end, reverse=reverse) if key not in hidden)
         written = [(key, version) for key, version in own if version is not None]

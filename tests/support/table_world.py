@@ -61,9 +61,8 @@ class EngineStore:
         return self.store.snapshot(self.now if read_ts is None else read_ts)
 
     def write(self, evaluate: Callable[[Reader, Timestamp], Evaluation]) -> tuple[Timestamp, Evaluation]:
-        reader = self.snapshot()
         ts = self.now = self.now.next()
-        evaluation = evaluate(reader, ts)
+        evaluation = evaluate(self.snapshot(), ts)
         with self.engine.write() as transaction:
             self.store.apply(transaction, evaluation.mutations, ts)
         return ts, evaluation

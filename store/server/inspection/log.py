@@ -36,7 +36,7 @@ from cortado.store.keys.decoded import KeyNames
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
-from cortado.store.mvcc.versions import payload_of, timestamp_of
+from cortado.store.mvcc.versions import expiry_of, payload_of, timestamp_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import decode_remembered
@@ -269,4 +269,9 @@ def _commands(entry: LogEntry) -> dict[Timestamp, _Command]:
 
 def _change(key: bytes, value: bytes, names: KeyNames) -> pb.LogChange:
     payload = payload_of(value)
-    return pb.LogChange(key=stored_key(key, names), is_delete=payload is None, payload_bytes=len(payload or b""))
+    return pb.LogChange(
+        key=stored_key(key, names),
+        is_delete=payload is None,
+        payload_bytes=len(payload or b""),
+        expires_ms=expiry_of(value),
+    )

@@ -23,7 +23,7 @@ from cortado.store.keys.decoded import DecodedKey, KeyKind, KeyNames, decode_key
 from cortado.store.keys.dump import dump_parts
 from cortado.store.keys.keyspace import index_prefix, kv_key, row_prefix
 from cortado.store.keys.types import KeyPart
-from cortado.store.mvcc.versions import DELETE, EXPIRING, PAYLOAD, PUT, RESIDUE, checksum, payload_of
+from cortado.store.mvcc.versions import DELETE, EXPIRING, PAYLOAD, PUT, RESIDUE, checksum, expiry_of, payload_of
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
@@ -149,6 +149,7 @@ class _Reader:
             payload_bytes=len(payload),
             payload=payload[: self._payload_bytes_max],
             is_intact=checksum(key + value) == RESIDUE,
+            expires_ms=expiry_of(value),
         )
         if not shown.is_intact:
             shown.problem = "wrong checksum"

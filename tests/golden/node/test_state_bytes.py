@@ -25,6 +25,7 @@ STATE = AppliedState(
     request_floor=bytes(Timestamp(0, 1_763_643_400_000, 1)) + bytes(range(8)),
     requests=7,
     request_bytes=700,
+    expires_to_ms=1_763_643_660_000,
 )
 REQUEST_ID = bytes(range(20))
 REMEMBERED = Remembered(b"\xaa" * 16, Timestamp(0, 1_763_643_600_000, 2), b"reply")
@@ -56,12 +57,12 @@ def test_a_cut_state_is_data_loss() -> None:
 
 
 def test_another_format_of_the_state_is_refused_by_its_number() -> None:
-    older = _sealed(bytes([2]) + STATE.encode()[1:-28])
-    with pytest.raises(DataLoss, match="format 2 is unknown, this version reads 3"):
+    older = _sealed(bytes([3]) + STATE.encode()[1:-28])
+    with pytest.raises(DataLoss, match="format 3 is unknown, this version reads 4"):
         AppliedState.decode(older)
 
 
-@pytest.mark.parametrize("place", [89, 100, 101, 112])
+@pytest.mark.parametrize("place", [97, 108, 109, 120])
 def test_what_is_reserved_in_the_state_is_refused_where_it_is_used(place: int) -> None:
     record = bytearray(STATE.encode()[:-4])
     record[place] = 1

@@ -8,7 +8,7 @@ import pytest
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
 from cortado.store.catalog import declare, dropped
-from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database
+from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, TableTimes, create_database
 from cortado.store.catalog.deletion import delete_versions
 from cortado.store.catalog.descriptors import DropKind, TableDescriptor
 from cortado.store.catalog.drop import drop_table, rename_table, truncate_table, undrop_table
@@ -28,7 +28,7 @@ def store() -> CatalogStore:
     store = CatalogStore()
     store.write(create_database, "air")
     store.register("air.flights", FLIGHT)
-    store.create_table("air", "flights", key=KEY, indexes=[BY_TAIL], retention_ms=5_000)
+    store.create_table("air", "flights", key=KEY, indexes=[BY_TAIL], times=TableTimes(5_000))
     return store
 
 

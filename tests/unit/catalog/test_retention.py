@@ -7,7 +7,7 @@ import pytest
 from cortado.errors import InvalidArgument, NotFound, TooLarge
 from cortado.store import retentions
 from cortado.store.catalog import declare
-from cortado.store.catalog.declare import PartDeclaration, alter_table, create_database
+from cortado.store.catalog.declare import PartDeclaration, TableTimes, alter_table, create_database
 from cortado.store.catalog.descriptors import DropKind
 from cortado.store.catalog.dropped import drop_of_table, drop_ranges
 from cortado.store.mvcc.mutations import Mutations
@@ -27,14 +27,14 @@ def store() -> CatalogStore:
 
 @pytest.mark.parametrize("retention_ms", [0, KEEP_ALL, 1_000, 7 * 86_400_000, retentions.MS_MAX])
 def test_a_table_keeps_the_retention_that_it_is_made_with(store: CatalogStore, retention_ms: int) -> None:
-    store.create_table("air", "flights", key=KEY, retention_ms=retention_ms)
+    store.create_table("air", "flights", key=KEY, times=TableTimes(retention_ms))
     assert store.catalog().table("air", "flights").retention_ms == retention_ms
 
 
 @pytest.mark.parametrize("retention_ms", [-2, 1, 999, retentions.MS_MAX + 1, -(1 << 63), (1 << 63) - 1])
 def test_a_retention_out_of_bounds_is_refused(store: CatalogStore, retention_ms: int) -> None:
     with pytest.raises(InvalidArgument, match="retention_ms: must be 0, -1, or between 1000 and 3153600000000"):
-        store.create_table("air", "flights", key=KEY, retention_ms=retention_ms)
+        store.create_table("air", "flights", key=KEY, times=TableTimes(retention_ms))
     store.create_table("air", "flights", key=KEY)
     with pytest.raises(InvalidArgument, match="retention_ms: must be"):
         store.write(alter_table, "air", "flights", retention_ms=retention_ms)
@@ -63,7 +63,7 @@ def test_only_so_many_tables_have_a_retention_of_their_own(
     store: CatalogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(declare, "RETENTIONS_MAX", 2)
-    store.create_table("air", "a", key=KEY, subject="air.flights", retention_ms=KEEP_ALL)
+    store.create_table("air", "a", key=KEY, subject="air.flights", times=TableTimes(KEEP_ALL))
     store.create_table("air", "b", key=KEY, subject="air.flights")
     table = store.catalog().table("air", "a")
     drops = [drop_of_table(table, DropKind.TABLE)]
@@ -73,6 +73,6 @@ def test_only_so_many_tables_have_a_retention_of_their_own(
     with pytest.raises(TooLarge, match="2 tables with a retention of their own"):
         store.write(alter_table, "air", "b", retention_ms=1_000)
     with pytest.raises(TooLarge, match="2 tables with a retention of their own"):
-        store.create_table("air", "c", key=KEY, subject="air.flights", retention_ms=1_000)
+        store.create_table("air", "c", key=KEY, subject="air.flights", times=TableTimes(1_000))
     store.create_table("air", "c", key=KEY, subject="air.flights")
     store.write(alter_table, "air", "a", retention_ms=2_000)

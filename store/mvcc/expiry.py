@@ -1,0 +1,45 @@
+"""When something is to expire, as a caller says it: after a time, at a time, or never.
+
+A time counts from the commit. A commit that is evaluated ahead of its turn counts from then: some milliseconds earlier.
+Within one commit nothing expires: what an operation has written is there for those behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import InvalidArgument
+from cortado.store.clock.timestamp import WALL_MS_MAX
+from cortado.store.mvcc.reader import Reader
+
+TTL_MS_MAX: Final = 100 * 365 * 86_400_000
+
+
+def check_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:
+    """0 is for never. Raises InvalidArgument."""
+    if not 0 <= ttl_ms <= TTL_MS_MAX:
+        raise InvalidArgument(field, f"must be between 1 and {TTL_MS_MAX}", str(ttl_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """``ttl_ms`` after the commit, or at the wall time ``at_ms``; both 0: never."""
+
+    ttl_ms: int = 0
+    at_ms: int = 0
+
+    def __post_init__(self) -> None:
+        check_ttl(self.ttl_ms, "expiry.ttl_ms")
+        if not 0 <= self.at_ms <= WALL_MS_MAX:
+            raise InvalidArgument("expiry.at_ms", f"must be between 1 and {WALL_MS_MAX}", str(self.at_ms))
+
+    def expires_ms(self, reader: Reader) -> int:
+        """The wall time at which what is written expires, 0 for never. ``reader`` is what the write is evaluated
+        on."""
+        if self.at_ms:
+            return self.at_ms
+        return min(reader.as_of.wall_ms + self.ttl_ms, WALL_MS_MAX) if self.ttl_ms else 0
+
+
+NEVER: Final = Expiry()
