@@ -406,7 +406,7 @@ class Snapshot:
         return item
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
-        are_many = len(keys) >= _MANY_KEYS and max_bytes is None and self._seen is None
+        are_many = len(keys) >= _MANY_KEYS and self._seen is None
         if are_many and self._store.has_none_between(min(keys), max(keys), self._read_ts):
             return [None] * len(keys)
         return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen, as_of=self._as_of)

@@ -25,12 +25,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
-from cortado.store.keys.keyspace import TABLE_SPACE, is_of_index, key_of_staged, staged_key
+from cortado.store.keys.keyspace import (
+    INDEX_PREFIX_BYTES,
+    ROW_PREFIX_BYTES,
+    TABLE_SPACE,
+    is_of_index,
+    key_of_staged,
+    staged_key,
+)
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
@@ -192,8 +200,14 @@ def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
 
 def _staged(reader: Reader, keys: Sequence[LogicalKey]) -> Iterator[tuple[LogicalKey, Staged]]:
     """Those of the keys for which something is staged."""
-    staged = [staged_key(key) for key in keys]
-    versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, staged) for each in piece)
-    for key, staged_at, version in zip(keys, staged, versions, strict=True):
-        if version is not None:
-            yield key, Staged.decode(staged_at, version.payload)
+    # The rows, and the entries of each index, stand together: where all of them are new, one search tells.
+    for _, together in groupby(keys, key=_space_of):
+        staged = [staged_key(key) for key in together]
+        versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, staged) for each in piece)
+        for staged_at, version in zip(staged, versions, strict=True):
+            if version is not None:
+                yield key_of_staged(staged_at), Staged.decode(staged_at, version.payload)
+
+
+def _space_of(key: LogicalKey) -> bytes:
+    return key[: INDEX_PREFIX_BYTES if is_of_index(key) else ROW_PREFIX_BYTES]
