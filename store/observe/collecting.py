@@ -80,6 +80,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
     yield from _collection(sources.host)
+    yield from _large_transactions(sources.host)
     yield from _jobs(sources.host)
     yield from _replication(sources, status)
     yield from _members(sources)
@@ -191,6 +192,14 @@ def _collection(host: Host) -> Iterator[Found]:
         yield "leases", (), leases.count
         yield "lease_oldest_seconds", (), 0 if oldest is None else leases.kept_ms(oldest) / _MS
     yield "leases_expired_total", (), leases.ended
+
+
+def _large_transactions(host: Host) -> Iterator[Found]:
+    all_of_them = host.meta.store.unresolved.all.values()
+    open_now = sum(each.is_open for each in all_of_them)
+    yield "large_transactions_open", (), open_now
+    yield "large_transactions_unresolved", (), len(all_of_them) - open_now
+    yield "large_transaction_items_resolved_total", (), host.meta.large_transactions.placed
 
 
 def _jobs(host: Host) -> Iterator[Found]:

@@ -202,6 +202,19 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "Large transactions",
+        "Any number of rows that become visible at once. What they have staged is locked until they end, and is put in "
+        "its place by the leader.",
+        (
+            _gauge("large_transactions_open", "Large transactions that take rows."),
+            _gauge("large_transactions_unresolved", "Large transactions that have ended and left staged rows."),
+            _counter(
+                "large_transaction_items_resolved_total",
+                "Staged rows and entries that this node, as the leader, has put in their place or taken away.",
+            ),
+        ),
+    ),
+    Part(
         "Jobs",
         "Long work of the cluster's own, such as building indexes. The leader does it, step by step.",
         (

@@ -25,8 +25,12 @@ from cortado.proto.v1 import (
     collection_pb2,
     collection_pb2_grpc,
     common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
     kv_pb2,
     kv_pb2_grpc,
+    large_transactions_pb2,
+    large_transactions_pb2_grpc,
     watch_pb2,
     watch_pb2_grpc,
 )
@@ -74,7 +78,7 @@ CONSTANT = {
 FLEETING = {
     *("snapshot_installing", "watches_catching_up", "watch_queued_events", "watch_queued_bytes", "watch_lag_seconds"),
     *("watch_overflows_total", "watch_passes_total", "storage_refused_total", "log_write_refused_total"),
-    "peer_queue_messages",
+    *("peer_queue_messages", "large_transactions_unresolved"),
     *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds", "clock_jump_seconds"),
     *("damaged_items", "patrol_damaged_total", "repairs_total", "repaired_items_total"),
     *("entries_examined_total", "entries_doubted_total", "entries_disowned_total"),
@@ -139,6 +143,7 @@ def _serve(told: Story, cluster: Cluster) -> None:
     told.look(*cluster.nodes.items())
     _lease(told, cluster)
     _build(told, cluster)
+    _stage(told, cluster)
 
 
 def _build(told: Story, cluster: Cluster) -> None:
@@ -157,6 +162,34 @@ def _build(told: Story, cluster: Cluster) -> None:
             return not value(told.scrapes[leader][-1], "cortado_jobs_running")
 
         wait_until(is_built, "the index is built", 60)
+
+
+def _stage(told: Story, cluster: Cluster) -> None:
+    """A row for a large transaction that nobody keeps alive."""
+
+    def number(name: str) -> float:
+        leader = cluster.leader()
+        told.look((leader, cluster.nodes[leader]))
+        return value(told.scrapes[leader][-1], name)
+
+    table = {"database": "made", "table": "things"}
+    with grpc.insecure_channel(cluster.addresses[cluster.leader()]) as channel:
+        tables = [large_transactions_pb2.TransactionTable(**table)]
+        begin = large_transactions_pb2.BeginLargeTransactionRequest(
+            transaction_id=bytes(16), tables=tables, ttl_ms=1_000
+        )
+        large_transactions_pb2_grpc.LargeTransactionsStub(channel).Begin(begin, timeout=5)
+        start = documents_pb2.BulkStart(
+            table=documents_pb2.TableName(**table), staging=documents_pb2.Staging(transaction_id=bytes(16))
+        )
+        chunk = documents_pb2.BulkChunk(json_rows=['{"id": 1000000, "level": 1}'])
+        messages = [documents_pb2.BulkRequest(start=start), documents_pb2.BulkRequest(chunk=chunk)]
+        for reply in documents_pb2_grpc.DocumentsStub(channel).Bulk(iter(messages), timeout=10):
+            assert reply.written == 1
+    wait_until(lambda: number("cortado_large_transactions_open") == 0, "the transaction has expired", 15)
+    wait_until(
+        lambda: number("cortado_large_transaction_items_resolved_total") > 0, "what it has staged is taken away", 15
+    )
 
 
 def _lease(told: Story, cluster: Cluster) -> None:

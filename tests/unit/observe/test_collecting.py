@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
+from cortado.store.mvcc.staged import LargeTransaction, Unresolved
 from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.driver import Driver
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
@@ -108,6 +109,17 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
         for labels, value in samples.items():
             assert len(labels) == len(DEFINITIONS[name].labels)
             assert isinstance(value, Histogram) == (DEFINITIONS[name].kind.value == "histogram"), name
+
+
+def test_large_transactions_are_counted_by_whether_they_take_rows(collected: Collected) -> None:
+    def change(node: Any) -> None:
+        states = ({}, {"is_aborted": True}, {"commit_ts": Timestamp(0, 1, 0)})
+        found = [LargeTransaction(bytes([number]) * 16, (), **state) for number, state in enumerate(states)]
+        node.meta.store.unresolved = Unresolved(found)
+
+    found = collected(change)
+    assert found["large_transactions_open"] == {(): 1}
+    assert found["large_transactions_unresolved"] == {(): 2}
 
 
 def test_commits_are_counted_by_outcome_and_those_that_were_evaluated_again_too(collected: Collected) -> None:
