@@ -20,7 +20,7 @@ whatever is stored beside it and visible to a read that knows of the commit.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
@@ -115,12 +115,15 @@ class LargeTransaction:
 class Unresolved:
     """Those of a replica, as of what it has applied. Never changed: another one takes its place."""
 
-    __slots__ = ("all", "committed")
+    __slots__ = ("_ends", "_starts", "all", "committed")
 
     def __init__(self, transactions: Iterable[LargeTransaction] = ()) -> None:
         self.all: Mapping[bytes, LargeTransaction] = MappingProxyType(
             {each.transaction_id: each for each in transactions}
         )
+        ranges = sorted({bounds for each in self.all.values() for bounds in each.ranges})
+        # Of whole tables: two are the same, or have nothing in common.
+        self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self.committed: Sequence[LargeTransaction] = [each for each in self.all.values() if each.commit_ts is not None]
 
     def __bool__(self) -> bool:
@@ -134,7 +137,8 @@ class Unresolved:
 
     def covers(self, key: LogicalKey) -> bool:
         """Whether one of them may write ``key``."""
-        return any(each.may_write(key) for each in self.all.values())
+        place = bisect_right(self._starts, key)
+        return place > 0 and key < self._ends[place - 1]
 
     def items_at(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, Version]]) -> dict[LogicalKey, Item]:
         """Of staged keys and values those that a read at ``ts`` sees: as they will be stored, by the keys that they are

@@ -8,7 +8,7 @@
 
 Rows move from staged to stored in one step, and never back; so a row that is found in neither was in neither. What is
 found in both is the same (:mod:`cortado.store.mvcc.staged`). Of what is staged no notes are taken for followers: a
-leader takes none at all while there is such a transaction.
+leader takes none at all while there is a large transaction.
 """
 
 from __future__ import annotations

@@ -350,8 +350,8 @@ class Pipeline:
 
     def _draw_seen(self) -> Seen | None:
         """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
-        # What is committed and not in place yet stands elsewhere at followers that are further.
-        if len(self._log.configuration.members) < 2 or self._machine.unresolved.committed or not self._share.draw():
+        # What is staged is moved, and taken away: followers that are further, or less far, find it elsewhere.
+        if len(self._log.configuration.members) < 2 or self._machine.unresolved or not self._share.draw():
             return None
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
 

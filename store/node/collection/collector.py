@@ -24,7 +24,7 @@ from cortado.errors import Unavailable
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Dropped
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.leases import Lease, leases_of
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, collected_below, raise_safepoints, retentions_of
 from cortado.store.engine.interface import Space
@@ -290,6 +290,9 @@ class Collector:
     async def _clear_dropped(self) -> None:
         catalog = self._catalog(self._machine.snapshot(self._driver.applied.last_ts))
         for each in collectible(catalog):
+            if any(self._store.unresolved.seen_at(LARGEST, *bounds) for bounds in each.what.ranges):
+                # A large transaction that was committed before the drop is being put in its place there.
+                continue
             if each.is_clearing or self._store.safepoints.of_table(each.what.table_id) >= each.dropped_ts:
                 await self._clear(each)
 
