@@ -68,6 +68,26 @@ class ReadBackupResponse(_message.Message):
     next_page_token: bytes
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
+class FollowBackupRequest(_message.Message):
+    __slots__ = ("after", "resolved_interval_ms")
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    after: _common_pb2.Timestamp
+    resolved_interval_ms: int
+    def __init__(self, after: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., resolved_interval_ms: _Optional[int] = ...) -> None: ...
+
+class FollowBackupResponse(_message.Message):
+    __slots__ = ("header", "run", "checksum", "resolved")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    run: bytes
+    checksum: int
+    resolved: _common_pb2.Timestamp
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., resolved: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class BeginRestoreRequest(_message.Message):
     __slots__ = ("restore_id", "timestamp", "readable_from", "parts")
     RESTORE_ID_FIELD_NUMBER: _ClassVar[int]

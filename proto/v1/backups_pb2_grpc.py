@@ -25,6 +25,11 @@ class BackupsStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupResponse.FromString,
                 )
+        self.Follow = channel.unary_stream(
+                '/cortado.v1.Backups/Follow',
+                request_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupResponse.FromString,
+                )
 
 
 class BackupsServicer(object):
@@ -39,7 +44,15 @@ class BackupsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Read(self, request, context):
-        """The versions of a range. Any member answers that has applied the timestamp.
+        """The versions of a range, of the keys that belong to a backup. Any member answers that has applied the timestamp.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Follow(self, request, context):
+        """All versions above a timestamp, as they are committed, without end and without gaps: a watch of everything that
+        belongs to a backup. Any member answers, and ends it as it ends a watch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -57,6 +70,11 @@ def add_BackupsServicer_to_server(servicer, server):
                     servicer.Read,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupResponse.SerializeToString,
+            ),
+            'Follow': grpc.unary_stream_rpc_method_handler(
+                    servicer.Follow,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -100,6 +118,23 @@ class Backups(object):
         return grpc.experimental.unary_stream(request, target, '/cortado.v1.Backups/Read',
             cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_backups__pb2.ReadBackupResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Follow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/cortado.v1.Backups/Follow',
+            cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_backups__pb2.FollowBackupResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

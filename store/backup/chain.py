@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -11,19 +12,22 @@ from cortado.store.backup.directory import Directory, Where, directory_at
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     MANIFEST,
+    SEGMENTS_MAX,
     Checkpoint,
     Manifest,
     part_name,
     read_checkpoint,
     read_manifest,
+    segment_name,
+    segment_of,
 )
 from cortado.store.backup.part_file import PartReader, read_end
 from cortado.store.backup.runs import Run
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.transfer.files import PARTIAL
 
-CHAIN_MAX: Final = 1_000
-"""Backups that follow each other."""
+CHAIN_MAX: Final = 1_000 + SEGMENTS_MAX
+"""Backups that follow each other, and segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,17 @@ def whole_backup(directory: Directory) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A whole backup, and where it is."""
+    """A whole backup, or a segment of one that is followed; and where it is."""
 
     directory: Directory
     manifest: Manifest
+
+    @property
+    def segment(self) -> int:
+        """Which segment it is, from 1; 0: a backup of its own."""
+        shape = self.manifest.shape
+        is_segment = shape.history and shape.base is not None
+        return segment_of(posixpath.basename(str(self.directory))) if is_segment else 0
 
     def name(self, part: int) -> str:
         """A part's file, for people."""
@@ -86,29 +97,40 @@ class Backup:
             raise DataLoss(self.name(part), f"it is not the part that {MANIFEST} says")
 
 
+def last_segment(directory: Directory, manifest: Manifest) -> Backup:
+    """The last segment of the backup there; the backup itself, where it has none. What was cut off, and so has no
+    manifest, is none."""
+    for number in sorted(map(segment_of, directory.names() or []), reverse=True):
+        place = directory.at(segment_name(number))
+        if number and MANIFEST in (place.names() or []):
+            return Backup(place, read_manifest(place))
+    return Backup(directory, manifest)
+
+
 def chain_of(where: Where) -> list[Backup]:
-    """The backup there and those that it follows, the first one first.
+    """The backup there with its segments, behind those that it follows; the first one first.
 
     Raises InvalidArgument where one is not there, or is another than the one that was followed; DataLoss.
     """
     directory = directory_at(where)
-    chain = [Backup(directory, whole_backup(directory))]
-    while (base := chain[0].manifest.shape.base) is not None:
-        follower = chain[0].manifest.shape
-        place = chain[0].directory.at(base.path)
+    last = last_segment(directory, whole_backup(directory))
+    chain = [last]
+    while (base := chain[-1].manifest.shape.base) is not None:
+        follower, follower_place = chain[-1].manifest.shape, str(chain[-1].directory)
+        place = chain[-1].directory.at(base.path)
         if len(chain) >= CHAIN_MAX:
             raise InvalidArgument("DIR", f"follows more than {CHAIN_MAX} backups", str(directory))
         found = look(place)
         if not isinstance(found, Manifest):
             problem = f"follows the backup {base.backup_id} of {base.timestamp}, which is not in {place}"
-            raise InvalidArgument("DIR", problem, str(chain[0].directory))
+            raise InvalidArgument("DIR", problem, follower_place)
         shape = found.shape
         expected = base.backup_id, base.timestamp, follower.cluster_id, follower.since
         if (shape.backup_id, shape.timestamp, shape.cluster_id, shape.timestamp) != expected:
             problem = f"follows the backup {base.backup_id} of {base.timestamp}; in {place} is {shape.backup_id}"
-            raise InvalidArgument("DIR", problem, str(chain[0].directory))
-        chain.insert(0, Backup(place, found))
-    return chain
+            raise InvalidArgument("DIR", problem, follower_place)
+        chain.append(Backup(place, found))
+    return chain[::-1]
 
 
 def readable_from(chain: Sequence[Backup]) -> Timestamp:

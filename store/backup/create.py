@@ -18,8 +18,8 @@ timestamp, whichever member answers, and however long it takes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -70,6 +70,13 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     Raises InvalidArgument where the directory holds something else, SnapshotTooOld where its timestamp, or that of the
     backup that it follows, cannot be read any more, and what a read raises.
     """
+    with backing_up(client, request, report) as manifest:
+        return manifest
+
+
+@contextmanager
+def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterator[Manifest]:
+    """As :func:`create_backup`, and what the backup needed is kept until the end of the block."""
     streams = Streams(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
@@ -79,10 +86,10 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     if isinstance(found, Empty):
         found = _begin(client, request, directory)
     else:
-        _check_same(client, request, found)
+        check_same(client, request, found.shape)
     shape = found.shape
     with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
-        return _Making(client, directory, found, streams, report).run()
+        yield _Making(client, directory, found, streams, report).run()
 
 
 def _begin(client: Client, request: BackupRequest, directory: Directory) -> Checkpoint:
@@ -121,9 +128,9 @@ def _base(request: BackupRequest, directory: Directory) -> tuple[Shape | None, B
     return base, BaseBackup(base.backup_id, base.timestamp, directory.path_to(place))
 
 
-def _check_same(client: Client, request: BackupRequest, found: Checkpoint) -> None:
+def check_same(client: Client, request: BackupRequest, shape: Shape) -> None:
     """Raises InvalidArgument where what was begun there is another backup than the one that is asked for."""
-    shape, where = found.shape, str(request.directory)
+    where = str(request.directory)
     cluster_id = client.status().cluster_id
     if shape.cluster_id != cluster_id:
         problem = f"holds the beginning of a backup of the cluster {shape.cluster_id}; this one is {cluster_id}"

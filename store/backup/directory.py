@@ -11,11 +11,12 @@ Either way a file that is there is whole, and the one that says that all are the
 
 from __future__ import annotations
 
+import fcntl
 import os
 import posixpath
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -56,6 +57,11 @@ class Directory(Protocol):
 
     def remove(self, name: str) -> None:
         """Removes a file, durably."""
+        ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """Held by this process alone until the end of the block, where the file system knows who holds what: a disk
+        does, an object store does not. Raises InvalidArgument while another one holds it."""
         ...
 
     def at(self, path: str) -> Self:
@@ -112,6 +118,20 @@ class LocalDirectory:
             (self.path / name).unlink()
             sync_directory(self.path)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with disk_errors(self.path):
+            opened = os.open(self.path, os.O_RDONLY)
+        try:
+            with disk_errors(self.path, "locked"):
+                try:
+                    fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise InvalidArgument("DIR", "is followed by another process", str(self)) from None
+            yield
+        finally:
+            os.close(opened)
+
     def at(self, path: str) -> LocalDirectory:
         return LocalDirectory((self.path / path).resolve())
 
@@ -166,6 +186,9 @@ class RemoteDirectory:
     def remove(self, name: str) -> None:
         with self._errors(name):
             self.fs.rm_file(self._path(name))
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def at(self, path: str) -> RemoteDirectory:
         return RemoteDirectory(self.fs, posixpath.normpath(self._path(path)))

@@ -7,6 +7,7 @@
       part-00000.cortado       the versions of the first range of keys
       part-00001.cortado
       backup.checkpoint.json   what is to be read, as long as the backup is not done
+      segment-00000001/        what was committed after it, where it is followed: a directory as this one
 
 A backup that follows another one holds what changed since, and names that by its id and its path from here. The
 manifest has a digest of itself, over its other members as JSON with sorted names and without spaces, in every format.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -31,6 +33,9 @@ MANIFEST: Final = "manifest.json"
 CHECKPOINT: Final = "backup.checkpoint.json"
 _MARK: Final = {MANIFEST: "cortado_backup", CHECKPOINT: "cortado_backup_under_way"}
 _DIGEST: Final = "digest"
+_SEGMENT: Final = re.compile(r"segment-([0-9]{8})")
+SEGMENTS_MAX: Final = 100_000
+"""Of one backup: three days and a half, where something is written all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,17 @@ class Manifest:
 def part_name(part: int) -> str:
     """The file of a part, from 0."""
     return f"part-{part:05}.cortado"
+
+
+def segment_name(segment: int) -> str:
+    """The directory of a segment, from 1."""
+    return f"segment-{segment:08}"
+
+
+def segment_of(name: str) -> int:
+    """Which segment a directory of that name is; 0 for none."""
+    found = _SEGMENT.fullmatch(name)
+    return int(found[1]) if found is not None else 0
 
 
 def write_manifest(directory: Directory, manifest: Manifest) -> None:

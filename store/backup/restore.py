@@ -26,7 +26,7 @@ from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.store.backup.chain import Backup, chain_of, readable_from
 from cortado.store.backup.check import check_chain
 from cortado.store.backup.directory import Where
-from cortado.store.backup.runs import ContentDigest, Run, decode_run
+from cortado.store.backup.runs import ContentDigest, Run, decode_run, merged_runs
 from cortado.store.backup.streams import STREAMS, Streams
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
@@ -39,6 +39,9 @@ _CLOCK_WAIT_MS: Final = 5_000
 """A clock that is so far behind catches up sooner than an epoch is worth."""
 _CLOCK_LOOK_S: Final = 0.1
 _EMPTY: Final = Run((), (), ())
+_SEGMENTS_AT_ONCE: Final = 256
+"""So many files are open, and so many runs in memory."""
+_SEGMENT_BYTES_AT_ONCE: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +71,47 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of one backup of the chain, as far as ``at``; None: all of it."""
+    """A part of one backup of the chain, or those of segments that follow each other, as far as ``at``; None: all.
 
-    backup: Backup
-    number: int
+    Segments are put and verified some hundreds at a time: to verify one reads all keys of its range.
+    """
+
+    files: Sequence[tuple[Backup, int]]
     at: Timestamp | None
 
     @property
     def name(self) -> str:
-        return self.backup.name(self.number)
+        backup, number = self.files[-1]
+        others = f"{len(self.files)} segments to " if len(self.files) > 1 else ""
+        return others + backup.name(number)
+
+    @property
+    def bounds(self) -> tuple[bytes, bytes]:
+        """The range of its keys."""
+        entries = [backup.manifest.parts[number] for backup, number in self.files]
+        return bytes.fromhex(min(each.start for each in entries)), bytes.fromhex(max(each.end for each in entries))
 
     def runs(self) -> Iterator[Run]:
-        for run in self.backup.runs(self.number):
+        sources = [self._up_to(backup.runs(number)) for backup, number in self.files]
+        return sources[0] if len(sources) == 1 else merged_runs(sources)
+
+    def _up_to(self, runs: Iterator[Run]) -> Iterator[Run]:
+        for run in runs:
             yield run if self.at is None else run.up_to(self.at)
 
     def expected(self) -> tuple[int, str]:
         """How many versions, and their digest."""
-        if self.at is None:
-            entry = self.backup.manifest.parts[self.number]
+        if self.at is None and len(self.files) == 1:
+            backup, number = self.files[0]
+            entry = backup.manifest.parts[number]
             return entry.versions, entry.content
         return _digest(self.runs())
 
     def wanted(self, restore_id: str) -> Wanted:
         """What asks the cluster for exactly these versions."""
-        shape = self.backup.manifest.shape
-        since = ZERO if shape.base is None or shape.after is None else shape.after
-        return Wanted(self.at or shape.at, since, history=True, restore_id=restore_id)
+        first, last = (self.files[place][0].manifest.shape for place in (0, -1))
+        since = ZERO if first.base is None or first.after is None else first.after
+        return Wanted(self.at or last.at, since, history=True, restore_id=restore_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +180,38 @@ def _plan(request: RestoreRequest) -> _Plan:
     last = chain[-1].manifest.shape
     reached = last.after if last.history else None
     if at > last.at or (at < last.at and (reached is None or at < reached)):
-        times = ", ".join(each.manifest.shape.timestamp for each in whole)
-        problem = f"is in no history of this backup; it can be restored as of {times}"
+        problem = f"is in no history of this backup; it can be restored as of {_times(whole)}"
         raise InvalidArgument("at", problem, str(at))
-    parts = [
-        _Part(each, number, at if at < each.manifest.shape.at else None)
-        for each in chain
-        for number in range(len(each.manifest.parts))
-    ]
-    return _Plan(chain, at, min(readable_from(chain), at), parts)
+    return _Plan(chain, at, min(readable_from(chain), at), _parts(chain, at))
+
+
+def _times(chain: Sequence[Backup]) -> str:
+    """Of what a chain can be restored: of each backup's timestamp, and of all of its history."""
+    times: list[tuple[str, str]] = []
+    for each in (backup.manifest.shape for backup in chain):
+        begin = each.timestamp if not each.history or each.since is None else each.since
+        if times and times[-1][1] == begin:
+            begin = times.pop()[0]
+        times.append((begin, each.timestamp))
+    return ", ".join(end if begin == end else f"{begin} to {end}" for begin, end in times)
+
+
+def _parts(chain: Sequence[Backup], at: Timestamp) -> list[_Part]:
+    parts: list[_Part] = []
+    segments, size_bytes = list[tuple[Backup, int]](), 0
+    for backup in chain:
+        files = [(backup, number) for number in range(len(backup.manifest.parts))]
+        if not backup.segment:
+            parts += [_Part([each], at if at < backup.manifest.shape.at else None) for each in files]
+            continue
+        if len(segments) >= _SEGMENTS_AT_ONCE or size_bytes >= _SEGMENT_BYTES_AT_ONCE:
+            parts.append(_Part(segments, None))
+            segments, size_bytes = [], 0
+        segments += files
+        size_bytes += backup.manifest.bytes
+    if segments:
+        parts.append(_Part(segments, at if at < segments[-1][0].manifest.shape.at else None))
+    return parts
 
 
 def _begin(client: Client, plan: _Plan, sleep_s: Callable[[float], None]) -> RestoreStatus:
@@ -270,8 +311,7 @@ class _Verifying(_OverParts):
 
     def _part(self, number: int) -> None:
         part = self._plan.parts[number]
-        entry = part.backup.manifest.parts[part.number]
-        start, end = bytes.fromhex(entry.start), bytes.fromhex(entry.end)
+        start, end = part.bounds
         with closing(self._client.backups.read(start, end, part.wanted(self._plan.restore_id))) as bodies:
             found = _digest(decode_run(body, "a reply") for body in bodies)
         expected = part.expected()

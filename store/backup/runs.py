@@ -16,11 +16,12 @@ in between a checksum covers the whole run.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from operator import ge, itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
@@ -30,6 +31,10 @@ from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 KINDS: Final = b"PDE"
 RUN_BYTES_MAX: Final = 16 << 20
 """A run has about 1 MiB; one version alone, the largest that is ever stored, a few more."""
+
+_CUT_BYTES: Final = 1 << 20
+_Version: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+"""The stored key, by which they sort, and what a run has of it."""
 
 _HEAD: Final = struct.Struct(">III")
 _CHECKSUMS_BYTES: Final = 8
@@ -89,8 +94,9 @@ def _encoded(
     return b"".join((head, lengths, timestamps, joined_keys, joined_values))
 
 
-def decode_run(body: bytes, what: str) -> Run:
-    """The versions of a run. Raises DataLoss, naming ``what``, where these bytes are none."""
+def decode_run(body: bytes, what: str, *, in_order: bool = True) -> Run:
+    """The versions of a run, those that follow a backup not ``in_order``, but as they were committed. Raises DataLoss,
+    naming ``what``, where these bytes are none."""
     if len(body) < _HEAD.size:
         raise DataLoss(what, f"a run of {len(body)} bytes")
     count, key_bytes, value_bytes = _HEAD.unpack_from(body)
@@ -108,21 +114,59 @@ def decode_run(body: bytes, what: str) -> Run:
     values = struct.unpack_from("%ds" * count % of_values, body, begin + key_bytes)
     run = Run(keys, timestamps, values)
     _check(run, of_keys, of_values, what)
+    if in_order:
+        _check_order(run, what)
     return run
 
 
 def _check(run: Run, of_keys: Sequence[int], of_values: Sequence[int], what: str) -> None:
-    """Raises DataLoss for what no engine would take, or could hold in this order."""
+    """Raises DataLoss for what no engine would take."""
     if not run.keys:
         return
     if min(of_keys) < 1 or max(of_keys) > LOGICAL_KEY_BYTES_MAX:
         raise DataLoss(what, f"a key of {min(of_keys)} or {max(of_keys)} bytes")
     if min(of_values) < 1 or bytes(set(map(_kind_of, run.values))).strip(KINDS):
         raise DataLoss(what, "a version of a kind that this version does not know")
+
+
+def _check_order(run: Run, what: str) -> None:
+    """Raises DataLoss for an order in which no engine could hold them."""
     stored = run.stored_keys
     if any(map(ge, stored, islice(stored, 1, None))):
         place = next(place for place, (key, following) in enumerate(pairwise(stored)) if key >= following)
         raise DataLoss(what, f"key {run.keys[place + 1].hex()} is out of its order")
+
+
+def sorted_runs(run: Run) -> Iterator[Run]:
+    """Versions in any order, in that of an engine and in runs of the usual size."""
+    return _cut(sorted(zip(run.stored_keys, *run, strict=True)))
+
+
+def merged_runs(sources: Sequence[Iterator[Run]]) -> Iterator[Run]:
+    """The versions of several series of runs as one; no version may be in two. It holds a run of each."""
+    return _cut(heapq.merge(*map(_versions, sources)))
+
+
+def _versions(runs: Iterator[Run]) -> Iterator[_Version]:
+    for run in runs:
+        yield from zip(run.stored_keys, *run, strict=True)
+
+
+def _cut(versions: Iterable[_Version]) -> Iterator[Run]:
+    taken, size_bytes = list[_Version](), 0
+    for version in versions:
+        taken.append(version)
+        size_bytes += len(version[1]) + len(version[3])
+        if size_bytes >= _CUT_BYTES:
+            yield _run_of(taken)
+            taken, size_bytes = [], 0
+    if taken:
+        yield _run_of(taken)
+
+
+def _run_of(versions: Sequence[_Version]) -> Run:
+    _, keys, timestamps, values = zip(*versions, strict=True)
+    return Run(keys, timestamps, values)
 
 
 class ContentDigest:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.proto.v1 import backups_pb2 as pb
+from cortado.proto.v1 import watch_pb2
+from cortado.store.backup.runs import decode_run
 from cortado.store.client.connection import Connection
 from cortado.store.client.restores import AsyncRestores
+from cortado.store.client.stubs import Stubs
 from cortado.store.client.values import At, at_to_proto, timestamp_of, timestamp_to_proto
+from cortado.store.client.watch import AsyncWatch, Changed, WatchOptions
+from cortado.store.client.watch_sources import timestamps_of
 from cortado.store.clock.timestamp import Timestamp
 
 _PLAN_S: Final = 600.0
@@ -49,6 +54,25 @@ class Wanted:
     history: bool = False
     with_start: bool = False
     restore_id: str = ""
+
+
+class VersionSource:
+    """Everything that belongs to a backup, as it is committed. A value has its kind before its payload."""
+
+    method = Stubs.backups.Follow
+
+    async def request(self, options: watch_pb2.WatchOptions) -> pb.FollowBackupRequest:
+        return pb.FollowBackupRequest(after=options.after.timestamp, resolved_interval_ms=options.resolved_interval_ms)
+
+    async def changes(self, reply: pb.FollowBackupResponse) -> Sequence[Changed[bytes, bytes]]:
+        if not reply.run:
+            return ()
+        _check(reply)
+        run = decode_run(reply.run, "a reply", in_order=False)
+        return [
+            Changed(key, value, ts)
+            for key, value, ts in zip(run.keys, run.values, timestamps_of(run.timestamps), strict=True)
+        ]
 
 
 class AsyncBackups:
@@ -94,6 +118,17 @@ class AsyncBackups:
         )
         method = self._connection.stubs.backups.Read
         async for reply in self._connection.replies(method, request, timeout_s=self._timeout_s):
-            if zlib.crc32(reply.run) != reply.checksum:
-                raise DataLoss("a reply", f"a run of {len(reply.run)} bytes arrived with a wrong checksum")
+            _check(reply)
             yield reply.run
+
+    def follow(self, after: Timestamp, *, resolved_ms: int = 1_000) -> AsyncWatch[bytes, bytes]:
+        """All versions above ``after`` that belong to a backup, in the order of their commits: logical keys, and values
+        that begin with their kind. A watch as any other: it goes on over changes of leader, and raises SnapshotTooOld
+        where what it needs was collected."""
+        options = WatchOptions(after=after, resolved_ms=resolved_ms)
+        return AsyncWatch(self._connection, VersionSource(), options, timeout_s=self._timeout_s)
+
+
+def _check(reply: pb.ReadBackupResponse | pb.FollowBackupResponse) -> None:
+    if zlib.crc32(reply.run) != reply.checksum:
+        raise DataLoss("a reply", f"a run of {len(reply.run)} bytes arrived with a wrong checksum")

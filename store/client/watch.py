@@ -302,7 +302,8 @@ class AsyncWatch(Generic[K, V]):
 
     def _take(self, reply: Any, changes: Sequence[Change[K, V]]) -> None:
         resolved = timestamp_of(reply.resolved) if reply.HasField("resolved") else None
-        fresh = self._place.take(changes, resolved, reply.next_page_token)
+        page_token = reply.next_page_token if self._options.initial_state else b""
+        fresh = self._place.take(changes, resolved, page_token)
         if isinstance(self._until, datetime):
             # All of that millisecond, in the epoch that the cluster is in.
             self._until = Timestamp(reply.header.timestamp.epoch, wall_ms_of(self._until), LOGICAL_MAX)

@@ -132,7 +132,11 @@ def _part(value: Any, part: KeyPart) -> Any:
 
 
 def _timestamps(versions: bytes) -> list[Timestamp]:
-    encoded = cut_equal(versions, TIMESTAMP_BYTES)
+    return timestamps_of(cut_equal(versions, TIMESTAMP_BYTES))
+
+
+def timestamps_of(encoded: Sequence[bytes]) -> list[Timestamp]:
+    """Each of 12 bytes."""
     # What was written at once has one timestamp.
     decoded = {each: Timestamp.from_bytes(each) for each in set(encoded)}
     return list(map(decoded.__getitem__, encoded))

@@ -15,9 +15,11 @@ one before it, across slices too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -42,6 +44,7 @@ OWN_NAMES: Final = ("gc", "lease", RESTORE_NAME, RESTORED_NAME, "txn")
 """The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone.
 Jobs are none: what a job has done and how far it is are one state, and so it goes on in the new cluster."""
 
+_start_of: Final[Callable[[KeyRange], bytes]] = itemgetter(0)
 _ITEMS_MAX: Final = 4_000
 _KEYS_MAX: Final = 10_000
 """Where values are read of few keys alone."""
@@ -57,6 +60,21 @@ def archived_ranges() -> list[KeyRange]:
     ranges.append((start, LogicalKey(successor_of_prefix(META_SPACE))))
     of_pairs = LogicalKey(KV_SPACE), LogicalKey(successor_of_prefix(KV_SPACE))
     return [of_pairs, *ranges, (LogicalKey(TABLE_SPACE), LogicalKey(successor_of_prefix(TABLE_SPACE)))]
+
+
+_ARCHIVED: Final = archived_ranges()
+
+
+def archived_within(start: bytes, end: bytes) -> list[KeyRange]:
+    """The parts of logical keys in ``[start, end)`` that a backup holds, ascending."""
+    within = [(max(first, LogicalKey(start)), min(last, LogicalKey(end))) for first, last in _ARCHIVED]
+    return [each for each in within if each[0] < each[1]]
+
+
+def is_archived(key: bytes) -> bool:
+    """Whether a backup holds versions of this key, logical or stored."""
+    place = bisect_right(_ARCHIVED, key, key=_start_of)
+    return place > 0 and key < _ARCHIVED[place - 1][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +144,9 @@ def read_slice(
 def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> list[Item]:
     """Versions as an engine holds them; ``contents`` are kinds and payloads. Raises InvalidArgument for a key that no
     backup has."""
-    if engine_keys:
-        within = [end for start, end in archived_ranges() if start <= engine_keys[0]]
-        if not within or engine_keys[-1] >= within[-1]:
-            raise InvalidArgument("run", f"must have keys that a backup holds, not {dump(engine_keys[0])}")
+    strange = next((key for key in engine_keys if not is_archived(key)), None)
+    if strange is not None:
+        raise InvalidArgument("run", f"must have keys that a backup holds, not {dump(strange)}")
     return list(map(encode_content, engine_keys, contents))
 
 

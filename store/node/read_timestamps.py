@@ -86,10 +86,13 @@ class ReadPoints:
         return await self.newest()
 
     def check_restored(self) -> None:
-        """Raises Restoring where the cluster takes a backup."""
+        """Raises Restoring where the cluster takes a backup; NotLeader where that may have ended by now."""
         restore = self._driver.pipeline.restore
-        if restore is not None:
-            raise restore.refusal()
+        if restore is None:
+            return
+        if self._driver.leadership.term is None and not self._driver.is_alone:
+            raise self._driver.leadership.not_leader()
+        raise restore.refusal()
 
     async def newest(self) -> Timestamp:
         """As :meth:`linearize`, also while a restore is under way: for that itself."""

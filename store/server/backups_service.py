@@ -7,6 +7,7 @@ timestamp, in slices on the scan thread that alternate with those of all other s
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -17,14 +18,18 @@ from cortado.store.backup.runs import encode_stored
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.archive import Window, archived_ranges, read_slice
+from cortado.store.mvcc.archive import Window, archived_ranges, archived_within, is_archived, read_slice
+from cortado.store.node.changefeed.watch import Batch
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import timestamp_message, timestamp_value
-from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, Service, Step
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, Service, Step, resolved_interval_ms
 
 RANGE_BYTES: Final = 64 << 20
 RANGE_BYTES_MIN: Final = 1 << 10
 RANGES_MAX: Final = 4_096
+_EVERYTHING: Final[KeyRange] = archived_ranges()[0][0], archived_ranges()[-1][1]
+_ON_LOOP_MAX: Final = 64
+"""More versions than these are made into a reply on the scan thread: the loop has others to serve."""
 
 
 class BackupsService(Service):
@@ -74,15 +79,42 @@ class BackupsService(Service):
             at = await self.scan_ts(replica, request.at)
             await replica.reads.in_place(at)
         is_own = bool(request.restore_id)
+        ranges = archived_within(start, end)
         window = Window(at, since, is_history=request.history, with_start=request.with_start, is_own=is_own)
         shape = request_shape("backup", start, end, str(at), str(since), request.history, request.with_start)
         after = b""
         if request.page_token:
             after = decode_token(request.page_token, shape).resume_within(start, end)
         with self.host.scans.place():
-            async with aclosing(self.stream(self._step((start, end), window, shape, after))) as replies:
+            async with aclosing(self.stream(self._step(ranges, window, shape, after))) as replies:
                 async for reply in replies:
                     yield reply
+
+    async def follow(self, request: pb.FollowBackupRequest) -> AsyncGenerator[bytes, None]:
+        replica, after = self.host.meta, timestamp_value(request.after, "after")
+        interval_ms = resolved_interval_ms(request.resolved_interval_ms, "resolved_interval_ms")
+        start, end = _EVERYTHING
+        replica.reads.check_restored()
+        self.check_not_ahead(after, "after")
+        replica.store.check_readable(after, start, end)
+        await replica.reads.applied_to(after)
+        with replica.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
+            async with aclosing(watch.batches()) as batches:
+                async for batch in batches:
+                    if len(batch.items) <= _ON_LOOP_MAX:
+                        yield self._followed(batch)
+                    else:
+                        yield await self.host.scan(lambda batch=batch: self._followed(batch))  # type: ignore[misc]
+
+    def _followed(self, batch: Batch) -> bytes:
+        reply = pb.FollowBackupResponse(header=self.header(self.host.meta.read_ts()))
+        items = [item for item in batch.items if is_archived(item[0])]
+        if items:
+            reply.run = encode_stored([key for key, _ in items], [value for _, value in items])
+            reply.checksum = zlib.crc32(reply.run)
+        if batch.resolved is not None:
+            reply.resolved.CopyFrom(timestamp_message(batch.resolved))
+        return reply.SerializeToString()
 
     async def _put_up_to(self, request: pb.ReadBackupRequest) -> Timestamp:
         """The time that is asked for, once all that the restore was told it has put is applied here."""
@@ -93,33 +125,40 @@ class BackupsService(Service):
             raise NotFound("restore", request.restore_id)
         return timestamp_value(request.at.timestamp, "at.timestamp")
 
-    def _step(self, within: KeyRange, window: Window, shape: bytes, after: bytes) -> Step:
+    def _step(self, ranges: Sequence[KeyRange], window: Window, shape: bytes, after: bytes) -> Step:
         header = self.header(window.at)
 
         def step() -> tuple[bytes, Step | None]:
-            keys, values, resume = self._slices(within, window, after)
+            keys, values, resume = self._slices(ranges, window, after)
             run = encode_stored(keys, values)
             reply = pb.ReadBackupResponse(header=header, run=run, checksum=zlib.crc32(run))
             if resume is None:
                 return reply.SerializeToString(), None
             reply.next_page_token = encode_token(PageToken(window.at, resume), shape)
-            return reply.SerializeToString(), self._step(within, window, shape, resume)
+            return reply.SerializeToString(), self._step(ranges, window, shape, resume)
 
         return step
 
-    def _slices(self, within: KeyRange, window: Window, after: bytes) -> tuple[list[bytes], list[bytes], bytes | None]:
+    def _slices(
+        self, ranges: Sequence[KeyRange], window: Window, after: bytes
+    ) -> tuple[list[bytes], list[bytes], bytes | None]:
         """As much as a reply takes, or a slice of time on the scan thread."""
-        start, end = within
         until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
         keys, values, size_bytes = list[bytes](), list[bytes](), 0
-        while True:
-            found = read_slice(self.host.engine, self.host.meta.store, start, end, window, after=after)
+        left = deque(each for each in ranges if after < each[1])
+        while left:
+            start, end = left[0]
+            behind = after if after > start else b""
+            found = read_slice(self.host.engine, self.host.meta.store, start, end, window, after=behind)
             keys += found.keys
             values += found.values
             size_bytes += sum(map(len, found.keys)) + sum(map(len, found.values))
-            if found.resume is None or size_bytes >= SLICE_BYTES_MAX or self.host.monotonic_ms() >= until_ms:
-                return keys, values, found.resume
-            after = found.resume
+            if found.resume is None:
+                left.popleft()
+            after = end if found.resume is None else found.resume
+            if size_bytes >= SLICE_BYTES_MAX or self.host.monotonic_ms() >= until_ms:
+                break
+        return keys, values, after if left else None
 
 
 def _merged(parts: Sequence[pb.BackupRange], keys_max: int) -> list[pb.BackupRange]:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from cortado.errors import ResourceExhausted, TooLarge
+from cortado.errors import ResourceExhausted, TimestampInFuture, TooLarge, Unavailable
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
@@ -21,7 +21,8 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.transacting import DECODING, Origin
 from cortado.store.node.host import Host
-from cortado.store.node.replica import Replica
+from cortado.store.node.limits import check_bound
+from cortado.store.node.replica import Replica, Role
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import read_at, timestamp_message
@@ -50,6 +51,9 @@ KEYS_ON_THE_LOOP: Final = 16
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
 SLICE_MS_MAX: Final = 10.0
+
+RESOLVED_INTERVAL_MS: Final = 1_000
+RESOLVED_INTERVAL_MS_MAX: Final = 60_000
 
 Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
 """One slice of a stream: the reply that it makes, serialized, and the step after it."""
@@ -119,6 +123,19 @@ class Service:
     async def scan_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
         """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""
         return await replica.reads.applied_to(await self.read_ts(replica, at))
+
+    def check_not_ahead(self, after: Timestamp, field: str) -> None:
+        """A watch after a time that is far from here would be silent until then. Raises TimestampInFuture that names
+        ``field``, Unavailable."""
+        replica, clock = self.host.meta, self.host.clock
+        newest = max(replica.read_ts(), clock.last)
+        bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
+        if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
+            return
+        if replica.role is Role.LEADER:
+            problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
+            raise TimestampInFuture(field, problem, str(after), str(newest))
+        raise Unavailable(f"this replica has applied what is committed up to {replica.read_ts()}", retry_delay_ms=100)
 
     async def transaction_reads(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
@@ -214,6 +231,13 @@ class Service:
                 ahead.cancel()
                 with suppress(asyncio.CancelledError):
                     await ahead
+
+
+def resolved_interval_ms(asked: int, field: str) -> int:
+    """How often a watch says what is resolved; 0 is a second. Raises InvalidArgument that names ``field``."""
+    interval_ms = asked or RESOLVED_INTERVAL_MS
+    check_bound(field, interval_ms, 1, RESOLVED_INTERVAL_MS_MAX)
+    return interval_ms
 
 
 def _staged(

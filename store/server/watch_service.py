@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from cortado.errors import InvalidArgument, NotFound, NotLeader, TimestampInFuture, Unavailable
+from cortado.errors import InvalidArgument, NotFound, NotLeader
 from cortado.proto.v1 import watch_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.namespaces import generation_of
@@ -21,20 +21,15 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.watch import Batch, Watch
-from cortado.store.node.limits import check_bound
 from cortado.store.node.read_timestamps import Stale
-from cortado.store.node.replica import Role
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.convert import read_at, read_at_text
 from cortado.store.server.document_messages import check_form, range_bounds
-from cortado.store.server.service import Service
+from cortado.store.server.service import Service, resolved_interval_ms
 from cortado.store.server.watch_messages import Changes, KeyValueReplies, Replies, TableReplies
 from cortado.store.server.watched import Watched, WatchedNamespace, WatchedTable
 from cortado.store.tables.scan import scan_range
 from cortado.store.tables.view import TableView
-
-RESOLVED_INTERVAL_MS: Final = 1_000
-RESOLVED_INTERVAL_MS_MAX: Final = 60_000
 
 STATE_ROWS_MAX: Final = 1_000
 
@@ -113,8 +108,7 @@ class WatchService(Service):
         watched: Watched,
     ) -> AsyncGenerator[bytes, None]:
         start, end = bounds
-        interval_ms = options.resolved_interval_ms or RESOLVED_INTERVAL_MS
-        check_bound("options.resolved_interval_ms", interval_ms, 1, RESOLVED_INTERVAL_MS_MAX)
+        interval_ms = resolved_interval_ms(options.resolved_interval_ms, "options.resolved_interval_ms")
         shape = request_shape("watch", start, end, read_at_text(options.after))
         after, state_at = await self._begins(options, shape, bounds)
         with self.host.meta.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
@@ -208,7 +202,7 @@ class WatchService(Service):
         elif options.initial_state:
             after = await self.host.meta.reads.resolve(after)
         else:
-            self._check_not_ahead(after)
+            self.check_not_ahead(after, "options.after")
         self.host.meta.store.check_readable(after, *bounds)
         return await self.host.meta.reads.applied_to(after), bounds[0] if options.initial_state else None
 
@@ -218,18 +212,6 @@ class WatchService(Service):
             return await self.newest()
         except NotLeader:
             return self.host.meta.read_ts()
-
-    def _check_not_ahead(self, after: Timestamp) -> None:
-        """A watch after a time that is far from here would be silent until then."""
-        replica, clock = self.host.meta, self.host.clock
-        newest = max(replica.read_ts(), clock.last)
-        bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
-        if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
-            return
-        if replica.role is Role.LEADER:
-            problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
-            raise TimestampInFuture("options.after", problem, str(after), str(newest))
-        raise Unavailable(f"this replica has applied what is committed up to {replica.read_ts()}", retry_delay_ms=100)
 
 
 def _in_parts(encoded: Callable[[int, int], bytes], begin: int, end: int) -> list[bytes]:

@@ -109,7 +109,7 @@ ALLOWED |= {
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
-    "cortado.store.client": CLIENT,
+    "cortado.store.client": CLIENT | {"cortado.store.backup.runs"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},

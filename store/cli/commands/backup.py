@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cortado.store.cli.answers import Answer, Fields, Said
 from cortado.store.cli.common_options import AtOption, QuietOption, StreamsOption
@@ -10,6 +10,11 @@ from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+
+if TYPE_CHECKING:
+    from cortado.store.backup.create import BackupRequest
+    from cortado.store.client import Client
+    from cortado.store.transfer.progress import Report
 
 
 @command(
@@ -19,6 +24,7 @@ from cortado.store.cli.tree import command
         cortado backup create tuesday/ --base monday/
         cortado backup create with-history/ --history --streams 4
         cortado backup create s3://backups/monday
+        cortado backup create this-week/ --follow
     """,
 )
 def create(
@@ -29,13 +35,21 @@ def create(
         Option("--base", help="Take what changed since the backup in this directory, alone.", metavar="DIR"),
     ] = None,
     history: Annotated[bool, Option("--history", help="Take all versions that can be read.")] = False,
+    follow: Annotated[
+        bool,
+        Option(
+            "--follow",
+            help="Then go on with everything that is committed, until Ctrl-C or SIGTERM: at most 5 s of it are lost.",
+        ),
+    ] = False,
     at: AtOption = None,
     streams: StreamsOption = 2,
     quiet: QuietOption = False,
 ) -> Answer:
     """Write all rows, pairs, indexes, schemas and tables to a directory, as of one timestamp.
 
-    The same command goes on with a backup that was interrupted. Writes go on meanwhile, and are not in it.
+    The same command goes on with a backup that was interrupted. Writes go on meanwhile, and are not in it. With
+    --follow they come in segments behind it, and restore --at brings back any time up to the last segment.
 
     A URL needs the extra [remote], pip install 'cortado[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
     for gs://.
@@ -45,6 +59,8 @@ def create(
 
     request = BackupRequest(directory, at, history, base, streams)
     with session.client(read_from="any") as client, showing_progress(quiet=quiet) as report:
+        if follow:
+            return _follow(client, request, report)
         manifest = create_backup(client, request, report)
     shape = manifest.shape
     text = f"{count(manifest.versions, 'version')} as of {shape.timestamp} are in {directory}"
@@ -57,6 +73,21 @@ def create(
         "versions": manifest.versions,
         "parts": len(manifest.parts),
         "bytes": manifest.bytes,
+    }
+    return Said(text, value)
+
+
+def _follow(client: Client, request: BackupRequest, report: Report) -> Answer:
+    from cortado.store.backup.follow import FollowRequest, follow_backup
+    from cortado.store.cli.stopping import stopped_by_signals
+
+    done = follow_backup(client, FollowRequest(request), stopped_by_signals, report)
+    text = f"{request.directory} holds everything up to {done.timestamp}, {count(done.segments, 'segment')}"
+    value = {
+        "directory": str(request.directory),
+        "timestamp": str(done.timestamp),
+        "segments": done.segments,
+        "versions": done.versions,
     }
     return Said(text, value)
 
@@ -105,7 +136,12 @@ def show(
     from cortado.store.sizes import size_text
 
     chain = chain_of(directory)
-    manifest, shape = chain[-1].manifest, chain[-1].manifest.shape
+    last, segments = chain[-1].manifest.shape, [each.manifest for each in chain if each.segment]
+    manifest = next(each.manifest for each in reversed(chain) if not each.segment)
+    shape = manifest.shape
+    versions, size_bytes = (
+        sum(getattr(each, name) for each in (manifest, *segments)) for name in ("versions", "bytes")
+    )
     follows = None if shape.base is None else shape.base.path
     oldest = str(readable_from(chain))
     return Fields(
@@ -113,20 +149,24 @@ def show(
             ("backup", shape.backup_id),
             ("cluster", shape.cluster_id),
             ("as of", shape.timestamp),
+            ("followed up to", last.timestamp if segments else "not followed"),
+            ("segments", len(segments)),
             ("can be restored from", oldest),
             ("follows", follows or "none"),
-            ("versions", manifest.versions),
+            ("versions", versions),
             ("parts", len(manifest.parts)),
-            ("size", size_text(manifest.bytes)),
+            ("size", size_text(size_bytes)),
         ],
         {
             "backup": shape.backup_id,
             "cluster": shape.cluster_id,
             "timestamp": shape.timestamp,
+            "followed_to": last.timestamp if segments else None,
+            "segments": len(segments),
             "restorable_from": oldest,
             "follows": follows,
-            "versions": manifest.versions,
+            "versions": versions,
             "parts": len(manifest.parts),
-            "bytes": manifest.bytes,
+            "bytes": size_bytes,
         },
     )

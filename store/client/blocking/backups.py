@@ -7,6 +7,7 @@ from collections.abc import Generator
 from cortado.store.client.backups import AsyncBackups, BackupPlan, Wanted
 from cortado.store.client.blocking.drive import run, steps
 from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.restores import AsyncRestores, RestoreStatus
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
@@ -28,6 +29,9 @@ class Backups:
 
     def read(self, start: bytes, end: bytes, wanted: Wanted) -> Generator[bytes, None, None]:
         return steps(self._core.read(start, end, wanted))
+
+    def follow(self, after: Timestamp, *, resolved_ms: int = 1_000) -> Watch[bytes, bytes]:
+        return Watch(self._core.follow(after, resolved_ms=resolved_ms))
 
 
 @forwards(AsyncRestores)

@@ -1,0 +1,31 @@
+"""Commands that run until somebody ends them: Ctrl-C or SIGTERM lets them end what they are at."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Event]:
+    """An event that the first SIGINT or SIGTERM sets. A second one ends the command as it always does."""
+    stop, ends = Event(), (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in ends}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def asked(_number: int, _frame: FrameType | None) -> None:
+        restore()
+        stop.set()
+
+    for number in ends:
+        signal.signal(number, asked)
+    try:
+        yield stop
+    finally:
+        restore()
