@@ -9,9 +9,12 @@ A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives 
 is in the log is that it was acquired, and that it ended. That its holder is alive is told to the leader alone, who ends
 what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
 
+All leases are listed under one more key, ``m "leases"``. Those that ended lately are keys still, as deletes, and may be
+a hundred thousand: with the list nobody passes them by.
+
 - *A lease is never below a safepoint*: :func:`acquire` is evaluated at append, against the newest ones, in flight or
-  applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks :func:`leases_of`
-  the same reader. The log orders the two, so one of them sees the other.
+  applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks the same
+  reader for the :func:`oldest_lease`. The log orders the two, so one of them sees the other.
 - *The safepoint of every table counts*, and the cluster's: what a lease promises is all that can be read. So there is
   none for the past of a table that keeps its old versions for longer than others.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
@@ -21,6 +24,7 @@ what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.n
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,13 +39,14 @@ from cortado.errors import (
     TimestampInFuture,
 )
 from cortado.proto.internal import collection_pb2 as pb
-from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import meta_key, meta_range, names_of
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.mvcc.safepoints import safepoints_of
+from cortado.store.packing import cut_equal
 
 LEASE_ID_BYTES: Final = 16
 TTL_MS_DEFAULT: Final = 60_000
@@ -87,32 +92,64 @@ def lease_key(lease_id: bytes) -> LogicalKey:
     return meta_key("lease", lease_id.hex())
 
 
+LEASES_KEY: Final = meta_key("leases")
+_LISTED_BYTES: Final = TIMESTAMP_BYTES + LEASE_ID_BYTES
+
+
+def _listed(reader: Reader) -> Sequence[bytes]:
+    """Timestamp and id of each that there is, the oldest timestamp first. Raises DataLoss."""
+    version = reader.get(LEASES_KEY)
+    if version is None:
+        return ()
+    if len(version.payload) % _LISTED_BYTES:
+        raise DataLoss("leases", f"a list of {len(version.payload)} bytes")
+    return cut_equal(version.payload, _LISTED_BYTES)
+
+
+def _id_of(listed: bytes) -> bytes:
+    return listed[TIMESTAMP_BYTES:]
+
+
 def encode_lease(ts: Timestamp, ttl_ms: int, label: str) -> bytes:
     """What is stored of one; the rest is in its key and in its version."""
     return pb.StoredLease(timestamp=bytes(ts), ttl_ms=ttl_ms, label=label).SerializeToString(deterministic=True)
 
 
-def decode_lease(key: LogicalKey, version: Version) -> Lease:
+def decode_lease(lease_id: bytes, version: Version) -> Lease:
     """Raises DataLoss."""
     try:
         stored = pb.StoredLease.FromString(version.payload)
-        lease_id = bytes.fromhex(str(names_of(key)[1]))
         return Lease(lease_id, Timestamp.from_bytes(stored.timestamp), stored.ttl_ms, stored.label, version.ts)
-    except (DecodeError, InvalidArgument, ValueError, IndexError) as malformed:
-        raise DataLoss("lease", f"the value of {key.hex()} is none") from malformed
+    except (DecodeError, InvalidArgument) as malformed:
+        raise DataLoss("lease", f"the value of {lease_id.hex()} is none") from malformed
 
 
 def leases_of(reader: Reader) -> list[Lease]:
-    """All that ``reader`` sees, the oldest timestamp first."""
-    found = (decode_lease(key, version) for key, version in reader.scan(*meta_range("lease")))
-    return sorted(found, key=lambda lease: (lease.ts, lease.lease_id))
+    """All that ``reader`` sees, the oldest timestamp first. Raises DataLoss."""
+    ids = list(map(_id_of, _listed(reader)))
+    found = zip(ids, reader.get_many([lease_key(each) for each in ids]), strict=True)
+    return [_there(lease_id, version) for lease_id, version in found]
+
+
+def oldest_lease(reader: Reader) -> Lease | None:
+    """The one with the oldest timestamp. Raises DataLoss."""
+    listed = _listed(reader)
+    if not listed:
+        return None
+    lease_id = _id_of(listed[0])
+    return _there(lease_id, reader.get(lease_key(lease_id)))
+
+
+def _there(lease_id: bytes, version: Version | None) -> Lease:
+    if version is None:
+        raise DataLoss("lease", f"{lease_id.hex()} is listed, and not there")
+    return decode_lease(lease_id, version)
 
 
 def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
     """The lease of that id, where there is one."""
-    key = lease_key(lease_id)
-    version = reader.get(key)
-    return None if version is None else decode_lease(key, version)
+    version = reader.get(lease_key(lease_id))
+    return None if version is None else decode_lease(lease_id, version)
 
 
 # --- what changes ----------------------------------------------------------------------------------------------
@@ -138,12 +175,14 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
         safepoint = safepoints_of(reader).highest
         if ts is not None and ts < safepoint:
             raise SnapshotTooOld(str(ts), str(safepoint))
-        if len(leases_of(reader)) >= LEASES_MAX:
+        listed = _listed(reader)
+        if len(listed) >= LEASES_MAX:
             problem = f"there are {LEASES_MAX} leases, and there can be no more"
             raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
         lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts)
         mutations = Mutations()
         mutations.put(lease_key(lease_id), encode_lease(lease.ts, ttl_ms, label))
+        mutations.put(LEASES_KEY, b"".join(sorted([*listed, bytes(lease.ts) + lease_id])))
         return Evaluation(mutations, lease)
 
     return evaluate
@@ -156,9 +195,17 @@ def end(*lease_ids: bytes) -> Evaluate:
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         mutations = Mutations()
-        ended = tuple(each for each in dict.fromkeys(lease_ids) if reader.get(lease_key(each)) is not None)
-        for lease_id in ended:
-            mutations.delete(lease_key(lease_id))
-        return Evaluation(mutations, ended)
+        return Evaluation(mutations, end_with(mutations, reader, lease_ids))
 
     return evaluate
+
+
+def end_with(mutations: Mutations, reader: Reader, lease_ids: Collection[bytes]) -> tuple[bytes, ...]:
+    """End those leases by ``mutations``, which end or begin no others; returns the ids of those that there were."""
+    listed = _listed(reader)
+    ended = {_id_of(each) for each in listed}.intersection(lease_ids)
+    if ended:
+        for lease_id in sorted(ended):
+            mutations.delete(lease_key(lease_id))
+        mutations.put(LEASES_KEY, b"".join([each for each in listed if _id_of(each) not in ended]))
+    return tuple(each for each in dict.fromkeys(lease_ids) if each in ended)

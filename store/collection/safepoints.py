@@ -13,7 +13,7 @@ from typing import Final
 
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.collection.leases import leases_of
+from cortado.store.collection.leases import oldest_lease
 from cortado.store.keys.keyspace import meta_range
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
@@ -59,7 +59,7 @@ def risen(
     return Safepoints(cluster, tables)
 
 
-OF_THE_CLUSTER: Final = tuple(meta_range(name) for name in ("gc", "job", "lease"))
+OF_THE_CLUSTER: Final = tuple(meta_range(name) for name in ("gc", "job", "lease", "leases"))
 """Ranges of what the cluster keeps for itself."""
 
 
@@ -78,8 +78,8 @@ def raise_safepoints(retentions: Retentions, bounds: Mapping[int, Timestamp]) ->
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         before = safepoints_of(reader)
-        leases = leases_of(reader)
-        after = risen(before, retentions, bounds, leases[0].ts if leases else None)
+        oldest = oldest_lease(reader)
+        after = risen(before, retentions, bounds, None if oldest is None else oldest.ts)
         mutations = Mutations()
         if after == before or Catalog(reader).changed_ts != retentions.changed_ts:
             return Evaluation(mutations, before)

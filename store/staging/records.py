@@ -285,12 +285,14 @@ def commit(
         key = meta_key("app", application.name)
         before = reader.get(key)
         if before is not None and pb.StoredApplication.FromString(before.payload).version >= application.version:
-            return _ended(replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
+            return _ended(reader, replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
         mutations.put(key, pb.StoredApplication(version=application.version).SerializeToString(deterministic=True))
     if not _has_its_tables(record, catalog):
-        return _ended(replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
+        return _ended(reader, replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
     counting = tuple(sorted(set(attempts)))
-    return _ended(replace(record, state=LargeState.COMMITTED, commit_ts=commit_ts, attempts=counting), mutations)
+    return _ended(
+        reader, replace(record, state=LargeState.COMMITTED, commit_ts=commit_ts, attempts=counting), mutations
+    )
 
 
 def abort(reader: Reader, transaction_id: bytes, cause: str) -> Evaluation:
@@ -299,7 +301,7 @@ def abort(reader: Reader, transaction_id: bytes, cause: str) -> Evaluation:
     record = record_of(reader, transaction_id)
     if record.state is not LargeState.OPEN:
         return Evaluation(Mutations(), record)
-    return _ended(replace(record, state=LargeState.ABORTED, cause=cause), Mutations())
+    return _ended(reader, replace(record, state=LargeState.ABORTED, cause=cause), Mutations())
 
 
 def expire(reader: Reader, transaction_id: bytes) -> Evaluation:
@@ -328,9 +330,9 @@ def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
     return Evaluation(mutations, None)
 
 
-def _ended(record: Record, mutations: Mutations) -> Evaluation:
+def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:
     mutations.put(record_key(record.transaction_id), record.encode())
-    mutations.delete(leases.lease_key(record.transaction_id))
+    leases.end_with(mutations, reader, [record.transaction_id])
     return Evaluation(mutations, record)
 
 

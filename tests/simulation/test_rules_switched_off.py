@@ -246,7 +246,7 @@ def collect_a_delete_before_what_it_hides(patch: pytest.MonkeyPatch) -> None:
 
 
 def pass_leases(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(safepoints, "leases_of", lambda _reader: [])
+    patch.setattr(safepoints, "oldest_lease", lambda _reader: None)
 
 
 def serve_what_is_collected(patch: pytest.MonkeyPatch) -> None:

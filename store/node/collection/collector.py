@@ -25,7 +25,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Dropped
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
-from cortado.store.collection.leases import Lease, leases_of
+from cortado.store.collection.leases import Lease, oldest_lease
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, collected_below, raise_safepoints, retentions_of
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import KeyRange
@@ -116,8 +116,8 @@ class Collector:
     def status(self) -> Collection:
         """As far as this replica has applied."""
         reader = self._machine.snapshot(self._driver.applied.last_ts)
-        leases = leases_of(reader)
-        holder = leases[0] if leases and leases[0].ts <= self._bound(self._retention_ms) else None
+        oldest = oldest_lease(reader)
+        holder = None if oldest is None or oldest.ts > self._bound(self._retention_ms) else oldest
         pieces = len(self._pieces)
         return Collection(
             self._store.safepoints, self._retention_ms, self.lag_ms, holder, self.removed, pieces, self.pending

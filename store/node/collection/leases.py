@@ -83,7 +83,7 @@ class Leases:
 
     def oldest(self) -> Lease | None:
         """The one with the oldest timestamp, as this leader has seen last. For who plans; who decides asks
-        :func:`leases_of` when it is evaluated."""
+        :func:`oldest_lease` when it is evaluated."""
         return min((held.lease for held in self._seen()), key=lambda lease: lease.ts, default=None)
 
     @property

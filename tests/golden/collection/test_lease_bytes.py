@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.collection.leases import encode_lease, lease_key
+from cortado.store.collection.leases import LEASES_KEY, acquire, encode_lease, lease_key
+from support.dict_reader import DictStore
 
 
 def test_keys() -> None:
@@ -11,8 +12,19 @@ def test_keys() -> None:
     assert (
         lease_key(lease_id) == b"m" + b"\x30lease\x00\x01" + b"\x30000102030405060708090a0b0c0d0e0f\x00\x01" + b"\x01"
     )
+    assert LEASES_KEY == b"m" + b"\x30leases\x00\x01" + b"\x01"
 
 
 def test_values() -> None:
     encoded = encode_lease(Timestamp(1, 2, 3), 60_000, "a job")
     assert encoded.hex() == "0a0c" + "0001000000000002" + "00000003" + "10e0d403" + "1a05" + b"a job".hex()
+
+
+def test_the_list() -> None:
+    store = DictStore()
+    for lease_id in (b"b" * 16, b"a" * 16):
+        store.write(acquire(lease_id, Timestamp(0, 7, 1), 60_000, ""))
+    version = store.snapshot().get(LEASES_KEY)
+    assert version is not None
+    ts = bytes.fromhex("000000000000000700000001")
+    assert version.payload == ts + b"a" * 16 + ts + b"b" * 16

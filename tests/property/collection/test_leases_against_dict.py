@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cortado.errors import AlreadyExists, TimestampInFuture
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.collection.leases import Lease, acquire, end, find_lease, leases_of
+from cortado.store.collection.leases import Lease, acquire, end, find_lease, leases_of, oldest_lease
 from support.dict_reader import DictStore
 
 IDS = st.integers(0, 3).map(lambda number: bytes([number] * 16))
@@ -30,6 +30,8 @@ def test_leases_are_what_a_dictionary_says(steps: list[tuple[bytes, tuple[int | 
         else:
             _acquire(store, twin, lease_id, *asked)
         assert leases_of(store.snapshot()) == sorted(twin.values(), key=lambda lease: (lease.ts, lease.lease_id))
+        first = min(twin.values(), key=lambda lease: (lease.ts, lease.lease_id), default=None)
+        assert oldest_lease(store.snapshot()) == first
         assert find_lease(store.snapshot(), lease_id) == twin.get(lease_id)
 
 

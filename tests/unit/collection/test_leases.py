@@ -14,10 +14,20 @@ from cortado.errors import (
 )
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection import leases
-from cortado.store.collection.leases import Lease, acquire, check_lease, check_lease_id, end, find_lease, leases_of
+from cortado.store.collection.leases import (
+    Lease,
+    acquire,
+    check_lease,
+    check_lease_id,
+    end,
+    find_lease,
+    leases_of,
+    oldest_lease,
+)
+from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints
-from support.dict_reader import DictStore
+from support.dict_reader import DictReader, DictStore
 
 ONE, OTHER = bytes(16), bytes([1] * 16)
 TTL_MS = 60_000
@@ -139,8 +149,31 @@ def test_an_id_has_sixteen_bytes(size: int) -> None:
 @pytest.mark.parametrize("payload", [b"\xff", b"", b"\x0a\x01x"])
 def test_a_malformed_value_is_data_loss(payload: bytes) -> None:
     store = DictStore()
+    store.write(acquire(ONE, None, 60_000, ""))
     mutations = Mutations()
     mutations.put(leases.lease_key(ONE), payload)
     store.apply(mutations, store.tick())
-    with pytest.raises(DataLoss):
-        leases_of(store.snapshot())
+    for read in (leases_of, oldest_lease):
+        with pytest.raises(DataLoss):
+            read(store.snapshot())
+
+
+@pytest.mark.parametrize(("key", "payload"), [(leases.lease_key(ONE), None), (leases.LEASES_KEY, b"x")])
+def test_a_list_that_does_not_fit_is_data_loss(key: LogicalKey, payload: bytes | None) -> None:
+    store = DictStore()
+    store.write(acquire(ONE, None, 60_000, ""))
+    store.apply(Mutations([key], [payload]), store.tick())
+    for read in (leases_of, oldest_lease):
+        with pytest.raises(DataLoss, match="lease"):
+            read(store.snapshot())
+
+
+def test_leases_that_have_ended_are_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DictStore()
+    for number in range(100):
+        store.write(acquire(number.to_bytes(16), None, 60_000, ""))
+        store.write(end(number.to_bytes(16)))
+    monkeypatch.setattr(DictReader, "scan", None)
+    assert leases_of(store.snapshot()) == []
+    store.write(acquire(ONE, None, 60_000, ""))
+    assert [each.lease_id for each in leases_of(store.snapshot())] == [ONE]
