@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.kv import KeyValue
+    from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions, Staging
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
@@ -100,6 +101,12 @@ if TYPE_CHECKING:
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
+    from cortado.store.client.large_transactions import (
+        AsyncLargeTransaction,
+        AsyncLargeTransactions,
+        AsyncStaging,
+        LargeTransactionRecord,
+    )
     from cortado.store.client.scans import KeyRange
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
     from cortado.store.client.table import AsyncTable
@@ -115,9 +122,12 @@ __all__ = [
     "AsyncCollection",
     "AsyncJobs",
     "AsyncKeyValue",
+    "AsyncLargeTransaction",
+    "AsyncLargeTransactions",
     "AsyncLease",
     "AsyncMembership",
     "AsyncSchemas",
+    "AsyncStaging",
     "AsyncTable",
     "AsyncTransaction",
     "AsyncWatch",
@@ -144,6 +154,9 @@ __all__ = [
     "KeyRange",
     "KeyValue",
     "KvPair",
+    "LargeTransaction",
+    "LargeTransactionRecord",
+    "LargeTransactions",
     "Lease",
     "MemberStatus",
     "Members",
@@ -155,6 +168,7 @@ __all__ = [
     "SchemaCheck",
     "SchemaVersion",
     "Schemas",
+    "Staging",
     "Stale",
     "Status",
     "SubjectSummary",
@@ -172,9 +186,12 @@ _HOMES: Final = {
     "AsyncCollection": "collection",
     "AsyncJobs": "jobs",
     "AsyncKeyValue": "kv",
+    "AsyncLargeTransaction": "large_transactions",
+    "AsyncLargeTransactions": "large_transactions",
     "AsyncLease": "collection",
     "AsyncMembership": "cluster",
     "AsyncSchemas": "schemas",
+    "AsyncStaging": "large_transactions",
     "AsyncTable": "table",
     "AsyncTransaction": "transaction",
     "AsyncWatch": "watch",
@@ -202,6 +219,9 @@ _HOMES: Final = {
     "KeyRange": "scans",
     "KeyValue": "blocking.kv",
     "KvPair": "kv",
+    "LargeTransaction": "blocking.large_transactions",
+    "LargeTransactionRecord": "large_transactions",
+    "LargeTransactions": "blocking.large_transactions",
     "Lease": "blocking.collection",
     "MemberStatus": "cluster",
     "Members": "cluster",
@@ -213,6 +233,7 @@ _HOMES: Final = {
     "SchemaCheck": "schemas",
     "SchemaVersion": "schemas",
     "Schemas": "blocking.schemas",
+    "Staging": "blocking.large_transactions",
     "Stale": "values",
     "Status": "cluster",
     "SubjectSummary": "schemas",

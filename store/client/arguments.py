@@ -37,6 +37,17 @@ def texts(values: object, field: str) -> list[str]:
     return [text(value, f"{field}[{i}]") for i, value in enumerate(values)]
 
 
+def hexadecimal(value: object, field: str, size_bytes: int) -> bytes:
+    """The bytes that ``value`` shows, which must be so many. Raises InvalidArgument naming ``field``."""
+    try:
+        encoded = bytes.fromhex(text(value, field))
+    except ValueError:
+        encoded = b""
+    if len(encoded) != size_bytes:
+        raise InvalidArgument(field, f"must be {2 * size_bytes} hexadecimal digits", shown(value))
+    return encoded
+
+
 def whole(value: object, field: str, low: int, high: int) -> int:
     """``value``, where it is an int (no bool) from ``low`` to ``high``. Raises InvalidArgument naming ``field``."""
     if isinstance(value, bool) or not isinstance(value, int):

@@ -5,9 +5,8 @@ What tables and schemas need is imported when a table or a schema is asked for: 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -16,12 +15,13 @@ from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import callback, flag, whole
 from cortado.store.client.caches import SchemaCache, TableCache
+from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.runtime import Environment, Runtime
-from cortado.store.client.transaction_runs import RetryBudget, T, run_transactions
+from cortado.store.client.transaction_runs import RetryBudget
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.client.views import Past, Snapshot, View
 from cortado.store.clock.timestamp import Timestamp
@@ -38,15 +38,13 @@ if TYPE_CHECKING:
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
-    from cortado.store.client.transaction import AsyncTransaction, Isolation
 
 DEFAULT_ENDPOINT = "127.0.0.1:7621"
 _EPOCH_MAX = (1 << 16) - 1
 _STALE_MS_MAX = (1 << 32) - 1
-_ATTEMPTS_MAX = 1_000
 
 
-class AsyncClient:
+class AsyncClient(ClientTransactions):
     """A connection to a cluster, for asyncio::
 
         async with AsyncClient("10.0.0.1:7621,10.0.0.2:7621", timeout_s=5) as client:
@@ -147,11 +145,6 @@ class AsyncClient:
         bound._table_cache = TableCache()
         return bound
 
-    def _through(self, view: View) -> Self:
-        bound = copy(self)
-        bound._connection = self._connection.through(view)
-        return bound
-
     @property
     def endpoint(self) -> str:
         """The endpoints that it was given, with commas between them."""
@@ -217,42 +210,6 @@ class AsyncClient:
         from cortado.store.client.batch import AsyncBatch
 
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
-
-    # --- transactions ----------------------------------------------------------------------------------------
-
-    def transaction(self, *, isolation: Isolation = "snapshot") -> AsyncTransaction:
-        """A transaction on documents and pairs; a context manager that commits at its end.
-
-        Under "snapshot" isolation others may change what it has only read; under "serializable" that is a conflict.
-        Nothing is sent to begin it.
-        """
-        from cortado.store.client.transaction import AsyncTransaction
-        from cortado.store.client.transaction_view import TransactionView
-
-        self._connection.check_present("a transaction")
-        view = TransactionView(isolation)
-        return AsyncTransaction(self._through(view), self._connection, view, timeout_s=self._timeout_s)
-
-    async def run(
-        self,
-        fn: Callable[[AsyncTransaction], Awaitable[T]],
-        *,
-        isolation: Isolation = "snapshot",
-        attempts: int = 20,
-    ) -> T:
-        """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
-
-        Where others were faster (WriteConflict, TransactionAborted), ``fn`` runs again in a new transaction, after a
-        pause of at most 500 ms; once also after SnapshotTooOld. So ``fn`` should do nothing but read and write through
-        its transaction. An exception of ``fn`` rolls back and is raised. The conflict is raised after ``attempts``, or
-        where this client's transactions conflict too often: it has 10 retries, and one more for 5 transactions that it
-        committed. Raises what :meth:`AsyncTransaction.commit` raises.
-        """
-        attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
-        if not callable(fn):
-            raise InvalidArgument("fn", "must be a function of the transaction", type(fn).__name__)
-        begin = partial(self.transaction, isolation=isolation)
-        return await run_transactions(begin, fn, self._connection, self._retry_budget, attempts)
 
     # --- leases ----------------------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ class BulkLoad:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._connection = connection
-        self._start = documents_pb2.BulkRequest(start=start).SerializeToString()
+        self._start = start
         self._timeout_s = timeout_s
         self._progress = progress
         # Each with the time at which it was first sent.
@@ -93,8 +93,13 @@ class BulkLoad:
         self.result = BulkResult()
 
     async def run(self, chunks: AsyncGenerator[Chunk, None]) -> BulkResult:
-        """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound."""
-        self._connection.check_present("writing")
+        """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound; what is
+        staged for a large transaction is all or nothing, and ends with the first row that is refused."""
+        staging = self._connection.staging()
+        if staging is not None:
+            self._start.staging.CopyFrom(staging)
+            self._connection = self._connection.base
+        start = documents_pb2.BulkRequest(start=self._start).SerializeToString()
         method = self._connection.stubs.documents.Bulk
         async with aclosing(chunks):
             attempts = self._new_attempts()
@@ -102,12 +107,14 @@ class BulkLoad:
                 channel = self._channel()
                 try:
                     with self._connection.stream(channel, method, None, self._timeout_s) as stream:
-                        stream.send(self._start)
+                        stream.send(start)
                         for request, _, _ in self._in_flight:
                             stream.send(request.SerializeToString())
                         while await self._fill(chunks, stream):
                             self._take(await self._reply(stream))
                             attempts = self._new_attempts()
+                            self._check_staged()
+                        self._check_staged()
                         return self.result
                 except Failed as failed:
                     failure = failed.failure
@@ -160,6 +167,11 @@ class BulkLoad:
         self.result.ts = max(self.result.ts, ts)
         if self._progress is not None:
             self._progress(self.result.written + self.result.refused)
+
+    def _check_staged(self) -> None:
+        """Raises the error of the first row that is refused, where the transaction would lack it."""
+        if self._start.HasField("staging") and self.result.refused:
+            raise self.result.errors[0].error
 
     def _new_attempts(self) -> Attempts:
         # Whether the load counts as a write depends on what is under way when it fails.

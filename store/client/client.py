@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.jobs import Jobs
+    from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
@@ -154,6 +155,17 @@ class Client:
             return result
 
         return run(self._core.run(awaited if callable(fn) else fn, isolation=isolation, attempts=attempts))
+
+    def large_transaction(self, tables: Sequence[str], *, label: str = "", ttl_s: float = 60.0) -> LargeTransaction:
+        from cortado.store.client.blocking.large_transactions import LargeTransaction
+
+        return LargeTransaction(self._core.large_transaction(tables, label=label, ttl_s=ttl_s))
+
+    @property
+    def large_transactions(self) -> LargeTransactions:
+        from cortado.store.client.blocking.large_transactions import LargeTransactions
+
+        return LargeTransactions(self._core.large_transactions)
 
     # --- leases ----------------------------------------------------------------------------------------------
 

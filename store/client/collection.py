@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from cortado.errors import Cancelled, CortadoError, InvalidArgument, LeaseExpired, Unsupported
 from cortado.proto.v1 import collection_pb2 as pb
-from cortado.store.client.arguments import shown, text
+from cortado.store.client.arguments import hexadecimal, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -18,13 +18,13 @@ TTL_S_DEFAULT: Final = 60.0
 TTL_S_MIN: Final = 1.0
 TTL_S_MAX: Final = 600.0
 LABEL_CHARS_MAX: Final = 200
-_ID_BYTES: Final = 16
+ID_BYTES: Final = 16
+END_S: Final = 2.0
+"""So long its end is tried to be told; after that it ends by itself."""
 _KEEPS_PER_TTL: Final = 3
 """Two may be lost before the third saves it."""
 _AGAIN_S: Final = 1.0
 """After a keep-alive that had no success."""
-_END_S: Final = 2.0
-"""So long its end is tried to be told; after that it ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,51 @@ class CollectionStatus:
     tables: dict[str, Timestamp]
 
 
+class LeaseKeeper:
+    """Says again and again, beside what its holder does, that the holder of a lease lives."""
+
+    def __init__(self, connection: Connection, lease_id: bytes, *, ttl_s: float, timeout_s: float) -> None:
+        self._connection = connection
+        self._request = pb.KeepLeaseRequest(lease_id=lease_id)
+        self._every_s = ttl_s / _KEEPS_PER_TTL
+        self._timeout_s = min(timeout_s, self._every_s)
+        self._over = connection.runtime.signal()
+        self._kept = connection.runtime.signal()
+        self.is_lost = False
+        """The cluster says that there is no such lease any more."""
+
+    def begin(self) -> None:
+        """Once."""
+        self._connection.runtime.beside(self._keep())
+
+    def end(self) -> None:
+        """It says nothing more; :meth:`ended` waits for what it says just now."""
+        self._over.give()
+
+    async def ended(self) -> None:
+        """After :meth:`end`; returns soon, whatever the network does."""
+        await self._kept.wait(END_S)
+
+    async def _keep(self) -> None:
+        wait_s = self._every_s
+        keep = self._connection.stubs.collection.KeepLease
+        try:
+            while not await self._over.wait(wait_s):
+                wait_s = self._every_s
+                try:
+                    await self._connection.call(keep, self._request, timeout_s=self._timeout_s)
+                except LeaseExpired:
+                    self.is_lost = True
+                    return
+                except Cancelled:
+                    return  # The client was closed.
+                except CortadoError:
+                    # Nobody leads, or the network is cut: the lease may live for its whole time once somebody does.
+                    wait_s = min(_AGAIN_S, self._every_s)
+        finally:
+            self._kept.give()
+
+
 class AsyncLease:
     """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
 
@@ -75,20 +120,15 @@ class AsyncLease:
 
     def __init__(self, connection: Connection, at: At = None, *, label: str, ttl_s: float, timeout_s: float) -> None:
         """As :meth:`AsyncClient.lease`, over ``connection``."""
-        runtime = connection.runtime
         self._connection = connection
         self._timeout_s = timeout_s
-        self._ttl_s = _check_ttl(ttl_s)
-        self._request = pb.AcquireLeaseRequest(
-            lease_id=connection.environment.random_bytes(_ID_BYTES),
-            ttl_ms=round(self._ttl_s * 1000),
-            label=_check_label(label),
-        )
+        ttl_s = check_ttl(ttl_s)
+        lease_id = connection.environment.random_bytes(ID_BYTES)
+        self._request = pb.AcquireLeaseRequest(lease_id=lease_id, ttl_ms=round(ttl_s * 1000), label=check_label(label))
         _set_at(self._request, at)
-        self._over = runtime.signal()
-        self._kept = runtime.signal()
+        self._keeper = LeaseKeeper(connection, lease_id, ttl_s=ttl_s, timeout_s=timeout_s)
         self._timestamp: Timestamp | None = None
-        self._lost: LeaseExpired | None = None
+        self._is_over = False
 
     @property
     def lease_id(self) -> str:
@@ -98,8 +138,8 @@ class AsyncLease:
     @property
     def timestamp(self) -> Timestamp:
         """At which to read. Raises LeaseExpired where it has ended, Unsupported before its block."""
-        if self._lost is not None:
-            raise LeaseExpired(self._lost.lease_id)
+        if self._is_over or self._keeper.is_lost:
+            raise LeaseExpired(self.lease_id)
         if self._timestamp is None:
             raise Unsupported("a lease outside of its block", "use it as a context manager")
         return self._timestamp
@@ -110,42 +150,20 @@ class AsyncLease:
         stub = self._connection.stubs.collection
         reply = await self._connection.write(stub.AcquireLease, self._request, timeout_s=self._timeout_s)
         self._timestamp = timestamp_of(reply.lease.timestamp)
-        self._connection.runtime.beside(self._keep())
+        self._keeper.begin()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.give()
-        self._lost = self._lost or LeaseExpired(self.lease_id)
+        self._keeper.end()
+        self._is_over = True
         request = pb.ReleaseLeaseRequest(lease_id=self._request.lease_id)
         release = self._connection.stubs.collection.ReleaseLease
         # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
         with suppress(CortadoError):
-            await self._connection.write(release, request, timeout_s=min(self._timeout_s, _END_S))
-        await self._kept.wait(_END_S)
-
-    async def _keep(self) -> None:
-        """Beside the block: says again and again that its holder lives."""
-        every_s = self._ttl_s / _KEEPS_PER_TTL
-        wait_s = every_s
-        request = pb.KeepLeaseRequest(lease_id=self._request.lease_id)
-        keep = self._connection.stubs.collection.KeepLease
-        try:
-            while not await self._over.wait(wait_s):
-                wait_s = every_s
-                try:
-                    await self._connection.call(keep, request, timeout_s=min(self._timeout_s, every_s))
-                except LeaseExpired as lost:
-                    self._lost = lost
-                    return
-                except Cancelled:
-                    return  # The client was closed.
-                except CortadoError:
-                    # Nobody leads, or the network is cut: the lease may live for its whole time once somebody does.
-                    wait_s = min(_AGAIN_S, every_s)
-        finally:
-            self._kept.give()
+            await self._connection.write(release, request, timeout_s=min(self._timeout_s, END_S))
+        await self._keeper.ended()
 
 
 class AsyncCollection:
@@ -189,12 +207,7 @@ class AsyncCollection:
 
     async def end_lease(self, lease_id: str) -> bool:
         """Ends a lease, whoever holds it: what he reads may be collected then. False where there is none."""
-        try:
-            encoded = bytes.fromhex(text(lease_id, "lease_id"))
-        except ValueError:
-            encoded = b""
-        if len(encoded) != _ID_BYTES:
-            raise InvalidArgument("lease_id", f"must be {2 * _ID_BYTES} hexadecimal digits", shown(lease_id))
+        encoded = hexadecimal(lease_id, "lease_id", ID_BYTES)
         request = pb.ReleaseLeaseRequest(lease_id=encoded)
         ended: bool = (await self._connection.write(self._stub.ReleaseLease, request, timeout_s=self._timeout_s)).ended
         return ended
@@ -211,14 +224,16 @@ def _held(lease: pb.Lease) -> HeldLease:
     )
 
 
-def _check_ttl(ttl_s: float) -> float:
+def check_ttl(ttl_s: float) -> float:
+    """``ttl_s``, where a lease may have it. Raises InvalidArgument."""
     is_number = isinstance(ttl_s, int | float) and not isinstance(ttl_s, bool)
     if not is_number or not TTL_S_MIN <= ttl_s <= TTL_S_MAX:
         raise InvalidArgument("ttl_s", f"must be between {TTL_S_MIN:g} and {TTL_S_MAX:g} seconds", shown(ttl_s))
     return float(ttl_s)
 
 
-def _check_label(label: str) -> str:
+def check_label(label: str) -> str:
+    """``label``, where a lease may have it. Raises InvalidArgument."""
     if len(text(label, "label")) > LABEL_CHARS_MAX:
         raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
     return label

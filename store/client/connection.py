@@ -36,7 +36,7 @@ from cortado.errors import (
     Unavailable,
     Unsupported,
 )
-from cortado.proto.v1 import cluster_pb2, common_pb2
+from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
 from cortado.store.client.channel import Channel
@@ -140,6 +140,11 @@ class Connection:
         there."""
         if self._view is not None:
             raise self._view.refusal(doing)
+
+    def staging(self) -> documents_pb2.Staging | None:
+        """What of a large transaction it is that rows are loaded for; None where they are written at once. Raises
+        Unsupported where they can't be: in the past, in a transaction."""
+        return None if self._view is None else self._view.staging()
 
     @property
     def base(self) -> Connection:

@@ -40,6 +40,7 @@ from cortado.errors import (
     DidNotHappen,
     Internal,
     InvalidArgument,
+    KeyLocked,
     OutcomeUnknown,
     ResourceExhausted,
     TooLarge,
@@ -186,7 +187,9 @@ class Attempts:
         self._note(failure)
         if not isinstance(error, TryAgain | OutcomeUnknown):
             raise self._ending(error, failure)
-        delay_s = self._delay_s(error, is_known, has_others and not isinstance(error, ResourceExhausted))
+        # No other node has room for what this one has none for, nor what another transaction holds.
+        is_search = has_others and not isinstance(error, ResourceExhausted | KeyLocked)
+        delay_s = self._delay_s(error, is_known, is_search)
         deadline_s = self.deadline_s
         if not failure.sent and self.connect_deadline_s is not None:
             deadline_s = min(deadline_s, self.connect_deadline_s)

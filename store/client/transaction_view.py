@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge, Unsupported
-from cortado.proto.v1 import common_pb2, transactions_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2, transactions_pb2
 from cortado.store.client.arguments import shown
 from cortado.store.client.operations import Scope, count_of, operations_of, scope_of
 from cortado.store.client.stubs import Method
@@ -128,6 +128,10 @@ class TransactionView:
         with self.alone():
             self._keep(operations)
         return _Kept
+
+    def staging(self) -> documents_pb2.Staging:
+        """Raises Unsupported: bulk loads are for large transactions."""
+        raise self.refusal("writing")
 
     @asynccontextmanager
     async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:

@@ -6,6 +6,7 @@
     client.at(then) ....... Past: everything is read then, nothing is written
     client.snapshot() ..... Snapshot: as Past, at the time of its own first read
     client.transaction() .. TransactionView: as Snapshot, and writes are kept for the commit (transaction_view.py)
+    a large transaction ... StagingView: nothing is read, and bulk loads alone are written (large_transactions.py)
 
 :meth:`Connection.through` makes a connection of it. The services over that know nothing of views: a table of a
 transaction is a table.
@@ -18,7 +19,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cortado.errors import Unsupported
-from cortado.proto.v1 import common_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -43,6 +44,10 @@ class View(Protocol):
 
     def write(self, method: Method, request: Any, /) -> Any:
         """The reply to a write, or None until there is one. Raises Unsupported."""
+        ...
+
+    def staging(self) -> documents_pb2.Staging:
+        """What of a large transaction the rows of bulk loads are staged for. Raises Unsupported."""
         ...
 
     def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:
@@ -87,6 +92,10 @@ class Past:
         return Unsupported(f"{doing} through a view of the past", "use the client that it was made of")
 
     def write(self, _method: Method, _request: Any, /) -> Any:
+        """Raises Unsupported."""
+        raise self.refusal("writing")
+
+    def staging(self) -> documents_pb2.Staging:
         """Raises Unsupported."""
         raise self.refusal("writing")
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
 from cortado.store.cli.options import Argument
-from cortado.store.cli.render import count
+from cortado.store.cli.render import count, moment
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+
+if TYPE_CHECKING:
+    from cortado.store.client import LargeTransactionRecord
 
 
 @command(
@@ -54,3 +58,63 @@ def apply(
                 operations += 1
     text = f"committed {count(operations, 'operation')}, with etag {transaction.etag}"
     return Said(text, {"operations": operations, "etag": transaction.etag, "sums": transaction.sums})
+
+
+@command(
+    "txn list",
+    examples="""
+        cortado txn list
+        cortado txn list -o json
+    """,
+)
+def list_(session: Session) -> Answer:
+    """List the large transactions that are open, and those that ended in the last day.
+
+    What an open one has staged is locked for other writers. One ends by itself when nobody keeps it alive.
+    """
+    with session.client() as client:
+        found = client.large_transactions.list()
+    columns = ("transaction", "state", "began", "tables", "label")
+    return Rows(columns, [_row(each) for each in found], [_record(each) for each in found])
+
+
+@command("txn abort", examples="cortado txn abort 9f86d081884c7d659a2feaa0c55ad015 --yes")
+def abort(
+    session: Session,
+    transaction: Annotated[str, Argument(help="The transaction, as txn list shows it.", metavar="TRANSACTION")],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> Answer:
+    """End a large transaction that is open: nothing of it ever happens, and what it has locked is free.
+
+    One that has ended stays as it is.
+    """
+    with session.client() as client:
+        found = client.large_transactions.get(transaction)
+        if found.state == "open" and dry_run:
+            return Said(f"would abort {transaction}", _record(found), note=UNCHANGED)
+        if found.state == "open":
+            confirm(f"Abort {transaction}{f' ({found.label})' if found.label else ''}?", yes=yes)
+            found = client.large_transactions.abort(transaction)
+    return Said(f"the transaction {transaction} is {_state(found)}", _record(found))
+
+
+def _state(found: LargeTransactionRecord) -> str:
+    return f"aborted: {found.cause}" if found.state == "aborted" else found.state
+
+
+def _row(found: LargeTransactionRecord) -> tuple[str, ...]:
+    return found.transaction_id, _state(found), moment(found.start), ", ".join(found.tables), found.label or "-"
+
+
+def _record(found: LargeTransactionRecord) -> dict[str, Any]:
+    return {
+        "transaction_id": found.transaction_id,
+        "state": found.state,
+        "start": str(found.start),
+        "committed": None if found.committed is None else str(found.committed),
+        "tables": list(found.tables),
+        "label": found.label,
+        "is_resolved": found.is_resolved,
+        "cause": found.cause,
+    }

@@ -11,6 +11,7 @@ from cortado.errors import (
     DeadlineExceeded,
     Internal,
     InvalidArgument,
+    KeyLocked,
     NotLeader,
     OutcomeUnknown,
     ResourceExhausted,
@@ -181,6 +182,8 @@ def test_where_another_node_may_come_to_lead_waits_stay_short() -> None:
     assert call.delay_after(answered(Unavailable(retry_delay_ms=1_000)), 0.0, has_others=True) == SEARCH_BACKOFF_MAX_S
     # An overloaded leader is the leader still: nobody else helps.
     assert call.delay_after(answered(ResourceExhausted(retry_delay_ms=700)), 0.0, has_others=True) == BACKOFF_MAX_S
+    # What a large transaction holds it holds everywhere.
+    assert call.delay_after(answered(KeyLocked(retry_delay_ms=200)), 0.0, has_others=True) == BACKOFF_MAX_S
 
 
 def test_the_last_error_names_every_node_and_why_it_failed() -> None:

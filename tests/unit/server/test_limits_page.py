@@ -13,6 +13,7 @@ from cortado.store.filter import parse as filters
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
+from cortado.store.node import large_transactions
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server import (
     config,
@@ -25,6 +26,7 @@ from cortado.store.server import (
 )
 from cortado.store.server.calls_service import CallsLimits
 from cortado.store.settings.server import SETTINGS
+from cortado.store.staging import records
 from cortado.store.tables import building, changes, rows, scan, split
 from cortado.store.transactions import limits as transactions
 
@@ -68,6 +70,13 @@ SAID = {
     "a lease's label": characters(leases.LABEL_CHARS_MAX),
     "a lease's time to live": f"{leases.TTL_MS_MAX // 60_000} minutes",
     "a lease's age": f"{leases.AGE_MS_MAX // 3_600_000} hours",
+    "large transactions": count(records.UNRESOLVED_MAX),
+    "tables of a large transaction": count(records.TABLES_MAX),
+    "a large transaction's tasks": count(records.TASK_MAX + 1),
+    "attempts of a task": count(records.TRY_MAX + 1),
+    "attempts that count": count(records.ATTEMPTS_MAX),
+    "an application's name": characters(records.APPLICATION_CHARS_MAX),
+    "the record of a large transaction": f"{large_transactions.KEPT_MS // 3_600_000} hours",
     "jobs": count(job.UNFINISHED_MAX),
     "ended jobs": count(job.FINISHED_MAX),
     "keys of a failed index": count(building.FAILED_KEYS_MAX),

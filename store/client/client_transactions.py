@@ -1,0 +1,92 @@
+"""The transactions of a client, small and large."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self, cast
+
+from cortado.errors import InvalidArgument
+from cortado.store.client.arguments import whole
+from cortado.store.client.connection import Connection
+from cortado.store.client.transaction_runs import RetryBudget, T, run_transactions
+from cortado.store.client.views import View
+
+if TYPE_CHECKING:
+    from cortado.store.client.async_client import AsyncClient
+    from cortado.store.client.large_transactions import AsyncLargeTransaction, AsyncLargeTransactions
+    from cortado.store.client.transaction import AsyncTransaction, Isolation
+
+_ATTEMPTS_MAX: Final = 1_000
+
+
+class ClientTransactions:
+    """A part of the client, and its views of one time: none of them transacts."""
+
+    _connection: Connection
+    _timeout_s: float
+    _retry_budget: RetryBudget
+
+    def _through(self, view: View) -> Self:
+        bound = copy(self)
+        bound._connection = self._connection.through(view)
+        return bound
+
+    def _bound(self, view: View) -> AsyncClient:
+        return cast("AsyncClient", self._through(view))
+
+    def transaction(self, *, isolation: Isolation = "snapshot") -> AsyncTransaction:
+        """A transaction on documents and pairs; a context manager that commits at its end.
+
+        Under "snapshot" isolation others may change what it has only read; under "serializable" that is a conflict.
+        Nothing is sent to begin it.
+        """
+        from cortado.store.client.transaction import AsyncTransaction
+        from cortado.store.client.transaction_view import TransactionView
+
+        self._connection.check_present("a transaction")
+        view = TransactionView(isolation)
+        return AsyncTransaction(self._bound(view), self._connection, view, timeout_s=self._timeout_s)
+
+    async def run(
+        self,
+        fn: Callable[[AsyncTransaction], Awaitable[T]],
+        *,
+        isolation: Isolation = "snapshot",
+        attempts: int = 20,
+    ) -> T:
+        """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
+
+        Where others were faster (WriteConflict, TransactionAborted), ``fn`` runs again in a new transaction, after a
+        pause of at most 500 ms; once also after SnapshotTooOld. So ``fn`` should do nothing but read and write through
+        its transaction. An exception of ``fn`` rolls back and is raised. The conflict is raised after ``attempts``, or
+        where this client's transactions conflict too often: it has 10 retries, and one more for 5 transactions that it
+        committed. Raises what :meth:`AsyncTransaction.commit` raises.
+        """
+        attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
+        if not callable(fn):
+            raise InvalidArgument("fn", "must be a function of the transaction", type(fn).__name__)
+        begin = partial(self.transaction, isolation=isolation)
+        return await run_transactions(begin, fn, self._connection, self._retry_budget, attempts)
+
+    def large_transaction(
+        self, tables: Sequence[str], *, label: str = "", ttl_s: float = 60.0
+    ) -> AsyncLargeTransaction:
+        """A transaction that loads any number of rows into these tables, at one timestamp; a context manager.
+
+        ``label`` says whose it is. Where nothing was heard of its process for ``ttl_s``, 1 to 600 seconds, it is
+        aborted. Entering it raises NotFound for a table, and ResourceExhausted where 100 are open.
+        """
+        from cortado.store.client.large_transactions import AsyncLargeTransaction
+
+        transaction_id = self._connection.environment.random_bytes(16).hex()
+        return AsyncLargeTransaction(self.large_transactions, transaction_id, tables, label=label, ttl_s=ttl_s)
+
+    @property
+    def large_transactions(self) -> AsyncLargeTransactions:
+        """The parts of large transactions, for jobs of several processes; and those that there are."""
+        from cortado.store.client.large_transactions import AsyncLargeTransactions
+
+        self._connection.check_present("a large transaction")
+        return AsyncLargeTransactions(self._connection, self._bound, timeout_s=self._timeout_s)
