@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cortado.store.cli.completing import complete_namespaces, complete_tables
-from cortado.store.cli.numbers import whole
+from cortado.store.cli.numbers import ttl, whole
 from cortado.store.cli.options import Argument, Option
 
 if TYPE_CHECKING:
@@ -85,6 +85,16 @@ MatchOption: TypeAlias = Annotated[
 ModeOption: TypeAlias = Annotated[
     Mode,
     Option("--mode", help="upsert: always; insert: only new rows; replace: only existing rows.", metavar="MODE"),
+]
+TtlOption: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--ttl",
+        help="How long it lives, from now on: 90s, 30m, 12h, 7d, or none (for ever).",
+        parser=ttl("--ttl"),
+        show_default="as its table says; a pair: none",
+        metavar="TIME",
+    ),
 ]
 MetaOption: TypeAlias = Annotated[
     bool, Option("--meta", help="With -o json: wrap each document in an object with its etag.")

@@ -211,6 +211,7 @@ def _command_json(command_: pb.LogCommand) -> dict[str, Any]:
             {
                 "delete": change.is_delete,
                 "payload_bytes": change.payload_bytes,
+                **({"expires_ms": change.expires_ms} if change.expires_ms else {}),
                 **key_json(decode_key(change.key.key), NO_NAMES),
                 "text": change.key.text,
             }

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Final
+from datetime import timedelta
+from typing import Final, Literal
 
 from cortado.errors import InvalidArgument
 from cortado.store import retentions
+from cortado.store.clock.timestamp import TTL_MS_MAX, Timestamp
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _DEFAULT_RETENTION: Final = "default"
+_NO_TTL: Final = "none"
 
 
 def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callable[[str], int]:
@@ -52,6 +55,35 @@ def retention(option: str) -> Callable[[str], int]:
         return found
 
     return parse
+
+
+def ttl(option: str) -> Callable[[str], int]:
+    """A parser of how long something lives, in milliseconds: 0 for ``none``, for ever."""
+
+    def parse(text: str) -> int:
+        found = 0 if text == _NO_TTL else retentions.parse_retention(text)
+        if found is None or found == retentions.KEEP_ALL or not (text == _NO_TTL or 1 <= found <= TTL_MS_MAX):
+            raise InvalidArgument(option, "must be a time such as 90s, 30m, 12h or 7d, or none", repr(text))
+        return found
+
+    return parse
+
+
+def show_ttl(ttl_ms: int) -> str:
+    """As it may be given again."""
+    return _NO_TTL if ttl_ms == 0 else retentions.show_retention(ttl_ms)
+
+
+def expiry_text(expires_ms: int) -> str:
+    """A wall time at which something expires, for people."""
+    return f"{Timestamp(0, expires_ms, 0).as_datetime():%Y-%m-%d %H:%M:%S}Z"
+
+
+def expires_of(ttl_ms: int | None) -> timedelta | Literal["never"] | None:
+    """As the client takes it."""
+    if ttl_ms is None:
+        return None
+    return timedelta(milliseconds=ttl_ms) if ttl_ms else "never"
 
 
 def show_retention(retention_ms: int) -> str:

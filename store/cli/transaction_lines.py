@@ -8,7 +8,9 @@
     {"put": {"namespace": "log", "key": "7", "value": "tea", "if_absent": true}}
     {"add": {"namespace": "counters", "key": "sold", "delta": 1}}
 
-Keys and values of pairs are text, as ``cortado kv`` shows them.
+    {"put": {"namespace": "sessions", "key": "user:1", "value": "signed in", "ttl": "30m"}}
+
+Keys and values of pairs are text, as ``cortado kv`` shows them. What is put or updated may have a ``ttl``, as text.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.store.cli.numbers import expires_of, ttl
 from cortado.store.cli.parse import key_of_json
 from cortado.store.transfer.byte_text import parse_bytes
 
@@ -25,14 +28,14 @@ if TYPE_CHECKING:
 
 _ROW_CONDITIONS: Final = ("if_absent", "if_present", "if_match")
 _ROW_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "put": ("document", "mode", "if_match"),
-    "update": ("key", "set", "if_match"),
+    "put": ("document", "mode", "if_match", "ttl"),
+    "update": ("key", "set", "if_match", "ttl"),
     "delete": ("key", "if_match"),
     "add": ("key", "field", "delta", "min", "max"),
     "check": ("key", *_ROW_CONDITIONS),
 }
 _PAIR_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "put": ("key", "value", *_ROW_CONDITIONS, "if_value"),
+    "put": ("key", "value", *_ROW_CONDITIONS, "if_value", "ttl"),
     "delete": ("key", "if_present", "if_match", "if_value"),
     "add": ("key", "delta", "min", "max"),
     "check": ("key", *_ROW_CONDITIONS, "if_value"),
@@ -51,12 +54,14 @@ def apply_operation(transaction: Transaction, value: Any) -> None:
     if "table" in members:
         table = transaction.table(_text(members.pop("table"), f"{kind}.table"))
         _check_members(members, kind, _ROW_MEMBERS[kind])
+        _read_ttl(members, kind)
         _on_rows(kind, table, members)
         return
     namespace = _text(members.pop("namespace"), f"{kind}.namespace")
     if kind not in _PAIR_MEMBERS:
         raise InvalidArgument(kind, f"is nothing that is done to pairs: there are {', '.join(_PAIR_MEMBERS)}")
     _check_members(members, kind, _PAIR_MEMBERS[kind])
+    _read_ttl(members, kind)
     _on_pairs(kind, transaction.kv(namespace), members)
 
 
@@ -92,6 +97,12 @@ def _check_members(members: dict[str, Any], kind: str, known: Collection[str]) -
     for name in members:
         if name not in known:
             raise InvalidArgument(f"{kind}.{name}", f"is not known here: there are {', '.join(known)}")
+
+
+def _read_ttl(members: dict[str, Any], kind: str) -> None:
+    if "ttl" in members:
+        field = f"{kind}.ttl"
+        members["expires"] = expires_of(ttl(field)(_text(members.pop("ttl"), field)))
 
 
 def _required(members: dict[str, Any], kind: str, name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.inspecting import shown_ts
+from cortado.store.cli.numbers import expiry_text
 from cortado.store.cli.render import Renderer, count
 from cortado.store.client.inspect import Inspected
 from cortado.store.keys.decoded import KeyKind, decode_key
@@ -68,7 +69,7 @@ def _row(version: pb.StoredVersion) -> tuple[Any, ...]:
     return (
         version.key.text.rpartition(" @")[0] or version.key.text,
         shown_ts(version.timestamp) or "-",
-        version.kind,
+        f"{version.kind}, until {expiry_text(version.expires_ms)}" if version.expires_ms else version.kind,
         version.payload_bytes,
         "ok" if version.is_intact else "WRONG",
         _cut(_value_text(version)),
@@ -83,6 +84,7 @@ def _version_json(version: pb.StoredVersion) -> dict[str, Any]:
         "kind": version.kind,
         "intact": version.is_intact,
         "payload_bytes": version.payload_bytes,
+        **({"expires_ms": version.expires_ms} if version.expires_ms else {}),
         "payload": base64.b64encode(version.payload).decode(),
         "schema_id": version.schema_id or None,
         "value": _value_json(version),

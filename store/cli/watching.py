@@ -71,6 +71,8 @@ def pair_json(change: Change[bytes, bytes]) -> dict[str, Any]:
     shown: dict[str, Any] = {"key": bytes_to_text(change.key)}
     if isinstance(change, Changed):
         shown["value"] = bytes_to_text(change.value)
+        if change.expires_ms:
+            shown["expires_ms"] = change.expires_ms
     if change.previous is not None:
         shown["previous"] = bytes_to_text(change.previous)
     return shown
@@ -86,6 +88,8 @@ def document_json(change: Change[Key, Document]) -> dict[str, Any]:
     shown: dict[str, Any] = {"key": key_to_json(change.key)}
     if isinstance(change, Changed):
         shown["document"] = change.value.to_json()
+        if change.expires_ms:
+            shown["expires_ms"] = change.expires_ms
     if change.previous is not None:
         shown["previous"] = change.previous.to_json()
     return shown

@@ -263,18 +263,23 @@ class AsyncClient(ClientTransactions):
         subject: str | None = None,
         indexes: Sequence[Index] = (),
         retention_ms: int = 0,
+        ttl_ms: int = 0,
     ) -> TableDescriptor:
         """Makes ``database.table`` with a primary key and indexes.
 
         ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
         name), each perhaps followed by ``desc``. Old versions are kept for ``retention_ms``, from 1,000 on; 0: as long
-        as the cluster keeps them; -1: for ever. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
+        as the cluster keeps them; -1: for ever. Documents expire ``ttl_ms`` after their commit, 0 never, unless their
+        write says otherwise. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
         """
-        return await self._tables.create(full_name, key, subject, indexes, retention_ms)
+        return await self._tables.create(full_name, key, subject, indexes, retention_ms, ttl_ms)
 
-    async def alter_table(self, full_name: str, *, retention_ms: int) -> TableDescriptor:
-        """Keeps old versions of a table for another time, as :meth:`create_table`. Raises NotFound, InvalidArgument."""
-        return await self._tables.alter(full_name, retention_ms)
+    async def alter_table(
+        self, full_name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
+    ) -> TableDescriptor:
+        """Keeps old versions of a table for another time, and lets what is put from now on expire after another one, as
+        :meth:`create_table`; None: as before. Raises NotFound, InvalidArgument."""
+        return await self._tables.alter(full_name, retention_ms, ttl_ms)
 
     async def drop_table(self, full_name: str) -> DropRecord:
         """Takes a table away. Reads at an earlier time still find it, and it may be undropped, until its grace is over:

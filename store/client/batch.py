@@ -13,7 +13,7 @@ from cortado.store.client.document_types import DataclassInstance
 from cortado.store.client.put_mode import PutMode, put_condition
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable
-from cortado.store.client.values import KeyLike, etag_condition
+from cortado.store.client.values import Expires, KeyLike, etag_condition, expiry_to_proto
 from cortado.store.names import check_database, check_table
 
 
@@ -49,6 +49,7 @@ class AsyncBatch:
         *,
         mode: PutMode = "upsert",
         if_match: str | None = None,
+        expires: Expires = None,
     ) -> None:
         """As :meth:`AsyncTable.put`, at the commit. Raises InvalidDocument at once."""
         with before_a_write():
@@ -57,11 +58,18 @@ class AsyncBatch:
                 table=table,
                 document=await self._of(table).document_to_proto(document),
                 condition=put_condition(mode, if_match),
+                expiry=expiry_to_proto(expires),
             )
         self._operations.append(common_pb2.Operation(put=put))
 
     async def update(
-        self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None
+        self,
+        table: str,
+        key: KeyLike,
+        changes: Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        expires: Expires = None,
     ) -> None:
         """As :meth:`AsyncTable.update`, at the commit. Raises InvalidArgument or InvalidDocument at once."""
         handle = self._of(table)
@@ -72,6 +80,7 @@ class AsyncBatch:
                 key=await handle.key(key),
                 changes_json=await handle.changes_to_json(changes),
                 condition=etag_condition(if_match),
+                expiry=expiry_to_proto(expires),
             )
         self._operations.append(common_pb2.Operation(update=update))
 

@@ -196,11 +196,15 @@ class Client:
         subject: str | None = None,
         indexes: Sequence[Index] = (),
         retention_ms: int = 0,
+        ttl_ms: int = 0,
     ) -> TableDescriptor:
-        return run(self._core.create_table(full_name, key, subject=subject, indexes=indexes, retention_ms=retention_ms))
+        times = {"retention_ms": retention_ms, "ttl_ms": ttl_ms}
+        return run(self._core.create_table(full_name, key, subject=subject, indexes=indexes, **times))
 
-    def alter_table(self, full_name: str, *, retention_ms: int) -> TableDescriptor:
-        return run(self._core.alter_table(full_name, retention_ms=retention_ms))
+    def alter_table(
+        self, full_name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
+    ) -> TableDescriptor:
+        return run(self._core.alter_table(full_name, retention_ms=retention_ms, ttl_ms=ttl_ms))
 
     def drop_table(self, full_name: str) -> DropRecord:
         return run(self._core.drop_table(full_name))

@@ -39,12 +39,14 @@ T = TypeVar("T")
 class Document(Generic[D]):
     """One document as of one commit. ``etag`` names that commit, for a conditional write.
 
-    ``value`` is a dict, or an instance of the table's document type.
+    ``value`` is a dict, or an instance of the table's document type. It expires at the wall time ``expires_ms``, in
+    milliseconds since 1970; 0 for never, and of what a scan has found.
     """
 
     value: D
     etag: str
     schema: Schema = field(repr=False, compare=False)
+    expires_ms: int = 0
 
     @property
     def ts(self) -> Timestamp:

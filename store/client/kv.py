@@ -14,7 +14,7 @@ from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.operations import addition, required
 from cortado.store.client.streams import items
-from cortado.store.client.values import At, at_to_proto
+from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
@@ -25,15 +25,18 @@ _PAGE_PAIRS_MAX: Final = 1_000
 
 
 class KvPair(NamedTuple):
-    """A live pair; ``etag`` names its version, for a conditional write."""
+    """A live pair; ``etag`` names its version, for a conditional write. It expires at the wall time ``expires_ms``, in
+    milliseconds since 1970; 0 for never, and of what a scan has found."""
 
     key: bytes
     value: bytes
     etag: str
+    expires_ms: int = 0
 
 
 class Put(NamedTuple):
-    """A write of a batch. At most one condition: absent, present, an etag, or the live value."""
+    """A write of a batch. At most one condition: absent, present, an etag, or the live value. It expires as with
+    :meth:`AsyncKeyValue.put`."""
 
     key: bytes
     value: bytes
@@ -41,6 +44,7 @@ class Put(NamedTuple):
     if_present: bool = False
     if_match: str | None = None
     if_value: bytes | None = None
+    expires: Expires = None
 
 
 class Delete(NamedTuple):
@@ -113,8 +117,9 @@ class AsyncKeyValue:
         if_present: bool = False,
         if_match: str | None = None,
         if_value: bytes | None = None,
+        expires: Expires = None,
     ) -> str:
-        """Stores ``value`` durably and returns its etag.
+        """Stores ``value`` durably and returns its etag. It ``expires`` after a timedelta or at a datetime, else never.
 
         Raises ConditionFailed where the condition does not hold: the key is absent, is present, has the etag
         ``if_match``, or holds ``if_value`` (compare-and-set).
@@ -124,6 +129,7 @@ class AsyncKeyValue:
             key=_bytes(key, "key"),
             value=_bytes(value, "value"),
             condition=condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value),
+            expiry=expiry_to_proto(expires),
         )
         reply = await self._connection.write(self._stub.Put, request, timeout_s=self._timeout_s)
         etag: str = reply.etag
@@ -332,7 +338,13 @@ def _packed(namespace: str, operations: Sequence[Operation]) -> Iterator[common_
                     continue
                 asked = condition(**_asked(operation))
                 single = common_pb2.Operation(
-                    put_pair=common_pb2.KvPut(namespace=namespace, key=key, value=value, condition=asked)
+                    put_pair=common_pb2.KvPut(
+                        namespace=namespace,
+                        key=key,
+                        value=value,
+                        condition=asked,
+                        expiry=expiry_to_proto(operation.expires),
+                    )
                 )
             case Delete():
                 key = _bytes(operation.key, "key")
@@ -395,6 +407,7 @@ def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
         cut(packed.keys, packed.key_lengths),
         cut(packed.values, packed.value_lengths),
         map(etags.__getitem__, versions),
+        repeat(0, len(versions)),
         strict=True,
     )
     # As KvPair._make, without a call of Python's for each.
@@ -402,7 +415,7 @@ def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
 
 
 def _pair(pair: kv_pb2.KvPair) -> KvPair:
-    return KvPair(pair.key, pair.value, pair.etag)
+    return KvPair(pair.key, pair.value, pair.etag, pair.expires_ms)
 
 
 def _bytes(value: bytes, field: str) -> bytes:

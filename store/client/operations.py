@@ -28,9 +28,11 @@ def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | Non
             condition = joined_condition(request.mode, _condition(request))
             if condition is not None:
                 put.condition.CopyFrom(condition)
+            _copy_expiry(request, put)
             operation = common_pb2.Operation(put=put)
         case "cortado.v1.Documents/Update":
             update = _on_table(common_pb2.DocumentUpdate, request, key=request.key, changes_json=request.changes_json)
+            _copy_expiry(request, update)
             operation = common_pb2.Operation(update=update)
         case "cortado.v1.Documents/Delete":
             operation = common_pb2.Operation(delete=_on_table(common_pb2.DocumentDelete, request, key=request.key))
@@ -38,6 +40,7 @@ def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | Non
             pair = common_pb2.KvPut(
                 namespace=request.namespace, key=request.key, value=request.value, condition=_condition(request)
             )
+            _copy_expiry(request, pair)
             operation = common_pb2.Operation(put_pair=pair)
         case "cortado.v1.KeyValue/Delete":
             delete = common_pb2.KvDelete(namespace=request.namespace, key=request.key, condition=_condition(request))
@@ -84,6 +87,11 @@ def required(condition: common_pb2.Condition | None, names: str) -> common_pb2.C
 def _on_table(kind: Any, request: Any, **fields: Any) -> Any:
     table = request.table
     return kind(database=table.database, table=table.table, condition=_condition(request), **fields)
+
+
+def _copy_expiry(request: Any, operation: Any) -> None:
+    if request.HasField("expiry"):
+        operation.expiry.CopyFrom(request.expiry)
 
 
 def _condition(request: Any) -> common_pb2.Condition | None:

@@ -19,8 +19,10 @@ from cortado.store.client.retry import before_a_write
 from cortado.store.client.streams import Rows
 from cortado.store.client.table_reads import TableReads
 from cortado.store.client.values import (
+    Expires,
     KeyLike,
     etag_condition,
+    expiry_to_proto,
     timestamp_to_proto,
 )
 from cortado.store.clock.timestamp import Timestamp
@@ -45,16 +47,26 @@ class AsyncTable(TableReads[D]):
 
     @overload
     async def put(
-        self: AsyncTable, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+        self: AsyncTable,
+        document: Mapping[str, Any],
+        *,
+        mode: PutMode = "upsert",
+        if_match: str | None = None,
+        expires: Expires = None,
     ) -> str: ...
 
     @overload
-    async def put(self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None) -> str: ...
+    async def put(
+        self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+    ) -> str: ...
 
-    async def put(self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
+    async def put(
+        self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+    ) -> str:
         """Stores a whole document durably, under the key that it holds; returns its etag.
 
-        ``mode`` "insert" wants no document there, "replace" wants one. Raises InvalidDocument with the field's path,
+        ``mode`` "insert" wants no document there, "replace" wants one. It ``expires`` after a timedelta, at a datetime,
+        "never", or, where nothing is said, as the table does. Raises InvalidDocument with the field's path,
         ConditionFailed, UniqueViolation.
         """
         with before_a_write():
@@ -63,15 +75,20 @@ class AsyncTable(TableReads[D]):
                 document=await self.document_to_proto(document),
                 mode=put_mode(mode),
                 condition=etag_condition(if_match),
+                expiry=expiry_to_proto(expires),
             )
         etag: str = (await self._write(self._stub.Put, request)).etag
         return etag
 
-    async def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document[D]:
-        """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it.
+    async def update(
+        self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
+    ) -> Document[D]:
+        """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it. Where nothing
+        is said, it expires when it did before.
 
         Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """
+        expiry = expiry_to_proto(expires)
         await self._check_type()
 
         async def request() -> documents_pb2.UpdateDocumentRequest:
@@ -80,6 +97,7 @@ class AsyncTable(TableReads[D]):
                 key=await self.key(key),
                 changes_json=await self.changes_to_json(changes),
                 condition=etag_condition(if_match),
+                expiry=expiry,
             )
 
         updated: Document[D] = await self._written((await self._write_by_key(self._stub.Update, request)).found)
@@ -139,6 +157,7 @@ class AsyncTable(TableReads[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
@@ -150,6 +169,7 @@ class AsyncTable(TableReads[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
@@ -160,14 +180,16 @@ class AsyncTable(TableReads[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """Stores many documents, each chunk one commit; a bad document is refused by itself, with its place.
 
-        ``progress`` is called with the number of rows that are done. With ``unchanged_since`` a row is refused whose
+        ``progress`` is called with the number of rows that are done. They expire as with :meth:`put`, a timedelta after
+        their chunk's commit. With ``unchanged_since`` a row is refused whose
         stored version is newer than that and differs. Raises OutcomeUnknown where no answer came in time.
         """
-        load = self._bulk_load(mode, unchanged_since, progress)
+        load = self._bulk_load(mode, unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(documents, "documents")
         await self._check_type()
@@ -179,10 +201,11 @@ class AsyncTable(TableReads[D]):
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
-        load = self._bulk_load(mode, None, progress)
+        load = self._bulk_load(mode, None, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
         return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result.refuse))
@@ -193,10 +216,11 @@ class AsyncTable(TableReads[D]):
         *,
         mode: PutMode = "upsert",
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
-        load = self._bulk_load(mode, unchanged_since, progress)
+        load = self._bulk_load(mode, unchanged_since, expires, progress)
         return await load.run(chunks_of_batches(iterable(batches, "batches")))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
@@ -208,6 +232,7 @@ class AsyncTable(TableReads[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """As :meth:`bulk`, from Arrow record batches. Needs pyarrow and numpy.
@@ -221,7 +246,9 @@ class AsyncTable(TableReads[D]):
         chunk_limits(chunk_rows)
         version, schema = await self.codec.schema()
         rows = rows_of_arrow(iterable(batches, "batches"), version.schema_id, schema, self.full_name, chunk_rows)
-        return await self.bulk_batches(rows, mode=mode, unchanged_since=unchanged_since, progress=progress)
+        return await self.bulk_batches(
+            rows, mode=mode, unchanged_since=unchanged_since, expires=expires, progress=progress
+        )
 
     # --- messages --------------------------------------------------------------------------------------------
 
@@ -255,7 +282,11 @@ class AsyncTable(TableReads[D]):
             raise OutcomeUnknown(f"it was written, as {found.etag}, but can't be shown: {error}") from error
 
     def _bulk_load(
-        self, mode: PutMode, unchanged_since: Timestamp | None, progress: Callable[[int], None] | None
+        self,
+        mode: PutMode,
+        unchanged_since: Timestamp | None,
+        expires: Expires,
+        progress: Callable[[int], None] | None,
     ) -> BulkLoad:
         if not isinstance(unchanged_since, Timestamp | None):
             raise InvalidArgument("unchanged_since", "must be a Timestamp", type(unchanged_since).__name__)
@@ -264,5 +295,6 @@ class AsyncTable(TableReads[D]):
             table=self._name,
             mode=put_mode(mode),
             unchanged_since=None if unchanged_since is None else timestamp_to_proto(unchanged_since),
+            expiry=expiry_to_proto(expires),
         )
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)

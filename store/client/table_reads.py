@@ -280,7 +280,7 @@ class TableReads(Generic[D]):
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
         value, schema = await self.codec.decode(found.document.schema_id, found.document.avro)
-        return Document(value, found.etag, schema)
+        return Document(value, found.etag, schema, found.expires_ms)
 
     async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
         codec = self.codec

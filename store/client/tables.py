@@ -14,7 +14,7 @@ from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto, record_number
 from cortado.store.client.values import At, at_to_proto, timestamp_of
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import TTL_MS_MAX, ZERO, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.names import check_database, check_index, check_table, split_table_name
 from cortado.store.retentions import KEEP_ALL
@@ -78,7 +78,13 @@ class AsyncTables:
         return [*reply.databases]
 
     async def create(
-        self, full_name: str, key: Sequence[str], subject: str | None, indexes: Sequence[Index], retention_ms: int
+        self,
+        full_name: str,
+        key: Sequence[str],
+        subject: str | None,
+        indexes: Sequence[Index],
+        retention_ms: int,
+        ttl_ms: int,
     ) -> TableDescriptor:
         """Makes a table whose documents follow ``subject`` (by default the table's full name).
 
@@ -98,14 +104,20 @@ class AsyncTables:
                 for index in _indexes(indexes)
             ],
             retention_ms=_retention(retention_ms),
+            ttl_ms=_ttl(ttl_ms),
         )
         reply = await self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
-    async def alter(self, full_name: str, retention_ms: int) -> TableDescriptor:
+    async def alter(self, full_name: str, retention_ms: int | None, ttl_ms: int | None) -> TableDescriptor:
         """Raises NotFound, InvalidArgument, TooLarge."""
         database, name = split_table_name(full_name)
-        request = tables_pb2.AlterTableRequest(database=database, name=name, retention_ms=_retention(retention_ms))
+        request = tables_pb2.AlterTableRequest(
+            database=database,
+            name=name,
+            retention_ms=None if retention_ms is None else _retention(retention_ms),
+            ttl_ms=None if ttl_ms is None else _ttl(ttl_ms),
+        )
         reply = await self._connection.write(self._stub.AlterTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
@@ -323,11 +335,16 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
         version=table.version,
         retention_ms=table.retention_ms,
         named_ts=timestamp_of(table.named),
+        ttl_ms=table.ttl_ms,
     )
 
 
 def _retention(retention_ms: int) -> int:
     return whole(retention_ms, "retention_ms", KEEP_ALL, (1 << 63) - 1)
+
+
+def _ttl(ttl_ms: int) -> int:
+    return whole(ttl_ms, "ttl_ms", 0, TTL_MS_MAX)
 
 
 def _index_from_proto(index: tables_pb2.Index) -> IndexDescriptor:

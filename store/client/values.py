@@ -25,14 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
 from cortado.store.client.arguments import shown, text, typed, whole
 from cortado.store.clock.text import parse_time, wall_ms_of
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TTL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
 
 Part: TypeAlias = bool | int | float | bytes | str | Decimal | UUID | date | datetime | None
@@ -56,9 +56,14 @@ At: TypeAlias = Timestamp | datetime | str | Stale | None
 """When to read: a timestamp or its text, a wall time with a zone (or its RFC 3339 text), how stale it may be, or None
 for the newest."""
 
+Expires: TypeAlias = timedelta | datetime | Literal["never"] | None
+"""When something expires: so long after it was written, at a wall time with a zone, never; or None for what holds where
+nothing is said."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _INT64_MAX: Final = (1 << 63) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
 _FLOAT64_EXACT_MAX: Final = 1 << 53
@@ -75,6 +80,26 @@ _WANTED: Final = {
     KeyType.DECIMAL: "a Decimal or an int",
     KeyType.UUID: "a UUID",
 }
+
+
+def expiry_to_proto(expires: Expires, field: str = "expires") -> common_pb2.Expiry | None:
+    """None where nothing is said. Raises InvalidArgument."""
+    match expires:
+        case None:
+            return None
+        case "never":
+            return common_pb2.Expiry(never=True)
+        case timedelta():
+            ttl_ms = expires // _MILLISECOND
+            if not 1 <= ttl_ms <= TTL_MS_MAX:
+                raise InvalidArgument(field, f"must be between 1 and {TTL_MS_MAX} ms", str(expires))
+            return common_pb2.Expiry(ttl_ms=ttl_ms)
+        case datetime():
+            at_ms = wall_ms_of(expires, field)
+            if at_ms < 1:
+                raise InvalidArgument(field, "must be after 1970", str(expires))
+            return common_pb2.Expiry(at_ms=at_ms)
+    raise InvalidArgument(field, 'must be a timedelta, a datetime with a time zone, "never" or None', typed(expires))
 
 
 # --- keys ------------------------------------------------------------------------------------------------------

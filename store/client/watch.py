@@ -47,12 +47,14 @@ _SILENCE_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[K, V]):
-    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is what it replaced, where that was asked for."""
+    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is what it replaced, where that was asked for. It
+    expires at the wall time ``expires_ms``, in milliseconds since 1970, 0 for never; no event follows then."""
 
     key: K
     value: V
     ts: Timestamp
     previous: V | None = None
+    expires_ms: int = 0
 
     @property
     def etag(self) -> str:

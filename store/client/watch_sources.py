@@ -39,6 +39,7 @@ class PairSource:
         deletes = set(packed.deletes)
         old = packed.replaced
         previous = dict(zip(packed.replacing, cut(old.values, old.value_lengths), strict=True))
+        expiries = dict(zip(packed.expiring, packed.expires_ms, strict=True))
         found = zip(
             cut(packed.keys, packed.key_lengths),
             cut(packed.values, packed.value_lengths),
@@ -46,7 +47,9 @@ class PairSource:
             strict=True,
         )
         return [
-            Deleted(key, ts, previous.get(place)) if place in deletes else Changed(key, value, ts, previous.get(place))
+            Deleted(key, ts, previous.get(place))
+            if place in deletes
+            else Changed(key, value, ts, previous.get(place), expiries.get(place, 0))
             for place, (key, value, ts) in enumerate(found)
         ]
 
@@ -88,13 +91,15 @@ class DocumentSource:
         documents = iter(await self._documents(packed.rows, put_at))
         old = [document for _, document in await self._documents(packed.replaced)]
         previous = dict(zip(packed.replacing, old, strict=True))
+        expiries = dict(zip(packed.expiring, packed.expires_ms, strict=True))
         changes: list[DocumentChange] = []
         for place, ts in enumerate(versions):
             if place in deleted:
                 changes.append(Deleted(deleted[place], ts, previous.get(place)))
             else:
                 value, document = next(documents)
-                changes.append(Changed(key_of(value, parts), document, ts, previous.get(place)))
+                expires_ms = expiries.get(place, 0)
+                changes.append(Changed(key_of(value, parts), document, ts, previous.get(place), expires_ms))
         return changes
 
     async def _documents(

@@ -18,6 +18,8 @@ from cortado.errors import InvalidArgument
 
 EPOCH_MAX: Final = (1 << 16) - 1
 WALL_MS_MAX: Final = (1 << 48) - 1
+TTL_MS_MAX: Final = 100 * 365 * 86_400_000
+"""So long after it was written something may expire: a hundred years."""
 LOGICAL_MAX: Final = (1 << 32) - 1
 TIMESTAMP_BYTES: Final = 12
 

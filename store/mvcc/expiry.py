@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.clock.timestamp import WALL_MS_MAX
+from cortado.store.clock.timestamp import TTL_MS_MAX, WALL_MS_MAX
 from cortado.store.mvcc.reader import Reader
-
-TTL_MS_MAX: Final = 100 * 365 * 86_400_000
 
 
 def check_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:

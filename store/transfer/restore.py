@@ -12,6 +12,7 @@ from pathlib import Path
 from cortado.errors import AlreadyExists, InvalidArgument
 from cortado.store.client import Client, Index
 from cortado.store.client.put_mode import PutMode
+from cortado.store.client.values import Expires
 from cortado.store.transfer.files import below, disk_errors, sha256_of
 from cortado.store.transfer.formats import Format
 from cortado.store.transfer.load import Input, Task
@@ -80,7 +81,9 @@ class Export:
             before += file.bytes
 
 
-def restore_tasks(client: Client, export: Export, database: str, *, mode: PutMode, again: bool) -> list[Task]:
+def restore_tasks(
+    client: Client, export: Export, database: str, *, mode: PutMode, expires: Expires, again: bool
+) -> list[Task]:
     """Makes the database, the subjects and the tables, and returns what is to be loaded into them.
 
     ``again``: tables may be there, of the same key and indexes. Raises AlreadyExists, InvalidArgument.
@@ -92,7 +95,7 @@ def restore_tasks(client: Client, export: Export, database: str, *, mode: PutMod
     for entry in export.tables:
         full_name = f"{database}.{entry.name}"
         make_table_of(client, export.manifest, entry, full_name)
-        target, store = table_target(client, full_name), TableStore(client.table(full_name), mode)
+        target, store = table_target(client, full_name), TableStore(client.table(full_name), mode, expires)
         tasks += [Task(each, target, store) for each in export.inputs(entry)]
     return tasks
 

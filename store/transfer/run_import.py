@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.client import Client, Index
 from cortado.store.client.put_mode import PutMode, put_mode
+from cortado.store.client.values import Expires
 from cortado.store.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
@@ -44,6 +45,7 @@ class ImportRequest:
     files: tuple[str, ...]
     format: str | None = None
     mode: PutMode = "upsert"
+    expires: Expires = None
     create: bool = False
     key: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
@@ -168,7 +170,7 @@ class _Source:
             return self._export_tasks(self._export)
         if self._is_pairs:
             namespace = self._request.target.removeprefix(NAMESPACE_PREFIX)
-            store: Store = PairStore(self._client.kv(namespace), self._request.mode)
+            store: Store = PairStore(self._client.kv(namespace), self._request.mode, self._request.expires)
             return self._tasks(pair_target(namespace), store)
         return self._table_tasks()
 
@@ -200,7 +202,9 @@ class _Source:
             if request.dry_run:
                 return self._tasks(future_target(full_name, schema or client.schemas.get(full_name).schema), Nowhere())
             make_table(client, full_name, request.key, request.indexes, schema)
-        return self._tasks(table_target(client, full_name), TableStore(client.table(full_name), request.mode))
+        return self._tasks(
+            table_target(client, full_name), TableStore(client.table(full_name), request.mode, request.expires)
+        )
 
     def _schema_in_files(self) -> str | None:
         paths = ((each.path, each.format) for each in self._inputs if each.path is not None)
@@ -211,7 +215,9 @@ class _Source:
         if "." not in request.target:
             if request.dry_run:
                 return rehearsal_tasks(export, request.target)
-            return restore_tasks(client, export, request.target, mode=request.mode, again=request.resume)
+            return restore_tasks(
+                client, export, request.target, mode=request.mode, expires=request.expires, again=request.resume
+            )
         (entry,) = export.tables
         if find_table(client, request.target) is None:
             if not request.create:
@@ -220,7 +226,10 @@ class _Source:
                 return rehearsal_tasks(export, split_table_name(request.target)[0])
             make_table_of(client, export.manifest, entry, request.target)
         self._inputs = export.inputs(entry)
-        return self._tasks(table_target(client, request.target), TableStore(client.table(request.target), request.mode))
+        return self._tasks(
+            table_target(client, request.target),
+            TableStore(client.table(request.target), request.mode, request.expires),
+        )
 
     def _tasks(self, target: Target, store: Store) -> list[Task]:
         used = Nowhere() if self._request.dry_run else store

@@ -13,6 +13,7 @@ from cortado.errors import Conflict, CortadoError, DidNotHappen
 from cortado.schema.documents import decode_document
 from cortado.store.client import KeyValue, Put, Table
 from cortado.store.client.put_mode import PutMode
+from cortado.store.client.values import Expires
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.transfer.pairs import PAIR_SCHEMA
 from cortado.store.transfer.rows import RowChunk
@@ -44,13 +45,14 @@ class Store(Protocol):
 class TableStore:
     """A table."""
 
-    def __init__(self, table: Table, mode: PutMode) -> None:
+    def __init__(self, table: Table, mode: PutMode, expires: Expires = None) -> None:
         self._table = table
         self._mode: PutMode = mode
+        self._expires = expires
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
         """Raises OutcomeUnknown, and whatever else ends a bulk load."""
-        result = self._table.bulk_batches(map(_batch, chunks), mode=self._mode)
+        result = self._table.bulk_batches(map(_batch, chunks), mode=self._mode, expires=self._expires)
         errors = [(each.row, each.error) for each in result.errors]
         return Stored(result.written, result.refused, errors, result.ts)
 
@@ -62,8 +64,9 @@ def _batch(chunk: RowChunk) -> tuple[int, bytes, bytes]:
 class PairStore:
     """A namespace. Pairs go in batches, each one commit; one that is refused is halved until what is bad is alone."""
 
-    def __init__(self, kv: KeyValue, mode: PutMode) -> None:
+    def __init__(self, kv: KeyValue, mode: PutMode, expires: Expires = None) -> None:
         self._kv = kv
+        self._expires = expires
         self._if_absent = mode == "insert"
         self._if_present = mode == "replace"
 
@@ -92,7 +95,8 @@ class PairStore:
                 puts, keys, size = [], set(), 0
             keys.add(pair["key"])
             size += len(body)
-            puts.append(Put(pair["key"], pair["value"], self._if_absent, self._if_present))
+            put = Put(pair["key"], pair["value"], self._if_absent, self._if_present, expires=self._expires)
+            puts.append(put)
         if puts:
             yield puts
 

@@ -25,10 +25,12 @@ from cortado.store.cli.common_options import (
     ModeOption,
     ReverseOption,
     TableArgument,
+    TtlOption,
     as_of,
     chosen_columns,
 )
 from cortado.store.cli.failures import OK
+from cortado.store.cli.numbers import expires_of, expiry_text, ttl
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
@@ -149,6 +151,7 @@ def scan(
         cortado put flights.airlines --file airlines.jsonl
         cortado scan flights.airlines -o json | cortado put flights.airlines_copy
         cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}' --mode insert
+        cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}' --ttl 30m
     """,
 )
 def put(
@@ -163,6 +166,7 @@ def put(
     ] = None,
     mode: ModeOption = Mode.UPSERT,
     if_match: MatchOption = None,
+    ttl_ms: TtlOption = None,
     max_bad: MaxBadOption = None,
 ) -> Answer | None:
     """Store one document, or many from a file or standard input (JSON, one a line).
@@ -177,28 +181,32 @@ def put(
         raise InvalidArgument("--file", "must not be given together with DOCUMENT")
     if document is not None and document != STDIN:
         with session.client() as client:
-            return _put_one(client, table, document, "DOCUMENT", mode, if_match)
+            return _put_one(client, table, (document, "DOCUMENT"), mode, if_match, ttl_ms)
     with ExitStack() as stack:
         given = json_input(file or STDIN, stack)
         client = stack.enter_context(session.client())
         if given.only is not None:
-            return _put_one(client, table, given.only, given.name, mode, if_match)
+            return _put_one(client, table, (given.only, given.name), mode, if_match, ttl_ms)
         if if_match is not None:
             raise InvalidArgument("--if-match", "must not be given with more than one document")
         from cortado.store.transfer.stores import TableStore
         from cortado.store.transfer.tables import table_target
 
-        store = TableStore(client.table(table), mode.value)
+        store = TableStore(client.table(table), mode.value, expires_of(ttl_ms))
         load_lines(session, given, table_target(client, table), store, max_bad)
     return None
 
 
-def _put_one(client: Client, table: str, text: str, name: str, mode: Mode, if_match: str | None) -> Answer:
+def _put_one(
+    client: Client, table: str, given: tuple[str, str], mode: Mode, if_match: str | None, ttl_ms: int | None
+) -> Answer:
+    """``given`` is a text, and what errors call it."""
     from cortado.schema.json_text import parse_json
 
-    value = parse_json(text, name)
+    value = parse_json(*given)
     handle = client.table(table)
-    etag = handle.put(handle.codec.from_json(value), mode=mode.value, if_match=if_match)
+    document = handle.codec.from_json(value)
+    etag = handle.put(document, mode=mode.value, if_match=if_match, expires=expires_of(ttl_ms))
     return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
@@ -218,6 +226,16 @@ def update(
         Option("--set", help="A field, or a path such as a.b, and its new value; repeat.", metavar="FIELD=JSON"),
     ],
     if_match: MatchOption = None,
+    ttl_ms: Annotated[
+        int | None,
+        Option(
+            "--ttl",
+            help="How long it lives, from now on: 90s, 30m, 12h, 7d, or none (for ever).",
+            parser=ttl("--ttl"),
+            show_default="as before",
+            metavar="TIME",
+        ),
+    ] = None,
     meta: MetaOption = False,
 ) -> Answer:
     """Change some fields of a document, and show the result."""
@@ -227,7 +245,8 @@ def update(
     with session.client() as client:
         handle = client.table(table)
         key_values = parse_key(key, handle.descriptor.key)
-        found = handle.update(key_values, handle.codec.changes_from_json(changes), if_match=if_match)
+        named = handle.codec.changes_from_json(changes)
+        found = handle.update(key_values, named, if_match=if_match, expires=expires_of(ttl_ms))
     return OneDocument(found, meta=meta)
 
 
@@ -248,7 +267,8 @@ class OneDocument:
     def as_table(self, show: Renderer) -> None:
         document = self.document
         written = f"{document.ts.as_datetime():%Y-%m-%d %H:%M:%S}Z"
-        show.record([*document.to_json().items(), ("etag", document.etag), ("written", written)])
+        expires = [("expires", expiry_text(document.expires_ms))] if document.expires_ms else []
+        show.record([*document.to_json().items(), ("etag", document.etag), ("written", written), *expires])
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +295,8 @@ class _Documents:
 
 def _json(document: Document, *, meta: bool) -> Any:
     value = document.to_json()
-    return {"document": value, "etag": document.etag} if meta else value
+    expires = {"expires_ms": document.expires_ms} if document.expires_ms else {}
+    return {"document": value, "etag": document.etag, **expires} if meta else value
 
 
 def index_parts(table: TableDescriptor, index: str | None) -> tuple[KeyPart, ...]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cortado.store.cli.commands.table import key_field, parse_indexes
-from cortado.store.cli.common_options import BAD_MAX, MaxBadOption, Mode, ModeOption, QuietOption
+from cortado.store.cli.common_options import BAD_MAX, MaxBadOption, Mode, ModeOption, QuietOption, TtlOption
+from cortado.store.cli.numbers import expires_of
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
@@ -90,6 +91,7 @@ def import_(
         str | None, Option(help="jsonl, avro or parquet.", show_default="by the suffix", metavar="NAME")
     ] = None,
     mode: ModeOption = Mode.UPSERT,
+    ttl_ms: TtlOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Load files into a table, a database or a namespace.
@@ -111,6 +113,7 @@ def import_(
         tuple(file),
         format=format,
         mode=mode.value,
+        expires=expires_of(ttl_ms),
         create=making.create,
         key=tuple(map(key_field, making.key or ())),
         indexes=tuple(parse_indexes(making.index or [], making.unique or [])),

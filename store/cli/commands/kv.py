@@ -25,9 +25,11 @@ from cortado.store.cli.common_options import (
     PairKeyArgument,
     PrefixOption,
     ReverseOption,
+    TtlOption,
     as_of,
 )
 from cortado.store.cli.failures import OK
+from cortado.store.cli.numbers import expires_of
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
@@ -117,6 +119,7 @@ def scan(
         cortado kv put sessions user:1 'signed in'
         cortado kv put sessions user:1 --file value.bin
         cortado kv put sessions user:1 'signed in' --if-absent
+        cortado kv put sessions user:1 'signed in' --ttl 30m
         cortado kv scan sessions -o json | cortado kv put sessions_copy
     """,
 )
@@ -136,6 +139,7 @@ def put(
     if_absent: Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")] = False,
     if_present: Annotated[bool, Option("--if-present", help="Only if the key exists.")] = False,
     if_match: MatchOption = None,
+    ttl_ms: TtlOption = None,
     max_bad: MaxBadOption = None,
 ) -> Answer | None:
     """Store a value under a key, or many pairs from a file or standard input (JSON, one a line).
@@ -150,7 +154,8 @@ def put(
     if key is None:
         if if_match is not None:
             raise InvalidArgument("--if-match", "must be given with a KEY")
-        _put_pairs(session, namespace, file, "insert" if if_absent else "replace" if if_present else "upsert", max_bad)
+        mode: PutMode = "insert" if if_absent else "replace" if if_present else "upsert"
+        _put_pairs(session, namespace, file, mode, ttl_ms, max_bad)
         return None
     if (value is None) == (file is None):
         either = "must be given, or else --file" if value is None else "must not be given together with --file"
@@ -160,12 +165,19 @@ def put(
     content = read_bytes(file or STDIN) if value is None or value == STDIN else parse_bytes(value, "VALUE")
     with session.client() as client:
         etag = client.kv(namespace).put(
-            parse_bytes(key, "KEY"), content, if_absent=if_absent, if_present=if_present, if_match=if_match
+            parse_bytes(key, "KEY"),
+            content,
+            if_absent=if_absent,
+            if_present=if_present,
+            if_match=if_match,
+            expires=expires_of(ttl_ms),
         )
     return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
-def _put_pairs(session: Session, namespace: str, file: str | None, mode: PutMode, max_bad: int | None) -> None:
+def _put_pairs(
+    session: Session, namespace: str, file: str | None, mode: PutMode, ttl_ms: int | None, max_bad: int | None
+) -> None:
     # A put of one pair needs none of it.
     from cortado.store.cli.input import STDIN, json_input
     from cortado.store.cli.loading import load_lines
@@ -175,7 +187,7 @@ def _put_pairs(session: Session, namespace: str, file: str | None, mode: PutMode
     with ExitStack() as stack:
         given = json_input(file or STDIN, stack)
         kv: KeyValue = stack.enter_context(session.client()).kv(namespace)
-        load_lines(session, given, pair_target(kv.namespace), PairStore(kv, mode), max_bad)
+        load_lines(session, given, pair_target(kv.namespace), PairStore(kv, mode, expires_of(ttl_ms)), max_bad)
 
 
 @command(
@@ -378,4 +390,5 @@ class _Pairs:
 
 def _json(pair: KvPair, *, keys_only: bool = False) -> dict[str, Any]:
     value = {} if keys_only else {"value": bytes_to_text(pair.value)}
-    return {"key": bytes_to_text(pair.key), **value, "etag": pair.etag}
+    expires = {"expires_ms": pair.expires_ms} if pair.expires_ms else {}
+    return {"key": bytes_to_text(pair.key), **value, "etag": pair.etag, **expires}

@@ -11,7 +11,7 @@ from cortado.store.cli.common_options import AsNameOption, AtOption, NumberOptio
 from cortado.store.cli.completing import complete_databases
 from cortado.store.cli.drops import dropped_rows, record_json
 from cortado.store.cli.failures import DAMAGE, OK
-from cortado.store.cli.numbers import retention, show_retention, whole
+from cortado.store.cli.numbers import retention, show_retention, show_ttl, ttl, whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
@@ -35,6 +35,8 @@ RetentionOption: TypeAlias = Annotated[
     ),
 ]
 
+_TTL_HELP: Final = "How long documents live of which a write says nothing else: 90s, 30m, 12h, 7d, or none (for ever)."
+
 
 @command(
     "table create",
@@ -42,6 +44,7 @@ RetentionOption: TypeAlias = Annotated[
         cortado table create flights.airlines --key carrier
         cortado table create flights.flights --key time_hour --key carrier --key flight --index by_tailnum=tailnum
         cortado table create shop.orders --key customer --key 'placed desc' --unique by_number=number
+        cortado table create shop.sessions --key id --ttl 30m
     """,
 )
 def create(
@@ -59,12 +62,20 @@ def create(
         list[str] | None, Option("--unique", help="A unique index; may be repeated.", metavar="NAME=FIELD,...")
     ] = None,
     retention_ms: RetentionOption = 0,
+    ttl_ms: Annotated[
+        int, Option("--ttl", help=_TTL_HELP, parser=ttl("--ttl"), show_default="none", metavar="TIME")
+    ] = 0,
 ) -> Answer:
     """Create a table whose documents follow a registered schema."""
     indexes = parse_indexes(index or [], unique or [])
     with session.client() as client:
         found = client.create_table(
-            table, [key_field(each) for each in key], subject=subject, indexes=indexes, retention_ms=retention_ms
+            table,
+            [key_field(each) for each in key],
+            subject=subject,
+            indexes=indexes,
+            retention_ms=retention_ms,
+            ttl_ms=ttl_ms,
         )
     return Said(f"created table {found.full_name}", descriptor_json(found))
 
@@ -74,20 +85,26 @@ def create(
     examples="""
         cortado table alter flights.airlines --retention 7d
         cortado table alter flights.airlines --retention default
+        cortado table alter flights.airlines --ttl 30d
+        cortado table alter flights.airlines --ttl none
     """,
 )
 def alter(
     session: Session,
     table: TableArgument,
     retention_ms: Annotated[
-        int,
+        int | None,
         Option("--retention", help=_RETENTION_HELP, parser=retention("--retention"), metavar="TIME"),
-    ],
+    ] = None,
+    ttl_ms: Annotated[int | None, Option("--ttl", help=_TTL_HELP, parser=ttl("--ttl"), metavar="TIME")] = None,
 ) -> Answer:
-    """Change how long a table's old versions are kept."""
+    """Change how long a table's old versions are kept, or how long documents live that are put from now on."""
+    if retention_ms is None and ttl_ms is None:
+        raise InvalidArgument("--retention", "or --ttl must be given")
     with session.client() as client:
-        found = client.alter_table(table, retention_ms=retention_ms)
-    return Said(f"old versions of {table} are kept: {show_retention(found.retention_ms)}", descriptor_json(found))
+        found = client.alter_table(table, retention_ms=retention_ms, ttl_ms=ttl_ms)
+    kept, lives = show_retention(found.retention_ms), show_ttl(found.ttl_ms)
+    return Said(f"old versions of {table} are kept: {kept}; documents live: {lives}", descriptor_json(found))
 
 
 @command(
@@ -340,6 +357,7 @@ class _Described:
                 ("subject", found.subject),
                 ("key", parts_text(found.key)),
                 ("old versions kept", show_retention(found.retention_ms)),
+                ("documents live", show_ttl(found.ttl_ms)),
             ]
         )
         if found.indexes:
@@ -362,6 +380,7 @@ def descriptor_json(found: TableDescriptor) -> dict[str, Any]:
         "version": found.version,
         "subject": found.subject,
         "retention_ms": found.retention_ms,
+        "ttl_ms": found.ttl_ms,
         "key": [part_json(part) for part in found.key],
         "indexes": [
             {

@@ -11,7 +11,7 @@ from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.document_types import DataclassInstance
 from cortado.store.client.put_mode import PutMode
-from cortado.store.client.values import KeyLike
+from cortado.store.client.values import Expires, KeyLike
 
 
 @forwards(AsyncBatch)
@@ -49,11 +49,20 @@ class Batch:
         *,
         mode: PutMode = "upsert",
         if_match: str | None = None,
+        expires: Expires = None,
     ) -> None:
-        run(self._core.put(table, document, mode=mode, if_match=if_match))
+        run(self._core.put(table, document, mode=mode, if_match=if_match, expires=expires))
 
-    def update(self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> None:
-        run(self._core.update(table, key, changes, if_match=if_match))
+    def update(
+        self,
+        table: str,
+        key: KeyLike,
+        changes: Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        expires: Expires = None,
+    ) -> None:
+        run(self._core.update(table, key, changes, if_match=if_match, expires=expires))
 
     def delete(self, table: str, key: KeyLike, *, if_match: str | None = None) -> None:
         run(self._core.delete(table, key, if_match=if_match))

@@ -8,7 +8,7 @@ from cortado.store.client.blocking.drive import each, run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.kv import AsyncKeyValue, KvPair, Operation
-from cortado.store.client.values import At
+from cortado.store.client.values import At, Expires
 
 
 @forwards(AsyncKeyValue)
@@ -40,9 +40,18 @@ class KeyValue:
         if_present: bool = False,
         if_match: str | None = None,
         if_value: bytes | None = None,
+        expires: Expires = None,
     ) -> str:
         return run(
-            self._core.put(key, value, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
+            self._core.put(
+                key,
+                value,
+                if_absent=if_absent,
+                if_present=if_present,
+                if_match=if_match,
+                if_value=if_value,
+                expires=expires,
+            )
         )
 
     def delete(

@@ -15,7 +15,7 @@ from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.put_mode import PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
-from cortado.store.client.values import At, Key, KeyLike
+from cortado.store.client.values import At, Expires, Key, KeyLike
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -57,17 +57,28 @@ class Table(Generic[D]):
 
     @overload
     def put(
-        self: Table, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+        self: Table,
+        document: Mapping[str, Any],
+        *,
+        mode: PutMode = "upsert",
+        if_match: str | None = None,
+        expires: Expires = None,
     ) -> str: ...
 
     @overload
-    def put(self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None) -> str: ...
+    def put(
+        self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+    ) -> str: ...
 
-    def put(self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
-        return run(self._core.put(document, mode=mode, if_match=if_match))
+    def put(
+        self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+    ) -> str:
+        return run(self._core.put(document, mode=mode, if_match=if_match, expires=expires))
 
-    def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document[D]:
-        return run(self._core.update(key, changes, if_match=if_match))
+    def update(
+        self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
+    ) -> Document[D]:
+        return run(self._core.update(key, changes, if_match=if_match, expires=expires))
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
         return run(self._core.delete(key, if_match=if_match))
@@ -141,6 +152,7 @@ class Table(Generic[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
@@ -152,6 +164,7 @@ class Table(Generic[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
@@ -162,11 +175,17 @@ class Table(Generic[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
             self._core.bulk(
-                documents, mode=mode, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress
+                documents,
+                mode=mode,
+                chunk_rows=chunk_rows,
+                unchanged_since=unchanged_since,
+                expires=expires,
+                progress=progress,
             )
         )
 
@@ -176,9 +195,10 @@ class Table(Generic[D]):
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        return run(self._core.bulk_json(values, mode=mode, chunk_rows=chunk_rows, progress=progress))
+        return run(self._core.bulk_json(values, mode=mode, chunk_rows=chunk_rows, expires=expires, progress=progress))
 
     def bulk_batches(
         self,
@@ -186,9 +206,14 @@ class Table(Generic[D]):
         *,
         mode: PutMode = "upsert",
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        return run(self._core.bulk_batches(batches, mode=mode, unchanged_since=unchanged_since, progress=progress))
+        core = self._core
+        loading = core.bulk_batches(
+            batches, mode=mode, unchanged_since=unchanged_since, expires=expires, progress=progress
+        )
+        return run(loading)
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
@@ -211,10 +236,16 @@ class Table(Generic[D]):
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
             self._core.bulk_arrow(
-                batches, mode=mode, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress
+                batches,
+                mode=mode,
+                chunk_rows=chunk_rows,
+                unchanged_since=unchanged_since,
+                expires=expires,
+                progress=progress,
             )
         )
