@@ -1,6 +1,6 @@
 """Every benchmark, or those that are named: prints what was measured and on what, and saves it as JSON.
 
-    python -m benchmarks                 all of them, some six minutes
+    python -m benchmarks                 all of them, some ten minutes
     python -m benchmarks engine grpc     some
 
 Each is a module ``bench_<name>`` with a ``TITLE``, ``settings() -> str`` (one line: data, durability, method) and
@@ -33,6 +33,7 @@ NAMES: Final = (
     "peers",
     "tables",
     "transfer",
+    "backup",
     "collection",
     "indexes",
     "spark",
