@@ -156,11 +156,13 @@ class StoredCompatibility(_message.Message):
     def __init__(self, mode: _Optional[str] = ...) -> None: ...
 
 class StoredCounters(_message.Message):
-    __slots__ = ("next_database_number", "next_schema_id", "next_dropped_number")
+    __slots__ = ("next_database_number", "next_schema_id", "next_dropped_number", "dropped")
     NEXT_DATABASE_NUMBER_FIELD_NUMBER: _ClassVar[int]
     NEXT_SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
     NEXT_DROPPED_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     next_database_number: int
     next_schema_id: int
     next_dropped_number: int
-    def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ..., next_dropped_number: _Optional[int] = ...) -> None: ...
+    dropped: int
+    def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ..., next_dropped_number: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...

@@ -17,7 +17,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import check_room_for_databases, check_room_for_tables
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDescriptor
 from cortado.store.catalog.drop import check_not_clearing, put_back
-from cortado.store.catalog.dropped import drop_of_table, drop_ranges
+from cortado.store.catalog.dropped import delete_records, drop_of_table, drop_ranges
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
@@ -96,9 +96,7 @@ def undrop_database(
     for each in whole:
         table = stored.decode_table(each.what.descriptor)
         back.append(put_back(mutations, table, back_as, table.name, commit_ts))
-    for each in (record, *whole):
-        mutations.delete(stored.dropped_key(each.number))
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    delete_records(catalog, mutations, [record, *whole])
     cleared = tuple(each.what.name for each in members if each.is_clearing)
     return Evaluation(mutations, DatabaseUndropped(back_as, tuple(back), cleared))
 

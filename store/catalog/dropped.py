@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import Final
 
 from cortado.errors import NotFound, TooLarge
+from cortado.invariants import invariant
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDescriptor
@@ -46,7 +47,7 @@ def drop_ranges(
     Nothing else: the descriptors are the caller's. Where they are dropped ``together``, all are with the first one.
     Raises TooLarge above DROPPED_MAX.
     """
-    count = len(catalog.dropped())
+    count = catalog.counters.dropped
     if count + len(drops) > DROPPED_MAX:
         problem = f"there are {count} dropped things whose grace is not over, and there may be {DROPPED_MAX}"
         raise TooLarge("dropped", problem, length=count + len(drops), limit=DROPPED_MAX)
@@ -56,7 +57,7 @@ def drop_ranges(
     made = [Dropped(first + i, drop, commit_ts, first if together and i else 0) for i, drop in enumerate(drops)]
     for each in made:
         mutations.put(stored.dropped_key(each.number), stored.encode_dropped(each))
-    counters = replace(catalog.counters, next_dropped_number=first + len(drops))
+    counters = replace(catalog.counters, next_dropped_number=first + len(drops), dropped=count + len(drops))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
     return made
 
@@ -95,6 +96,14 @@ def begin_clearing(catalog: Catalog, number: int) -> Mutations:
 def forget(catalog: Catalog, number: int) -> Mutations:
     """After the last key was cleared. Raises NotFound."""
     mutations = Mutations()
-    mutations.delete(stored.dropped_key(catalog.dropped_record(number).number))
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    delete_records(catalog, mutations, [catalog.dropped_record(number)])
     return mutations
+
+
+def delete_records(catalog: Catalog, mutations: Mutations, records: Sequence[Dropped]) -> None:
+    """Add to ``mutations`` that they go, and the counters, which the caller then does not write."""
+    left = catalog.counters.dropped - len(records)
+    invariant(left >= 0, "all records of drops are counted", left, len(records))
+    for each in records:
+        mutations.delete(stored.dropped_key(each.number))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(replace(catalog.counters, dropped=left)))

@@ -55,11 +55,13 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The numbers that come next. They only grow, so a number never comes to mean another thing."""
+    """The numbers that come next. They only grow, so a number never comes to mean another thing. ``dropped``: how many
+    records of drops there are, so that nobody has to count twenty thousand."""
 
     next_database_number: int = 1
     next_schema_id: int = 1
     next_dropped_number: int = 1
+    dropped: int = 0
 
 
 def database_key(name: str) -> LogicalKey:
@@ -97,13 +99,14 @@ def encode_counters(counters: Counters) -> bytes:
         next_database_number=counters.next_database_number,
         next_schema_id=counters.next_schema_id,
         next_dropped_number=counters.next_dropped_number,
+        dropped=counters.dropped,
     )
     return _encode(numbers)
 
 
 def decode_counters(payload: bytes) -> Counters:
     stored = _decode(pb.StoredCounters(), payload)
-    return Counters(stored.next_database_number, stored.next_schema_id, stored.next_dropped_number)
+    return Counters(stored.next_database_number, stored.next_schema_id, stored.next_dropped_number, stored.dropped)
 
 
 def encode_database(database: DatabaseDescriptor) -> bytes:

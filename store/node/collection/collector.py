@@ -105,6 +105,7 @@ class Collector:
         self._horizon = Horizon()
         self._pieces = Pieces(())
         self._retentions = Retentions({}, ZERO)
+        self._dropped: tuple[Timestamp, list[Dropped]] | None = None
         self._written_ms = 0.0
         self._last_ts = driver.applied.last_ts
         self._turns = asyncio.Lock()
@@ -288,8 +289,12 @@ class Collector:
     # --- what was dropped --------------------------------------------------------------------------------------
 
     async def _clear_dropped(self) -> None:
-        catalog = self._catalog(self._machine.snapshot(self._driver.applied.last_ts))
-        for each in collectible(catalog):
+        applied = self._machine.snapshot(self._driver.applied.last_ts)
+        as_of = self._catalog(applied).changed_ts
+        if self._dropped is None or self._dropped[0] != as_of:
+            # There may be twenty thousand.
+            self._dropped = as_of, await self._host.scan(lambda: collectible(Catalog(applied)))
+        for each in self._dropped[1]:
             if any(self._store.unresolved.seen_at(LARGEST, *bounds) for bounds in each.what.ranges):
                 # A large transaction that was committed before the drop is being put in its place there.
                 continue

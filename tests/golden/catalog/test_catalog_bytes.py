@@ -65,7 +65,7 @@ def test_keys() -> None:
 
 
 def test_values() -> None:
-    assert stored.encode_counters(Counters(8, 301, 9)).hex() == "080810ad021809"
+    assert stored.encode_counters(Counters(8, 301, 9, 5)).hex() == "080810ad0218092005"
     assert stored.encode_database(DATABASE).hex() == "0a03" + b"air".hex() + "1001" + "1808"
     deleted, live = "1a06" + "0801" + "1001" + "1801", "1a05" + "0803" + "10ac02"
     assert stored.encode_subject(SUBJECT).hex() == (
@@ -98,12 +98,12 @@ def test_values_come_back_as_they_were() -> None:
     assert stored.decode_database(stored.encode_database(DATABASE)) == DATABASE
     for mode in CompatibilityMode:
         assert stored.decode_compatibility(stored.encode_compatibility(mode)) is mode
-    assert stored.decode_counters(stored.encode_counters(Counters(8, 301, 9))) == Counters(8, 301, 9)
+    assert stored.decode_counters(stored.encode_counters(Counters(8, 301, 9, 5))) == Counters(8, 301, 9, 5)
     assert stored.decode_dropped(stored.encode_dropped(DROPPED)) == DROPPED
 
 
 def test_an_absent_counter_begins_at_one() -> None:
-    assert Counters() == Counters(next_database_number=1, next_schema_id=1, next_dropped_number=1)
+    assert Counters() == Counters(next_database_number=1, next_schema_id=1, next_dropped_number=1, dropped=0)
     assert DatabaseDescriptor("air", 1) == DatabaseDescriptor("air", 1, next_table_number=1)
     assert SubjectState("a") == SubjectState("a", next_version=1)
 
