@@ -125,8 +125,9 @@ class AsyncStaging:
         """A handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncClient.table`.
 
         They are all or nothing: a row that is refused is raised, and so is a key that this transaction has staged
-        before (AlreadyExists). With mode "insert" or "replace" a row must be unchanged since the transaction began
-        (WriteConflict). What their result counts as written is staged. All else is Unsupported.
+        before (AlreadyExists). With mode "insert" or "replace" a row must be unchanged since the transaction began, and
+        with ``unchanged_since`` since then, whatever the mode, deletes too (WriteConflict). What their result counts as
+        written is staged. All else is Unsupported.
         """
         return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 

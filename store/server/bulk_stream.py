@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -36,12 +36,13 @@ from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage
-from cortado.store.tables.bulk import evaluate_bulk
+from cortado.store.tables.bulk import check_named, evaluate_bulk
 from cortado.store.tables.chunk import PreparedChunk, prepare_chunk
 from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows, PutMode
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 
 if TYPE_CHECKING:
+    from cortado.store.catalog.catalog import Catalog
     from cortado.store.server.service import Service
 
 # Above it, the errors of further rows come without their fields, so that the answer fits into a message.
@@ -151,8 +152,9 @@ class BulkStream:
             if catalog.table(chunk.database, chunk.table).table_id != self._table_id:
                 # Half of a load would lie in the one, half in the other.
                 raise NotFound("table", f"{chunk.database}.{chunk.table} as when the load began: it is another one now")
-            evaluation = evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
-            return evaluation if self._staging is None else self._staged(reader, chunk, evaluation)
+            if self._staging is not None:
+                return self._staged(reader, commit_ts, catalog, chunk, prepared)
+            return evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
 
         def encode_reply(ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)
@@ -176,17 +178,24 @@ class BulkStream:
         self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._host.meta.answer(submitted))
 
-    def _staged(self, reader: Reader, chunk: BulkChunk, written: Evaluation) -> Evaluation:
+    def _staged(
+        self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: PreparedChunk | None
+    ) -> Evaluation:
         """The same, kept until a large transaction is committed."""
-        staging = self._staging
+        staging, since = self._staging, chunk.unchanged_since
         assert staging is not None
+        if since is not None:
+            check_named(catalog.table(chunk.database, chunk.table), since)
+            # A key that comes twice is found out there, and what was stored before by the stager.
+            chunk = replace(chunk, unchanged_since=commit_ts.previous())
         return stage(
             reader,
             self._host.meta.store.unresolved,
             staging.transaction_id,
             attempt_of(staging.task, staging.attempt),
-            written,
+            evaluate_bulk(reader, commit_ts, catalog, chunk, prepared),
             is_unchanged=chunk.mode is not PutMode.UPSERT,
+            unchanged_since=since,
         )
 
     async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:

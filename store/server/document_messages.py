@@ -103,8 +103,6 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
     else:
         raise InvalidArgument("chunk", "must set rows or json_rows")
     since = start.unchanged_since
-    if start.HasField("staging") and start.HasField("unchanged_since"):
-        raise InvalidArgument("start.unchanged_since", "must not be set with staging: that is unchanged since it began")
     return BulkChunk(
         database=start.table.database,
         table=start.table.table,

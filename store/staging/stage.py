@@ -29,6 +29,7 @@ from itertools import groupby
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import (
@@ -50,6 +51,7 @@ from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record,
 
 LOCKED_RETRY_MS: Final = 200
 _VERSIONS_MAX: Final = 1_000
+_SEARCHED_ROWS: Final = 64
 _TRY_BITS: Final = TRY_MAX.bit_length()
 
 
@@ -69,20 +71,21 @@ def stage(
     written: Evaluation,
     *,
     is_unchanged: bool,
+    unchanged_since: Timestamp | None = None,
 ) -> Evaluation:
     """``written`` is what a bulk load of the same rows would write; replies as that.
 
-    ``is_unchanged``: no row may have changed since the transaction began (L12). Raises NotFound, TransactionAborted,
-    InvalidArgument (it has been committed, or may not write this table), WriteConflict, KeyLocked, AlreadyExists (it
-    has staged one of these rows, or unique values, before).
+    ``is_unchanged``: no row may have changed since the transaction began (L12); nor ``unchanged_since`` then. Raises
+    NotFound, TransactionAborted, InvalidArgument (it has been committed, or may not write this table), WriteConflict,
+    SnapshotTooOld, KeyLocked, AlreadyExists (it has staged one of these rows, or unique values, before).
     """
     record = open_record(reader, transaction_id)
     changes = written.mutations
     keys = [key for key in changes.keys if key[:1] == TABLE_SPACE]
     _check_range(record, keys)
-    if is_unchanged:
-        rows = [key for key in keys if not is_of_index(key)]
-        conflict_of(reader.changed_since(rows, (), record.start), record.start, "write")
+    starts = [*([record.start] if is_unchanged else []), *([] if unchanged_since is None else [unchanged_since])]
+    if starts:
+        _check_unchanged(reader, [key for key in keys if not is_of_index(key)], min(starts))
     first = partial(encode_first, transaction_id)
     others, own = Met(unresolved), dict[LogicalKey, Staged]()
     for key, there in _staged(reader, keys):
@@ -189,6 +192,14 @@ def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
             raise InvalidArgument(
                 "table", f"is none that transaction {record.transaction_id.hex()} may write", dump(key)
             )
+
+
+def _check_unchanged(reader: Reader, rows: Sequence[LogicalKey], since: Timestamp) -> None:
+    """L12. Raises WriteConflict, SnapshotTooOld."""
+    # So few are searched for at once, as the bulk load has searched for all of them: what is kept in memory of the
+    # newest changes is mostly what the transaction itself has staged, and does not reach back to its start.
+    for place in range(0, len(rows), _SEARCHED_ROWS):
+        conflict_of(reader.changed_since(rows[place : place + _SEARCHED_ROWS], (), since), since, "write")
 
 
 def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:

@@ -23,7 +23,7 @@ from itertools import compress
 
 from cortado.errors import InvalidArgument, WriteConflict
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import IndexDescriptor
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
@@ -47,9 +47,8 @@ def evaluate_bulk(
     Raises WriteConflict, and as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
     """
     view = TableView(catalog, chunk.database, chunk.table)
-    if chunk.unchanged_since is not None and view.table.named_ts > chunk.unchanged_since:
-        began = str(chunk.unchanged_since)
-        raise WriteConflict(view.table.full_name, began, str(view.table.named_ts), kind="table")
+    if chunk.unchanged_since is not None:
+        check_named(view.table, chunk.unchanged_since)
     if prepared is None or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
     while True:
@@ -64,6 +63,12 @@ def evaluate_bulk(
         failures.add(CannotBuild(view, each.index, each.problem, each.rows))
     failures.record(evaluation.mutations)
     return evaluation
+
+
+def check_named(table: TableDescriptor, since: Timestamp) -> None:
+    """Raises WriteConflict where the table has come to be called so after ``since``."""
+    if table.named_ts > since:
+        raise WriteConflict(table.full_name, str(since), str(table.named_ts), kind="table")
 
 
 def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk) -> Evaluation:

@@ -19,7 +19,7 @@ from cortado.store.mvcc.staged import LargeTransaction
 from cortado.store.node.host import Host
 from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.server.bulk_stream import BulkStream
-from cortado.store.server.convert import timestamp_value
+from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.schemas_service import SchemasService
@@ -82,9 +82,13 @@ class Scene:
         task: int = 0,
         attempt: int = 0,
         mode: documents_pb2.PutMode = documents_pb2.PUT_MODE_UPSERT,
+        since: Timestamp | None = None,
     ) -> documents_pb2.BulkResponse:
         staging = documents_pb2.Staging(transaction_id=transaction_id, task=task, attempt=attempt)
-        return await self._bulk(rows, documents_pb2.BulkStart(table=TABLE, mode=mode, staging=staging))
+        start = documents_pb2.BulkStart(table=TABLE, mode=mode, staging=staging)
+        if since is not None:
+            start.unchanged_since.CopyFrom(timestamp_message(since))
+        return await self._bulk(rows, start)
 
     async def load(self, rows: Sequence[Row]) -> documents_pb2.BulkResponse:
         """At once, in no transaction."""

@@ -22,12 +22,13 @@ from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import row_range
 from cortado.store.mvcc.changed import changed_within
+from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
 from support.large_transactions import LONG, A, B, Row, Scene, committed_at, nothing_put_in_place
 from support.nodes import NodeDisk, run, running_node
 from support.watchers import Watcher
 
-INSERT = documents_pb2.PUT_MODE_INSERT
+INSERT, REPLACE = documents_pb2.PUT_MODE_INSERT, documents_pb2.PUT_MODE_REPLACE
 Test = Callable[[Scene], Awaitable[None]]
 
 
@@ -157,6 +158,43 @@ def test_a_row_that_has_changed_since_the_transaction_began_is_a_conflict() -> N
         await scene.stage([(2, 20, 0)])
         await scene.commit()
         assert await scene.rows() == [(1, 10, 0), (2, 20, 0)]
+
+    on_a_node(test)
+
+
+def test_a_job_that_began_before_its_transaction_is_refused_rows_that_changed_since() -> None:
+    async def test(scene: Scene) -> None:
+        await scene.load(rows_of(1, 2, 3, 4))
+        since = await scene.node.meta.reads.linearize()
+        await scene.load(rows_of(1))
+        await scene.put((2, 20, 9))
+        await scene.delete(3)
+        await scene.begin()
+        for changed in (1, 2, 3):
+            with pytest.raises(WriteConflict):
+                await scene.stage(rows_of(changed, n=5), since=since)
+        twice = await scene.stage([(6, 60, 0), (6, 60, 1)], since=since)
+        assert [each.reason for each in twice.errors] == [WriteConflict.reason]
+        await scene.stage([(4, 40, 5), (5, 50, 5)], since=since)
+        await scene.commit()
+        assert await scene.rows() == [(1, 10, 0), (2, 20, 9), (4, 40, 5), (5, 50, 5), (6, 60, 0)]
+
+    on_a_node(test)
+
+
+def test_many_rows_are_found_unchanged_though_memory_does_not_reach_back_to_the_start() -> None:
+    async def test(scene: Scene) -> None:
+        await scene.load(rows_of(*range(400)))
+        await scene.begin()
+        await scene.begin(B)
+        await scene.commit(B)
+        assert scene.node.meta.driver.feed.recent.floor > timestamp_value((await scene.begin()).start, "start")
+        assert (await scene.stage(rows_of(*range(300), n=1), mode=REPLACE)).written == 300
+        await scene.put((350, 3500, 0))
+        with pytest.raises(WriteConflict):
+            await scene.stage(rows_of(*range(300, 400), n=1), mode=REPLACE)
+        await scene.commit()
+        assert len([row for row in await scene.rows() if row[2] == 1]) == 300
 
     on_a_node(test)
 
