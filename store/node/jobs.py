@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, KeyLocked
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.jobs.job import JOBS_KEY, Job, JobState, jobs_of
@@ -97,9 +97,9 @@ class JobRunner:
 
             began_ms, evaluated = self._monotonic_ms(), self._evaluated
             result = await self._write(evaluate)
-        except DataLoss as damage:
-            # It is repaired, or somebody gives it up: other jobs go on meanwhile.
-            _LOG.warning("job %d (%s) waits: %s", job.job_id, job.target, damage)
+        except (DataLoss, KeyLocked) as refusal:
+            # It is repaired, or given up; the large transaction ends. Other jobs go on meanwhile.
+            _LOG.warning("job %d (%s) waits: %s", job.job_id, job.target, refusal)
             await asyncio.sleep(AGAIN_S)
             return job
         after = result.value

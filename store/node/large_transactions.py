@@ -14,10 +14,12 @@ would miss: it begins with the first staged row that is left.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection.leases import find_lease
 from cortado.store.engine.interface import Space
@@ -31,6 +33,8 @@ from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.staging.records import expire, forget, records_of, resolve
 from cortado.store.staging.stage import Piece, put_in_place
+
+_LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.2
 KEPT_MS: Final = 24 * 3_600_000
@@ -57,15 +61,22 @@ class LargeTransactions:
         """For as long as this node leads."""
         forget_from_ms = 0.0
         while True:
-            for transaction in list(self._group.machine.unresolved.all.values()):
-                if transaction.is_open:
-                    await self._expire(transaction.transaction_id)
-                else:
-                    await self._put_in_place(transaction)
+            for transaction in list(self._group.machine.durably_unresolved.all.values()):
+                try:
+                    await self._go_on(transaction)
+                except DataLoss as damage:
+                    # It is repaired, or somebody gives it up: others go on meanwhile.
+                    _LOG.warning("transaction %s waits: %s", transaction.transaction_id.hex(), damage)
             if self._monotonic_ms() >= forget_from_ms:
                 forget_from_ms = self._monotonic_ms() + _FORGET_EVERY_MS
                 await self._forget()
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _go_on(self, transaction: LargeTransaction) -> None:
+        if transaction.is_open:
+            await self._expire(transaction.transaction_id)
+        else:
+            await self._put_in_place(transaction)
 
     @property
     def _applied(self) -> Reader:

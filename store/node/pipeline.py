@@ -9,9 +9,9 @@
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
   batch is appended directly after the last one: nothing can come between what was read and what is written.
 - *Bounded by effect.* What is appended and not committed is counted in batches, and what is not applied in the bytes
-  that it writes. A write
-  that grew beyond what the open batch has room for begins the next one, and nothing is evaluated after it until the
-  open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
+  that it writes. A write that grew beyond what the open batch has room for begins the next one, and nothing is
+  evaluated after it until the open batch is appended. So evaluating never appends, and the bounds hold however small
+  the requests were.
 - *Answered when committed.* A majority holds the entry; it is applied here a little later. Until then the layer stays
   in the overlay, where evaluating and reading find what it wrote (:meth:`Pipeline.reader`), and the request in
   :attr:`Pipeline.requests`, where a retry finds it.

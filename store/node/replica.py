@@ -216,7 +216,7 @@ class Replica:
 
     def _repaired(self) -> None:
         """Stored items were changed below the log's back."""
-        self._group.machine.repaired()
+        self.driver.pipeline.restore = self._group.machine.restore
         self._catalog_cache.clear()
 
     def _fail(self, error: BaseException) -> None:

@@ -32,7 +32,7 @@ from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseC
 from cortado.store.mvcc.reader import Reader, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.staged import LargeTransaction, Unresolved, moves_staged
+from cortado.store.mvcc.staged import NOTHING_UNRESOLVED, LargeTransaction, Unresolved, moves_staged
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import latest_expiry, suffix_of
 from cortado.store.node.applied_state import AppliedState
@@ -74,6 +74,7 @@ class StateMachine:
         """The restore under way, as of what is applied, or of what is just being applied."""
         self.restores = 0
         """How many began or ended here since the start."""
+        self._was_given_up = False
         self.removals = self._begin()
 
     @property
@@ -86,12 +87,17 @@ class StateMachine:
         """The large transactions that have not ended, as of what is applied, or is just being applied."""
         return self._versions.unresolved
 
+    @property
+    def durably_unresolved(self) -> Unresolved:
+        """As of what is durable: all that the ended ones among them have staged can be read."""
+        return self._unresolved
+
     def replaced(self) -> None:
         """The engine's state is another one: a snapshot was installed."""
         self.removals = self._begin()
 
     def repaired(self) -> None:
-        """Stored items were repaired: perhaps the safepoints."""
+        """Stored items were repaired: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
         if self.are_safepoints_damaged:
             self._load_safepoints()
         if self.restore is UNREADABLE:
@@ -99,8 +105,8 @@ class StateMachine:
 
     def _begin(self) -> Removals:
         self._load_safepoints()
+        self._unresolved = NOTHING_UNRESOLVED
         self._load_restore()
-        self._unresolved = self._versions.unresolved
         return Removals(0 if self.safepoints == NO_SAFEPOINTS else self.load().index)
 
     def _load_safepoints(self) -> None:
@@ -116,7 +122,7 @@ class StateMachine:
         newest = self._versions.snapshot(LARGEST)
         try:
             self.restore = restore_of(newest)
-            self._versions.unresolved = unresolved_of(newest)
+            self._unresolved = self._versions.unresolved = unresolved_of(newest)
         except CortadoError as damage:
             problem = "whether a restore is under way, or what large transactions have staged"
             _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
@@ -199,6 +205,10 @@ class StateMachine:
         self._record_left = record
         # What has been put in place is there now for whoever looks: before, it was still to be looked for.
         self._unresolved = self._versions.unresolved = unresolved
+        if self._was_given_up:
+            # Perhaps the record of one.
+            self._load_restore()
+            self._was_given_up = False
         return state
 
     def _note_records(self, before: Unresolved) -> Unresolved:
@@ -302,6 +312,7 @@ class StateMachine:
             case AcceptLoss(engine_key, is_key_right):
                 doubtful = (*self._versions.suspect, *self._versions.suspect_requests)
                 give_up(txn, engine_key, is_key_right, doubtful)
+                self._was_given_up = True
                 return state
             case _:
                 assert_never(control)

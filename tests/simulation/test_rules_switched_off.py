@@ -264,13 +264,13 @@ def collect_here_alone(patch: pytest.MonkeyPatch) -> None:
 
 def find_no_conflict(kind: str) -> Switch:
     def switch_off(patch: pytest.MonkeyPatch) -> None:
-        find = commit._conflict
+        find = commit.conflict_of
 
         def without(changed: Changed | None, start: Timestamp, of: str, *more: Any) -> None:
             if of != kind:
                 find(changed, start, of, *more)
 
-        patch.setattr(commit, "_conflict", without)
+        patch.setattr(commit, "conflict_of", without)
 
     return switch_off
 

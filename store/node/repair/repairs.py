@@ -405,7 +405,11 @@ class Repairs:
                 # What still stands here, if damaged, was not. A member that waits for a snapshot stays behind until
                 # this is whole, and may have the only copy.
                 usable = replace(theirs, items=self._standing(found.ask.space, theirs.items))
-            return mend(self._engine, self._of, found, usable, exactly=exactly)
+            mended = mend(self._engine, self._of, found, usable, exactly=exactly)
+            if mended.put or mended.deleted:
+                # Here, where nothing is applied meanwhile.
+                self._machine.repaired()
+            return mended
 
         try:
             mended = await run_job(self._storage, run)

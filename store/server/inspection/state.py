@@ -9,13 +9,14 @@ from cortado.errors import CortadoError, InvalidArgument
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.catalog.descriptors import key_names
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.decoded import NO_NAMES, KeyNames, decode_key
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.staging.records import unresolved_of
 
 SLICE_MS_MAX = 10.0
 
@@ -62,6 +63,10 @@ class Stored:
         """The newest that is applied; with the tables of the time ``at``. Raises DataLoss."""
         newest = Catalog(self.store.snapshot(self.applied().last_ts), self._cache)
         return newest if at is None else newest.named_as_in(Catalog(self.store.snapshot(at), self._cache))
+
+    def know_unresolved(self) -> None:
+        """Read rows of large transactions that are committed where they are, as of now. Raises DataLoss."""
+        self.store.unresolved = unresolved_of(self.store.snapshot(LARGEST))
 
     def names(self) -> KeyNames:
         """Of the tables, for people; none where the catalogue cannot be read, which is no reason to show nothing."""

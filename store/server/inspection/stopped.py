@@ -119,6 +119,7 @@ class StoppedNode:
         database, _, name = table.partition(".")
         if not name:
             raise InvalidArgument("table", "must be database.table", table)
+        self._stored.know_unresolved()
         plan = plan_check(self._stored.catalog(at), database, name, at)
         position: CheckPosition | None = None
         rows = entries = 0
