@@ -36,6 +36,7 @@ NAMES: Final = (
     "backup",
     "collection",
     "indexes",
+    "large_transactions",
     "spark",
 )
 
