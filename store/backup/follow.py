@@ -71,7 +71,7 @@ SEGMENT_BYTES: Final = 32 << 20
 IDLE_S: Final = 60.0
 _RESOLVED_MS: Final = 500
 _LEASE_TTL_S: Final = 600.0
-_LEASE_MOVES_S: Final = 60.0
+LEASE_MOVES_S: Final = 60.0
 _AGAIN_S: Final = 1.0
 _ID_BYTES: Final = 8
 
@@ -82,12 +82,14 @@ Stopping: TypeAlias = Callable[[], AbstractContextManager[threading.Event]]
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
     """What is asked for. A segment ends at the first resolved timestamp that is ``segment_s`` after its first version
-    came, or sooner with ``segment_bytes``; one without versions after ``idle_s``."""
+    came, or sooner with ``segment_bytes``; one without versions after ``idle_s``. Every ``lease_moves_s`` the cluster
+    may collect what is in a segment by now."""
 
     backup: BackupRequest
     segment_s: float = SEGMENT_S
     segment_bytes: int = SEGMENT_BYTES
     idle_s: float = IDLE_S
+    lease_moves_s: float = LEASE_MOVES_S
     monotonic_s: Callable[[], float] = time.monotonic
     random_bytes: Callable[[int], bytes] = os.urandom
 
@@ -236,7 +238,7 @@ class _Following:
         self._pending_bytes = sum(len(each.key) + len(each.value) for each in self._pending)
         self._versions += len(versions)
         self._began_s = self._now_s()
-        if self._began_s - self._moved_s >= _LEASE_MOVES_S:
+        if self._began_s - self._moved_s >= self._request.lease_moves_s:
             self._lease.move(self._tip.manifest.shape)
             self._moved_s = self._began_s
 

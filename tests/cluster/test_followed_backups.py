@@ -17,14 +17,16 @@ from cortado.errors import CortadoError, InvalidArgument, SnapshotTooOld
 from cortado.store.backup.chain import chain_of, last_segment, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
-from cortado.store.backup.directory import LocalDirectory
+from cortado.store.backup.directory import LocalDirectory, directory_at
 from cortado.store.backup.follow import Followed, FollowRequest, follow_backup
 from cortado.store.backup.manifest import MANIFEST, segment_name
 from cortado.store.backup.restore import RestoreRequest, restore_backup
 from cortado.store.client import Client
+from cortado.store.client.kv import Put
+from cortado.store.client.tables import Index
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from support.cluster import running_cluster
-from support.random_history import RandomHistory, state_of, versions_of
+from support.random_history import SCHEMA, TABLE, RandomHistory, state_of, versions_of
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -75,7 +77,8 @@ def following(client: Client, request: FollowRequest) -> Iterator[list[Followed 
 
 
 def quick(directory: Path | str, *, history: bool = False, base: Path | None = None) -> FollowRequest:
-    return FollowRequest(BackupRequest(directory, history=history, base=base, range_bytes=SMALL), 0.05, idle_s=0.5)
+    backup = BackupRequest(directory, history=history, base=base, range_bytes=SMALL)
+    return FollowRequest(backup, segment_s=0.05, idle_s=0.5, lease_moves_s=0.5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -294,3 +297,99 @@ def test_a_server_that_is_down_for_a_while_is_waited_for(tmp_path: Path) -> None
             assert not ended
     finally:
         server.kill()
+
+
+def rows_of(client: Client, at: Timestamp | None = None) -> dict[str, list[object]]:
+    """The documents of every table, and the pairs; those of tables through their index where there is one."""
+    reading = client if at is None else client.at(at)
+    found: dict[str, list[object]] = {}
+    for table in client.tables("shop"):
+        indexes = [each.name for each in table.indexes]
+        handle = reading.table(table.full_name)
+        found[table.full_name] = sorted((each.value for each in handle.scan()), key=str)
+        for index in indexes:
+            found[f"{table.full_name}:{index}"] = sorted((each.value for each in handle.scan(index=index)), key=str)
+    found["log"] = [(pair.key, pair.value) for pair in reading.kv("log").scan()]
+    return found
+
+
+def test_what_is_built_dropped_cleared_and_collected_meanwhile_comes_back_as_it_was(tmp_path: Path) -> None:
+    directory = tmp_path / "backup"
+    with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
+        client.create_database("shop")
+        client.schemas.register(TABLE, SCHEMA)
+        for name in (TABLE, "shop.dropped", "shop.truncated"):
+            client.create_table(name, ["id"], subject=TABLE)
+            client.table(name).bulk({"id": number, "name": f"name {number % 7}", "left": 0} for number in range(500))
+        with following(client, quick(directory)) as ended:
+            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            client.create_index(TABLE, Index("by_name", ("name",)))
+            client.drop_table("shop.dropped")
+            client.truncate_table("shop.truncated")
+            client.table("shop.truncated").put({"id": 1, "name": "again", "left": 1})
+            wait_until(lambda: not client.dropped(), "what was dropped is cleared", 120.0)
+            with client.large_transaction([TABLE]) as large:
+                large.table(TABLE).bulk({"id": number, "name": "large", "left": 2} for number in range(400, 900))
+            client.kv("log").batch([Put(b"%d" % number, b"tea") for number in range(50)])
+            client.kv("log").delete_range(b"1", b"2")
+            at = client.now()
+            expected = rows_of(client)
+            wait_until(lambda: reaches(directory, at), "all is followed", 60.0)
+            client.drop_table(TABLE)
+            after = client.now()
+            wait_until(lambda: reaches(directory, after), "all is followed", 60.0)
+            assert not ended
+    check_backup(directory)
+    assert expected[TABLE] == expected[f"{TABLE}:by_name"]
+    assert len(expected[TABLE]) == 900
+    with running_server(tmp_path / "restored") as server, Client(server.endpoint) as client:
+        restored = restore_backup(client, RestoreRequest(directory, at=at))
+        assert (restored.timestamp, restored.problems) == (at, ())
+        assert rows_of(client) == expected
+    with running_server(tmp_path / "newest") as server, Client(server.endpoint) as client:
+        restored = restore_backup(client, RestoreRequest(directory))
+        assert [table.full_name for table in client.tables("shop")] == ["shop.truncated"]
+        # Dropped a moment ago: it comes back as anywhere else.
+        client.undrop_table(TABLE)
+        assert rows_of(client)[TABLE] == expected[TABLE]
+
+
+def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory, url = type(fsspec.filesystem("memory")), f"memory://{tmp_path.name}"
+    with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
+
+        def reaches_url(ts: Timestamp) -> bool:
+            place = directory_at(url)
+            return (
+                MANIFEST in (place.names() or []) and last_segment(place, whole_backup(place)).manifest.shape.at >= ts
+            )
+
+        put_file, left = memory.put_file, iter(range(7))
+
+        def fail(self: object, *args: object, **options: object) -> None:
+            if next(left, None) is None:
+                raise TimeoutError("no answer")
+            put_file(self, *args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(memory, "put_file", fail)
+            with following(client, quick(url)) as ended:
+
+                def has_ended() -> bool:
+                    client.kv("log").put(b"a", b"tea")
+                    return bool(ended)
+
+                wait_until(has_ended, "the store fails", 60.0)
+        assert isinstance(ended[0], InvalidArgument)
+        assert "cannot be written: no answer" in ended[0].message()
+        with following(client, quick(url)):
+            ts = Timestamp.parse(client.kv("log").put(b"b", b"tea"))
+            wait_until(lambda: reaches_url(ts), "all is followed", 60.0)
+        expected = versions_of(client, ts, ZERO)
+    with running_server(tmp_path / "restored") as server, Client(server.endpoint) as client:
+        assert restore_backup(client, RestoreRequest(url, at=ts)).timestamp == ts
+        assert versions_of(client, ts, whole_backup(directory_at(url)).shape.at) <= expected
+        assert state_of(client, ts)
