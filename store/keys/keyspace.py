@@ -124,6 +124,11 @@ def staged_key(key: LogicalKey) -> LogicalKey:
     return LogicalKey(STAGED_SPACE + key[len(TABLE_SPACE) :])
 
 
+def staged_keys(keys: Sequence[LogicalKey]) -> list[LogicalKey]:
+    """As :func:`staged_key` for each."""
+    return [LogicalKey(STAGED_SPACE + key[1:]) for key in keys]
+
+
 def key_of_staged(staged: bytes) -> LogicalKey:
     """The inverse of :func:`staged_key`."""
     return LogicalKey(TABLE_SPACE + staged[len(STAGED_SPACE) :])

@@ -60,9 +60,9 @@ def changed_within(
     is_last = True
     if store.unresolved.seen_at(read_ts, start, end):
         staged = staged_slice(store, start, end, read_ts, max_rows=_SLICE_ITEMS, max_bytes=_SLICE_BYTES)
-        changed = first_above(list(staged.items.values()), ts)
-        if changed is not None:
-            return changed, None
+        for logical, seen in staged.seen.items():
+            if seen.suffix < suffix_of(ts):
+                return Changed(logical, timestamp_of(seen.suffix)), None
         end, is_last = staged.high, staged.high == end
     since, read_suffix, doubted = suffix_of(ts), suffix_of(read_ts), store.suspect
     with store.tree_reported(), store.engine.read() as txn:

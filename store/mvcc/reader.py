@@ -47,6 +47,11 @@ class Version:
             self._ts = Timestamp.from_bytes(self._ts[-TIMESTAMP_BYTES:].translate(INVERTED))
         return self._ts
 
+    @property
+    def suffix(self) -> bytes:
+        """Of its engine key: its timestamp, inverted."""
+        return self._ts[-TIMESTAMP_BYTES:] if isinstance(self._ts, bytes) else bytes(self._ts).translate(INVERTED)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Version):
             return False

@@ -33,11 +33,12 @@ from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import STAGED_SPACE, KeyRange, key_of_staged
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Removal
-from cortado.store.mvcc.reader import Version, logical_of
 from cortado.store.mvcc.versions import Item, encode_content, suffix_of
 
 TRANSACTION_ID_BYTES: Final = 16
 _HEAD: Final = Struct("<II")
+_LENGTH: Final = Struct("<I")
+_FIRST_CONTENT: Final = TRANSACTION_ID_BYTES + _HEAD.size
 
 
 class Staged(NamedTuple):
@@ -70,9 +71,21 @@ class Staged(NamedTuple):
         return cls(payload[:TRANSACTION_ID_BYTES], contents)
 
 
-def encode_first(transaction_id: bytes, attempt: int, content: bytes) -> bytes:
-    """As :meth:`Staged.encode`, of one attempt: nearly all are."""
-    return transaction_id + _HEAD.pack(attempt, len(content)) + content
+def encode_firsts(transaction_id: bytes, attempt: int, contents: Iterable[bytes]) -> list[bytes]:
+    """As :meth:`Staged.encode` for each, of one attempt: nearly all are."""
+    head, pack = transaction_id + attempt.to_bytes(4, "little"), _LENGTH.pack
+    return [head + pack(len(content)) + content for content in contents]
+
+
+class Seen(NamedTuple):
+    """What a commit makes of a key: the suffix of its timestamp, and kind and payload."""
+
+    suffix: bytes
+    content: bytes
+
+    def item(self, key: LogicalKey) -> Item:
+        """As it will be stored."""
+        return encode_content(key + self.suffix, self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +118,14 @@ class LargeTransaction:
 
     def item_of(self, key: LogicalKey, staged: Staged) -> Item | None:
         """What its commit makes of ``key``, as it will be stored; None where no attempt that counts has staged it."""
-        if self.commit_ts is not None:
-            for attempt, content in staged.contents.items():
-                if attempt in self.attempts:
-                    return encode_content(key + suffix_of(self.commit_ts), content)
-        return None
+        content = self.content_of(staged)
+        if content is None or self.commit_ts is None:
+            return None
+        return encode_content(key + suffix_of(self.commit_ts), content)
+
+    def content_of(self, staged: Staged) -> bytes | None:
+        """As :meth:`item_of`, its kind and payload alone."""
+        return next((content for attempt, content in staged.contents.items() if attempt in self.attempts), None)
 
 
 class Unresolved:
@@ -131,28 +147,37 @@ class Unresolved:
 
     def seen_at(self, ts: Timestamp, start: bytes, end: bytes) -> bool:
         """Whether a read of ``[start, end)`` at ``ts`` may see what one of them has staged."""
-        return any(
-            each.commit_ts is not None and each.commit_ts <= ts and each.overlaps(start, end) for each in self.committed
-        )
+        return any(each.is_committed_at(ts) and each.overlaps(start, end) for each in self.committed)
 
     def covers(self, key: LogicalKey) -> bool:
         """Whether one of them may write ``key``."""
         place = bisect_right(self._starts, key)
         return place > 0 and key < self._ends[place - 1]
 
-    def items_at(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, Version]]) -> dict[LogicalKey, Item]:
-        """Of staged keys and values those that a read at ``ts`` sees: as they will be stored, by the keys that they are
-        for. Raises DataLoss."""
-        items: dict[LogicalKey, Item] = {}
-        for staged_key, version in staged:
-            value = Staged.decode(staged_key, version.payload)
-            transaction = self.all.get(value.transaction_id)
+    def overlaps(self, start: bytes, end: bytes) -> bool:
+        """Whether one of them may write a key from ``start`` to ``end``, that one too."""
+        place = bisect_right(self._starts, end)
+        return place > 0 and start < self._ends[place - 1]
+
+    def seen_of(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, bytes]]) -> dict[LogicalKey, Seen]:
+        """Of staged keys and payloads those that a read at ``ts`` sees, by the keys that they are for. Raises
+        DataLoss."""
+        seen: dict[LogicalKey, Seen] = {}
+        known = {each.transaction_id: (each, suffix_of(each.commit_ts)) for each in self.committed if each.commit_ts}
+        for staged_key, payload in staged:
+            transaction, suffix = known.get(payload[:TRANSACTION_ID_BYTES], (None, b""))
             if transaction is None or not transaction.is_committed_at(ts):
                 continue
-            item = transaction.item_of(key_of_staged(staged_key), value)
-            if item is not None:
-                items[logical_of(item[0])] = item
-        return items
+            attempt, length = _HEAD.unpack_from(payload, TRANSACTION_ID_BYTES)
+            content: bytes | None
+            if length + _FIRST_CONTENT == len(payload):
+                # Of one attempt, as nearly all are.
+                content = payload[_FIRST_CONTENT:] if attempt in transaction.attempts else None
+            else:
+                content = transaction.content_of(Staged.decode(staged_key, payload))
+            if content is not None:
+                seen[key_of_staged(staged_key)] = Seen(suffix, content)
+        return seen
 
 
 def moves_staged(removal: Removal) -> bool:

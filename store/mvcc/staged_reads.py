@@ -14,26 +14,24 @@ leader takes none at all while there is a large transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
+from cortado.store.clock.timestamp import LARGEST, Timestamp
 from cortado.store.keys.keyspace import key_of_staged, staged_key, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, Version
-from cortado.store.mvcc.staged import NO_ITEMS
-from cortado.store.mvcc.versions import Item, decode_version, suffix_of
+from cortado.store.mvcc.staged import NO_ITEMS, Seen
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, decode_version, suffix_of
 
 if TYPE_CHECKING:
     from cortado.store.mvcc.store import VersionStore
 
-# What is staged does not expire, whatever is made of it.
-_NEVER: Final = suffix_of(ZERO)
-
 
 class StagedSlice(NamedTuple):
-    """What counts of the staged values in a slice of a range, by the keys that they are for: all of ``[low, high)``."""
+    """What a read sees of the staged values in a slice of a range, by the keys that they are for: all of
+    ``[low, high)``."""
 
-    items: Mapping[LogicalKey, Item]
+    seen: Mapping[LogicalKey, Seen]
     low: LogicalKey
     high: LogicalKey
 
@@ -45,12 +43,8 @@ def staged_items(store: VersionStore, keys: Sequence[LogicalKey], ts: Timestamp)
     if not looked_up:
         return NO_ITEMS
     found = store.newest_items(looked_up, LARGEST, None, None)
-    versions = [
-        (key, version)
-        for key, item in zip(looked_up, found, strict=True)
-        if item is not None and (version := decode_version(*item, _NEVER)) is not None
-    ]
-    return unresolved.items_at(ts, versions)
+    there = [(key, item[1][PAYLOAD]) for key, item in zip(looked_up, found, strict=True) if item is not None]
+    return {key: seen.item(key) for key, seen in unresolved.seen_of(ts, there).items()}
 
 
 def staged_slice(
@@ -66,12 +60,11 @@ def staged_slice(
     """The first slice of ``[start, end)``, or from its end."""
     bounds = staged_range(start, end)
     chunk = store.stored_chunk(*bounds, LARGEST, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
-    versions = map(Version, chunk.suffixes, chunk.payloads)
-    items = store.unresolved.items_at(ts, zip(chunk.keys, versions, strict=True))
+    seen = store.unresolved.seen_of(ts, zip(chunk.keys, chunk.payloads, strict=True))
     if chunk.resume is None:
-        return StagedSlice(items, start, end)
+        return StagedSlice(seen, start, end)
     reached = key_of_staged(chunk.resume)
-    return StagedSlice(items, reached, end) if reverse else StagedSlice(items, start, reached)
+    return StagedSlice(seen, reached, end) if reverse else StagedSlice(seen, start, reached)
 
 
 def merged(
@@ -88,7 +81,7 @@ def merged(
     if chunk.resume is not None:
         low, high = (chunk.resume, high) if reverse else (low, chunk.resume)
     expired = suffix_of(as_of)
-    over = {key: decode_version(*item, expired) for key, item in staged.items.items() if low <= key < high}
+    over = {key: _version(key, seen, expired) for key, seen in staged.seen.items() if low <= key < high}
     is_end = low == bounds[0] if reverse else high == bounds[1]
     resume = None if is_end else low if reverse else high
     return laid_over(chunk, over, resume, reverse=reverse)
@@ -110,8 +103,14 @@ def laid_over(
         if version is None:
             rows.pop(key, None)
             continue
-        rows[key] = suffix_of(version.ts), version.payload
+        rows[key] = version.suffix, version.payload
         if version.expires_ms:
             expiries[key] = version.expires_ms
     keys = sorted(rows, reverse=reverse)
     return ScanChunk(keys, [rows[key][0] for key in keys], [rows[key][1] for key in keys], resume, expiries)
+
+
+def _version(key: LogicalKey, seen: Seen, as_of: bytes) -> Version | None:
+    if seen.content[0] == PUT_KIND:
+        return Version(seen.suffix, seen.content[1:])
+    return decode_version(*seen.item(key), as_of)

@@ -89,12 +89,7 @@ def encode_versions(
     """Engine items for logical keys and their payloads (None: a delete), all at ``ts``, in the order given."""
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
-    bodies = [DELETE if payload is None else PUT + payload for payload in payloads]
-    if expiries:
-        bodies = [
-            _expiring(expiries[key], body[1:]) if key in expiries and body[0] == PUT_KIND else body
-            for key, body in zip(keys, bodies, strict=True)
-        ]
+    bodies = contents_of(keys, payloads, expiries)
     of_keys = list(map(checksum, engine_keys))
     bodies = list(map(add, bodies, map(_pack_checksum, of_keys)))
     of_all = map(_pack_checksum, map(_extend, of_keys, bodies))
@@ -115,6 +110,19 @@ def content_of(payload: bytes | None, expires_ms: int = 0) -> bytes:
     if payload is None:
         return DELETE
     return _expiring(expires_ms, payload) if expires_ms else PUT + payload
+
+
+def contents_of(
+    keys: Sequence[LogicalKey], payloads: Iterable[bytes | None], expiries: Expiries = NO_EXPIRIES
+) -> list[bytes]:
+    """As :func:`content_of` for each."""
+    contents = [DELETE if payload is None else PUT + payload for payload in payloads]
+    if not expiries:
+        return contents
+    return [
+        _expiring(expiries[key], content[1:]) if key in expiries and content[0] == PUT_KIND else content
+        for key, content in zip(keys, contents, strict=True)
+    ]
 
 
 def _expiring(expires_ms: int, payload: bytes) -> bytes:

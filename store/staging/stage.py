@@ -22,10 +22,10 @@ Two tasks of one transaction must not write one key; two tries of one task may, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby
+from itertools import compress, groupby
+from operator import itemgetter, not_
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
@@ -39,20 +39,24 @@ from cortado.store.keys.keyspace import (
     is_of_index,
     key_of_staged,
     staged_key,
+    staged_keys,
 )
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
-from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_first
+from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_firsts
 from cortado.store.mvcc.transacting import conflict_of
-from cortado.store.mvcc.versions import Item, content_of
+from cortado.store.mvcc.versions import Item, contents_of
 from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, record_of
 
 LOCKED_RETRY_MS: Final = 200
 _VERSIONS_MAX: Final = 1_000
 _SEARCHED_ROWS: Final = 64
 _TRY_BITS: Final = TRY_MAX.bit_length()
+_part_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(ROW_PREFIX_BYTES))
+"""What all keys of a table's rows begin with, or those of all its entries."""
+_index_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(INDEX_PREFIX_BYTES))
 
 
 def attempt_of(task: int, attempt: int) -> int:
@@ -86,32 +90,39 @@ def stage(
     starts = [*([record.start] if is_unchanged else []), *([] if unchanged_since is None else [unchanged_since])]
     if starts:
         _check_unchanged(reader, [key for key in keys if not is_of_index(key)], min(starts))
-    first = partial(encode_first, transaction_id)
     others, own = Met(unresolved), dict[LogicalKey, Staged]()
-    for key, there in _staged(reader, keys):
+    staged = staged_keys(keys)
+    for key, there in _in_the_way(reader, unresolved, changes, staged):
         if there.transaction_id != transaction_id:
             others.take(key, there)
             continue
         _check_other_try(key, attempt, there)
         own[key] = there
-    mutations = Mutations()
-    for key, payload in zip(changes.keys, changes.payloads, strict=True):
+    of_table: Iterable[bytes | None] = changes.payloads
+    if len(keys) < len(changes):
+        of_table = compress(of_table, [key[:1] == TABLE_SPACE for key in changes.keys])
+    contents = contents_of(keys, of_table, changes.expiries)
+    payloads: list[bytes | None] = [*encode_firsts(transaction_id, attempt, contents)]
+    for place, key in enumerate(keys) if own else ():
+        if key in own:
+            payloads[place] = own[key].beside(attempt, contents[place])
+    mutations = Mutations(staged, payloads)
+    for key, payload in zip(changes.keys, changes.payloads, strict=True) if len(keys) < len(changes) else ():
         if key[:1] != TABLE_SPACE:
             # Of the catalogue: an index that cannot be built with these rows is known to have failed at once.
             mutations.keys.append(key)
             mutations.payloads.append(payload)
-            continue
-        content = content_of(payload, changes.expiries.get(key, 0))
-        mutations.keys.append(staged_key(key))
-        mutations.payloads.append(own[key].beside(attempt, content) if key in own else first(attempt, content))
     return others.moved(replace(written, mutations=mutations))
 
 
 def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) -> Evaluation:
     """A write as it is where some of its keys are staged: together with what it moves. Raises KeyLocked."""
-    keys = [key for key in evaluation.mutations.keys if unresolved.covers(key)]
+    written = evaluation.mutations.keys
+    if not written or not unresolved.overlaps(min(written), max(written)):
+        return evaluation
+    keys = [key for key in written if unresolved.covers(key)]
     others = Met(unresolved)
-    for key, there in _staged(reader, keys):
+    for key, there in _staged(reader, staged_keys(keys)):
         others.take(key, there)
     return others.moved(evaluation)
 
@@ -176,8 +187,7 @@ class Piece:
 
     def without_moved(self, reader: Reader) -> Piece:
         """Without what somebody has moved since: that may have been collected, and is not to come back."""
-        keys = dict.fromkeys(key_of_staged(logical_of(each)) for each in self.stored)
-        there = {key for key, _ in _staged(reader, list(keys))}
+        there = {key for key, _ in _staged(reader, list(dict.fromkeys(map(logical_of, self.stored))))}
         return Piece(
             [each for each in self.stored if key_of_staged(logical_of(each)) in there],
             [each for each in self.items if logical_of(each[0]) in there],
@@ -209,16 +219,27 @@ def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
             raise AlreadyExists("in this transaction, a write of", dump(key))
 
 
-def _staged(reader: Reader, keys: Sequence[LogicalKey]) -> Iterator[tuple[LogicalKey, Staged]]:
-    """Those of the keys for which something is staged."""
+def _in_the_way(
+    reader: Reader, unresolved: Unresolved, changes: Mutations, staged: Sequence[LogicalKey]
+) -> list[tuple[LogicalKey, Staged]]:
+    """As :func:`_staged`, of the rows and entries that change. New entries of indexes that are not unique are staged
+    together with their rows, by whoever has staged those: alone nothing is there, and they are most of all."""
+    if len(unresolved.all) > 1 or len(staged) < len(changes):
+        return list(_staged(reader, staged))
+    is_lone = [payload != b"" for payload in changes.payloads]
+    found = list(_staged(reader, list(compress(staged, is_lone))))
+    if found:
+        found += _staged(reader, list(compress(staged, map(not_, is_lone))))
+    return found
+
+
+def _staged(reader: Reader, staged: Sequence[LogicalKey]) -> Iterator[tuple[LogicalKey, Staged]]:
+    """What there is under some staged keys, by the keys that it is for."""
     # The rows, and the entries of each index, stand together: where all of them are new, one search tells.
-    for _, together in groupby(keys, key=_space_of):
-        staged = [staged_key(key) for key in together]
-        versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, staged) for each in piece)
-        for staged_at, version in zip(staged, versions, strict=True):
-            if version is not None:
-                yield key_of_staged(staged_at), Staged.decode(staged_at, version.payload)
-
-
-def _space_of(key: LogicalKey) -> bytes:
-    return key[: INDEX_PREFIX_BYTES if is_of_index(key) else ROW_PREFIX_BYTES]
+    for part, of_part in groupby(staged, key=_part_of):
+        for _, together in groupby(of_part, key=_index_of) if part[-1:] == b"i" else [(part, of_part)]:
+            keys = list(together)
+            versions: Iterator[Version | None] = (each for piece in get_in_pieces(reader, keys) for each in piece)
+            for key, version in zip(keys, versions, strict=True):
+                if version is not None:
+                    yield key_of_staged(key), Staged.decode(key, version.payload)

@@ -220,7 +220,7 @@ def decoded(key: bytes, value: bytes) -> Staged:
 
 def drawn(random: Random) -> Payloads:
     places = random.sample(range(len(KEYS)), random.randint(1, 4))
-    return {each: None if random.random() < 0.3 else random.randbytes(random.randrange(3)) for each in places}
+    return {each: None if random.random() < 0.3 else random.randbytes(random.randint(1, 3)) for each in places}
 
 
 def step(world: World, random: Random) -> None:
