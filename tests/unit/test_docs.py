@@ -50,9 +50,12 @@ def test_formats_and_decisions_are_numbered_without_gaps() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_the_unit_for_systemd_on_the_page_is_the_one_that_is_delivered() -> None:
-    unit = (ROOT / "deploy" / "systemd" / "cortado.service").read_text()
-    assert f"```ini\n{unit}```" in (ROOT / "docs" / "operations.md").read_text()
+def test_the_units_for_systemd_on_the_page_are_those_that_are_delivered() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    units = sorted((ROOT / "deploy" / "systemd").iterdir())
+    assert [unit.name for unit in units] == ["cortado-backup@.service", "cortado.service"]
+    for unit in units:
+        assert f"```ini\n{unit.read_text()}```" in page
 
 
 def test_one_put_is_followed_through_fifteen_files_that_do_what_the_page_says() -> None:
