@@ -19,6 +19,10 @@ option             for         meaning
 ``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
 ``chunkRows``      write       rows a commit; default 2000
+``transactional``  write       ``true``: all rows of the job are visible at one timestamp, or never; default ``false``
+``txnAppId``       write       with ``transactional``: who writes; a job whose ``txnVersion`` is not above that of its
+                               last one changes nothing
+``txnVersion``     write       with ``txnAppId``: the number of this job, from 0
 =================  ==========  ====================================================================================
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
@@ -35,6 +39,7 @@ from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
+from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 
 PARTITIONS_MAX = 4096
 CHUNK_ROWS_MAX = 10_000
@@ -74,11 +79,14 @@ class WriteOptions:
     mode: str
     refuse_conflicts: bool
     chunk_rows: int
+    transactional: bool
+    application: str
+    version: int
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _READ = (*_BOTH, "at", "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
-_WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows")
+_WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows", "transactional", "txnAppId", "txnVersion")
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 # With which Spark describes a table of its own catalogue that is to be made.
@@ -107,6 +115,9 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         mode=_one_of(given, "writeMode", ("upsert", "insert", "replace")),
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
         chunk_rows=_whole(given, "chunkRows", 2000, CHUNK_ROWS_MAX),
+        transactional=_one_of(given, "transactional", ("false", "true")) == "true",
+        application=_application(given),
+        version=_whole(given, "txnVersion", 0, VERSION_MAX, least=0),
     )
 
 
@@ -170,10 +181,25 @@ def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def _whole(given: Mapping[str, str], name: str, default: int, bound: int) -> int:
+def _application(given: Mapping[str, str]) -> str:
+    """Who writes, in a numbering of its own; empty for nobody."""
+    for name in ("txnAppId", "txnVersion"):
+        if name in given and given.get("transactional") != "true":
+            raise InvalidArgument(f"option {name}", 'needs the option transactional "true"', given[name])
+    if ("txnAppId" in given) != ("txnVersion" in given):
+        missing = "txnVersion" if "txnAppId" in given else "txnAppId"
+        raise InvalidArgument(f"option {missing}", "must be given where the other one of txnAppId and txnVersion is")
+    application = given.get("txnAppId", "")
+    if "txnAppId" in given and not 0 < len(application) <= APPLICATION_CHARS_MAX:
+        problem = f"must have 1 to {APPLICATION_CHARS_MAX} characters"
+        raise InvalidArgument("option txnAppId", problem, f"{len(application)} characters")
+    return application
+
+
+def _whole(given: Mapping[str, str], name: str, default: int, bound: int, *, least: int = 1) -> int:
     number = _parsed(given, name, default, int, "a whole number")
-    if not 1 <= number <= bound:
-        raise InvalidArgument(f"option {name}", f"must be between 1 and {bound}", str(number))
+    if not least <= number <= bound:
+        raise InvalidArgument(f"option {name}", f"must be between {least} and {bound}", str(number))
     return number
 
 

@@ -4,22 +4,38 @@ An append is an upsert by primary key and may be repeated: a task that Spark run
 rows that are the same byte for byte count as written. A row that differs from one written since the job began is either
 a second row with the same key in the job, or another writer's; by default it fails the job (``onConflict``).
 
-What was written before a failure stays. Spark's save mode "errorifexists", its default, is refused by Spark itself for
-sources in Python; "overwrite" is refused here.
+What was written before a failure stays, unless the job is ``transactional`` (:class:`TransactionWriter`). Spark's save
+mode "errorifexists", its default, is refused by Spark itself for sources in Python; "overwrite" is refused here.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cortado.errors import CortadoError, Unsupported, WriteConflict
+from cortado.errors import (
+    AlreadyExists,
+    CortadoError,
+    NotFound,
+    OutcomeUnknown,
+    TransactionAborted,
+    TryAgain,
+    Unsupported,
+    WriteConflict,
+)
 from cortado.schema.model import Schema
 from cortado.store.client import BulkResult
+from cortado.store.client.collection import LABEL_CHARS_MAX
+from cortado.store.client.large_transactions import ATTEMPT_MAX, ID_BYTES
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
@@ -28,6 +44,7 @@ from pyspark_cortado.types import check_frame
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cortado.store.client import Client, Staging
     from cortado.store.client.put_mode import PutMode
 
 _TWICE = (
@@ -36,11 +53,25 @@ _TWICE = (
 )
 
 
+_TWICE_STAGED = "Two rows of this job have that key, or another writer changed it since the job began."
+TTL_S = 600.0
+"""So long after its last task a job's transaction lives without a commit."""
+_AGAIN_S = 1.0
+
+
 @dataclass
 class TaskResult(WriterCommitMessage):
     """Rows that one task stored."""
 
     written: int
+
+
+@dataclass
+class StagedResult(TaskResult):
+    """What one run of a task has staged."""
+
+    task: int
+    attempt: int
 
 
 def prepare_write(options: WriteOptions, frame: StructType, overwrite: bool) -> TableWriter:
@@ -53,7 +84,8 @@ def prepare_write(options: WriteOptions, frame: StructType, overwrite: bool) -> 
         version = client.schemas.get(table.subject)
         schema: Schema = client.schemas.by_id(version.schema_id)
         fields = check_frame(frame, schema, [part.path.partition(".")[0] for part in table.key], name)
-        return TableWriter(options, fields, version.version, client.now())
+        writer = TransactionWriter if options.transactional else TableWriter
+        return writer(options, fields, version.version, client.now())
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -70,24 +102,110 @@ class TableWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
-        options = self._options
-        with open_client(options.connection) as client:
-            table = client.table(options.connection.table, schema_version=self._version)
-            result = table.bulk_arrow(
-                (batch.rename_columns(self._fields) for batch in iterator),
-                mode=cast("PutMode", options.mode),
-                chunk_rows=options.chunk_rows,
-                unchanged_since=self._began if options.refuse_conflicts else None,
-            )
+        with open_client(self._options.connection) as client:
+            result = self._load(client, iterator)
         if result.refused:
             raise _refusal(result)
         return TaskResult(result.written)
+
+    def _load(self, tables: Client | Staging, batches: Iterator[pa.RecordBatch]) -> BulkResult:
+        """Into the table as ``tables`` has it."""
+        options = self._options
+        table = tables.table(options.connection.table, schema_version=self._version)
+        return table.bulk_arrow(
+            (batch.rename_columns(self._fields) for batch in batches),
+            mode=cast("PutMode", options.mode),
+            chunk_rows=options.chunk_rows,
+            unchanged_since=self._began if options.refuse_conflicts else None,
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Every chunk was durable before its task ended: there is nothing left to do."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """What was written stays, and the next append of the same rows changes nothing of it."""
+
+
+class TransactionWriter(TableWriter):
+    """Writes all rows of the job at one timestamp, or none::
+
+        driver      the id of a large transaction
+        task ────── begins it, if it is the first; stages its rows as (partition, attempt); keeps it alive meanwhile
+        driver      commit: exactly the attempts that Spark says count; or abort
+
+    Nothing of the driver lives between planning and commit: where Spark dies, nobody keeps the transaction alive, and
+    the cluster aborts it. What a task has staged that ran again, or twice at once, is kept beside, and not written.
+    """
+
+    def __init__(self, options: WriteOptions, fields: Sequence[str], version: int, began: Timestamp) -> None:
+        super().__init__(options, fields, version, began)
+        self._transaction_id = os.urandom(ID_BYTES).hex()
+        of = f", {options.application} {options.version}" if options.application else ""
+        self._label = f"Spark, {options.connection.table}{of}"[:LABEL_CHARS_MAX]
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedResult:
+        """One task's rows, staged. Raises the first refused row's error."""
+        task, attempt = _task_and_attempt()
+        batches = (batch for batch in iterator if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return StagedResult(0, task, attempt)
+        with open_client(self._options.connection) as client:
+            transactions = client.large_transactions
+            transactions.begin(
+                [self._options.connection.table], label=self._label, ttl_s=TTL_S, transaction_id=self._transaction_id
+            )
+            with transactions.staging(self._transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
+                try:
+                    result = self._load(staging, chain([first], batches))
+                except (WriteConflict, AlreadyExists) as error:
+                    error.add_note(_TWICE_STAGED)
+                    raise
+        return StagedResult(result.written, task, attempt)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All that these tasks have staged; a job without rows commits nothing. Repeated, also of another run with the
+        same ``txnVersion``, it changes nothing. Raises TransactionAborted."""
+        attempts = {each.task: each.attempt for each in messages if isinstance(each, StagedResult) and each.written}
+        if not attempts:
+            self._abort()
+            return
+        options = self._options
+        give_up_s = time.monotonic() + TTL_S
+        with open_client(options.connection) as client:
+            while True:
+                try:
+                    client.large_transactions.commit(
+                        self._transaction_id, attempts, application=options.application, version=options.version
+                    )
+                except (OutcomeUnknown, TryAgain):
+                    # It may have happened, and Spark must not say that it did not.
+                    if time.monotonic() > give_up_s:
+                        raise
+                    time.sleep(_AGAIN_S)
+                except TransactionAborted as aborted:
+                    if aborted.cause != "repeated":
+                        raise
+                    return
+                else:
+                    return
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        """Nothing of it happens, unless it has been committed."""
+        self._abort()
+
+    def _abort(self) -> None:
+        # Where no task has had a row it was never begun.
+        with open_client(self._options.connection) as client, suppress(NotFound):
+            client.large_transactions.abort(self._transaction_id)
+
+
+def _task_and_attempt() -> tuple[int, int]:
+    """The partition, and a number of 12 bits for this run of it. Spark counts the runs of each attempt at a stage anew,
+    and two of those may be under way at once: three bits are of that count, and the others of the run's own id."""
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId(), (context.taskAttemptId() << 3 | context.attemptNumber() & 7) & ATTEMPT_MAX
 
 
 def _refusal(result: BulkResult) -> CortadoError:

@@ -35,6 +35,35 @@ def test_a_table_is_all_that_a_write_needs() -> None:
     assert (options.mode, options.refuse_conflicts, options.chunk_rows) == ("upsert", True, 2000)
 
 
+def test_a_transactional_write_may_name_who_writes_and_the_number_of_the_job() -> None:
+    options = write_options({"table": "a.b"})
+    assert (options.transactional, options.application, options.version) == (False, "", 0)
+    given = {"table": "a.b", "transactional": "true", "txnappid": "nightly", "TXNVERSION": "0"}
+    options = write_options(given)
+    assert (options.transactional, options.application, options.version) == (True, "nightly", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"transactional": "yes"}, "transactional"),
+        ({"txnAppId": "a", "txnVersion": "1"}, "txnAppId"),
+        ({"transactional": "false", "txnVersion": "1"}, "txnVersion"),
+        ({"transactional": "true", "txnAppId": "a"}, "txnVersion"),
+        ({"transactional": "true", "txnVersion": "1"}, "txnAppId"),
+        ({"transactional": "true", "txnAppId": "", "txnVersion": "1"}, "txnAppId"),
+        ({"transactional": "true", "txnAppId": "x" * 201, "txnVersion": "1"}, "txnAppId"),
+        ({"transactional": "true", "txnAppId": "a", "txnVersion": "-1"}, "txnVersion"),
+        ({"transactional": "true", "txnAppId": "a", "txnVersion": str(1 << 63)}, "txnVersion"),
+        ({"transactional": "true", "txnAppId": "a", "txnVersion": "1.5"}, "txnVersion"),
+    ],
+)
+def test_what_is_wrong_with_a_transactional_write_is_named(given: dict[str, str], field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        write_options({"table": "a.b", **given})
+    assert refused.value.field == f"option {field}"
+
+
 def test_names_of_options_are_known_in_any_case() -> None:
     options = read_options({"TABLE": "a.b", "keylower": "[1]", "KeyUpper": "[2]", "schemaversion": "3"})
     assert (options.key_lower, options.key_upper, options.schema_version) == ((1,), (2,), 3)
