@@ -80,6 +80,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         invariant(state.index <= committed, "what is applied is committed", state.index, committed)
         self._log.was_applied(entries)
         self._clock.observe_log(state.last_ts)
+        self._machine.settle()
         restores = self._pipeline.restores
         self._pipeline.advance(state)
         self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.newly_committed)

@@ -75,6 +75,7 @@ class StateMachine:
         self.restores = 0
         """How many began or ended here since the start."""
         self._was_given_up = False
+        self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
         self.removals = self._begin()
 
     @property
@@ -122,7 +123,7 @@ class StateMachine:
         newest = self._versions.snapshot(LARGEST)
         try:
             self.restore = restore_of(newest)
-            self._unresolved = self._versions.unresolved = unresolved_of(newest)
+            self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved_of(newest)
         except CortadoError as damage:
             problem = "whether a restore is under way, or what large transactions have staged"
             _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
@@ -202,14 +203,17 @@ class StateMachine:
             invariant(state.is_after(before), "what an applied state says does not fall", before, state)
             record = state.encode()
             txn.put(Space.META, self._state_key, record)
-        self._record_left = record
-        # What has been put in place is there now for whoever looks: before, it was still to be looked for.
-        self._unresolved = self._versions.unresolved = unresolved
+        self._record_left, self._newly_unresolved = record, unresolved
+        return state
+
+    def settle(self) -> None:
+        """What was applied last is durable, and read by whoever looks: on the loop, before anything else is applied."""
+        # What has been put in place is there now: before, it was still to be looked for.
+        self._unresolved = self._versions.unresolved = self._newly_unresolved
         if self._was_given_up:
             # Perhaps the record of one.
             self._load_restore()
             self._was_given_up = False
-        return state
 
     def _note_records(self, before: Unresolved) -> Unresolved:
         """The large transactions after the last entry. Those that it commits are known to readers at once, and those

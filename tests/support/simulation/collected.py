@@ -21,7 +21,7 @@ from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
 from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.collection.leases import Lease, acquire, end
-from cortado.store.keys.keyspace import is_of_index, kv_key
+from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import DELETE_KIND, timestamp_of
 from cortado.store.node.applied_state import AppliedState
@@ -56,6 +56,7 @@ class Record:
                 # Of a commit that fails nobody knows whether it is kept; what it applies is committed.
                 for each in machine.newly_applied:
                     self.items.update(each.items)
+                    self.items.update(each.moved)
                 self.removed = max(self.removed, machine.removals.removed)
 
         with patch.object(StateMachine, "apply", applied):
@@ -65,10 +66,11 @@ class Record:
 def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safepoints: Safepoints) -> list[str]:
     """What must be left is left, as it was written. What is left too much is only late.
 
-    Entries of an index that was dropped are cleared; what is left of the others is checked with their table.
+    Entries of an index that was dropped are cleared; what is left of the others is checked with their table. What was
+    staged is moved, and taken away.
     """
-    record = {key: value for key, value in record.items() if not is_of_index(key)}
-    left = {key: value for key, value in left.items() if not is_of_index(key)}
+    record = {key: value for key, value in record.items() if not _is_cleared(key)}
+    left = {key: value for key, value in left.items() if not _is_cleared(key)}
     problems = [f"{key!r} is stored, and was never applied" for key in left.keys() - record.keys()]
     newest: dict[bytes, bytes] = {}
     for key in sorted(record):
@@ -87,6 +89,10 @@ def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safep
             hidden = [each for each in left if each[:-TIMESTAMP_BYTES] == logical and each > key]
             problems += [f"{each!r} is left, and the delete that hid it is gone" for each in hidden]
     return problems
+
+
+def _is_cleared(key: bytes) -> bool:
+    return is_of_index(key) or key[:1] == STAGED_SPACE
 
 
 class Holder:

@@ -128,7 +128,7 @@ class Indexer:
             return lambda _catalog: Delete(DATABASE, TABLE, [number])
         if pick < 0.4:
             return lambda _catalog: Update(DATABASE, TABLE, [number], {"code": code})
-        return lambda catalog: Put(DATABASE, TABLE, AvroDocument(*_encoded(catalog, number, code, level)))
+        return lambda catalog: Put(DATABASE, TABLE, AvroDocument(*encoded(catalog, number, code, level)))
 
     def _row(self) -> tuple[int, str | None, int]:
         # Two rows with one code now and then, not always: else no unique index ever comes to its end.
@@ -145,9 +145,9 @@ class Indexer:
         async def load(node: NodeHost) -> None:
             meta = node.meta
             catalog = meta.catalog(meta.reader(meta.read_ts()))
-            encoded = [_encoded(catalog, *row) for row in rows]
-            lengths = b"".join(len(body).to_bytes(4, "little") for _, body in encoded)
-            chunk = BulkChunk(DATABASE, TABLE, AvroRows(encoded[0][0], b"".join(body for _, body in encoded), lengths))
+            made = [encoded(catalog, *row) for row in rows]
+            lengths = b"".join(len(body).to_bytes(4, "little") for _, body in made)
+            chunk = BulkChunk(DATABASE, TABLE, AvroRows(made[0][0], b"".join(body for _, body in made), lengths))
             prepared = prepare_chunk(catalog, chunk)
 
             def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -227,6 +227,6 @@ def check_table(node: NodeHost, cluster: Cluster) -> list[CheckProblem]:
     return problems
 
 
-def _encoded(catalog: Catalog, number: int, code: str | None, level: int) -> tuple[int, bytes]:
+def encoded(catalog: Catalog, number: int, code: str | None, level: int) -> tuple[int, bytes]:
     schema_id, schema = catalog.newest_schema(f"{DATABASE}.{TABLE}")
     return schema_id, encode_document(schema, {"id": number, "code": code, "level": level})

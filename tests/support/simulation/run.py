@@ -43,6 +43,7 @@ from support.simulation.doubts import Doubts, doubting
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
 from support.simulation.indexers import STEP_ROWS, Indexer, check_table
+from support.simulation.large import LargeTransactors, check_large, is_quiet, small_pieces
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.strangers import Stranger
@@ -58,6 +59,7 @@ ATTACKED_PART = 0.3
 TRANSACTED_PART = 0.15
 COLLECTED_PART = 0.35
 INDEXED_PART = 0.3
+LARGE_PART = 0.25
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -76,6 +78,7 @@ class Plan:
     transactors: int = 0
     collects: bool = False
     indexes: bool = False
+    large: bool = False
     ahead_from: int = 100
     """Commits of more operations are evaluated before their turn."""
 
@@ -153,6 +156,7 @@ def simulate(
             run.record.recording(),
             counting(run.cluster.counts, run.cluster.violation),
             doubting(run.cluster, run.doubts),
+            small_pieces(run.cluster),
         ):
             return run.run()
     finally:
@@ -217,7 +221,13 @@ class Run:
         indexing = random.Random(f"indexing/{seed}")
         # Where disks hide rows, what a replica has applied is no proof.
         is_indexed = self.plan.indexes if plan is not None else indexing.random() < INDEXED_PART and not is_doubted
-        self.indexers = [Indexer(self.cluster, indexing)] if is_indexed else []
+        staging = random.Random(f"large/{seed}")
+        is_large = self.plan.large if plan is not None else staging.random() < LARGE_PART and not is_doubted
+        self.indexers = [Indexer(self.cluster, indexing)] if is_indexed or is_large else []
+        # No watcher, where it could come back to a time that is collected.
+        self.large = (
+            [LargeTransactors(self.cluster, self.history, staging, watches=not is_collected)] if is_large else []
+        )
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
@@ -257,7 +267,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers):
+        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large):
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -314,10 +324,14 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders, *self.indexers):
+        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
+        if self.large and not self._until(self._is_resolved, COME_BACK_MS):
+            cluster.violation(f"large transactions do not end in calm: {self._state()}")
+        # What was applied last is durable by then.
+        self._until(lambda: False, 1_000)
         if not self._until(self._is_equal, COME_BACK_MS):
             cluster.violation(f"members do not become equal in calm: {self._state()}")
         return not cluster.violations
@@ -342,6 +356,7 @@ class Run:
             *check_linearizable(truth, self.history, REGISTERS),
             *check_watched(truth, self.watchers),
             *check_transactions(truth, self.transactors),
+            *(problem for each in self.large for problem in check_large({**self.record.items, **left}, left, each)),
             *(f"in the end: {each}" for each in self._check_indexes(leader.node)),
         ):
             self.cluster.violation(problem)
@@ -374,6 +389,10 @@ class Run:
             if life is not None and life.node_id in self.cluster.members
         ]
         return len(set(disks)) == 1
+
+    def _is_resolved(self) -> bool:
+        leader = self.cluster.leader()
+        return leader is not None and is_quiet(leader)
 
     def _state(self) -> str:
         return "; ".join(

@@ -91,18 +91,16 @@ def commit_at_the_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def know_of_it_later(patch: pytest.MonkeyPatch) -> None:
-    apply = StateMachine.apply
+    settle = StateMachine.settle
 
-    def late(self: StateMachine, *work: Any) -> Any:
-        before = self._versions.unresolved
-        state = apply(self, *work)
+    def late(self: StateMachine) -> None:
+        before = self._unresolved
+        settle(self)
         known, self._versions.unresolved = self._versions.unresolved, before
         if known is not before:
-            loop = asyncio.get_running_loop()
-            loop.call_later(0.02, lambda: setattr(self._versions, "unresolved", known))
-        return state
+            asyncio.get_running_loop().call_later(0.02, lambda: setattr(self._versions, "unresolved", known))
 
-    patch.setattr(StateMachine, "apply", late)
+    patch.setattr(StateMachine, "settle", late)
 
 
 def forget_it_before_that_is_durable(patch: pytest.MonkeyPatch) -> None:
