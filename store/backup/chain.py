@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -23,6 +23,7 @@ from cortado.store.backup.manifest import (
 )
 from cortado.store.backup.part_file import PartReader, read_end
 from cortado.store.backup.runs import Run
+from cortado.store.backup.streams import READ_AT_ONCE, Streams
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.transfer.files import PARTIAL
 
@@ -114,13 +115,22 @@ def chain_of(where: Where) -> list[Backup]:
     """
     directory = directory_at(where)
     last = last_segment(directory, whole_backup(directory))
+    numbers = range(1, last.segment)
+    places = [directory.at(segment_name(number)) for number in numbers]
+    # An object store takes its time for each, and there may be tens of thousands.
+    segments = Streams(READ_AT_ONCE, "reading of segments").run(lambda number: look(places[number - 1]), numbers)
+    return behind(last, dict(zip(map(str, places), segments, strict=True)))
+
+
+def behind(last: Backup, known: Mapping[str, Found]) -> list[Backup]:
+    """``last`` behind those that it follows, of which some are ``known`` by their place. Raises as :func:`chain_of`."""
     chain = [last]
     while (base := chain[-1].manifest.shape.base) is not None:
         follower, follower_place = chain[-1].manifest.shape, str(chain[-1].directory)
         place = chain[-1].directory.at(base.path)
         if len(chain) >= CHAIN_MAX:
-            raise InvalidArgument("DIR", f"follows more than {CHAIN_MAX} backups", str(directory))
-        found = look(place)
+            raise InvalidArgument("DIR", f"follows more than {CHAIN_MAX} backups", str(last.directory))
+        found = known.get(str(place)) or look(place)
         if not isinstance(found, Manifest):
             problem = f"follows the backup {base.backup_id} of {base.timestamp}, which is not in {place}"
             raise InvalidArgument("DIR", problem, follower_place)

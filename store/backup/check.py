@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 
 from cortado.store.backup.chain import Backup, chain_of
 from cortado.store.backup.directory import Where
+from cortado.store.backup.streams import READ_AT_ONCE, Streams
 from cortado.store.transfer.progress import Progress, Report, silent
 
 
@@ -26,11 +28,18 @@ def check_backup(where: Where, report: Report = silent) -> Checked:
 
 def check_chain(chain: list[Backup], report: Report = silent) -> Checked:
     """As :func:`check_backup`."""
-    versions, size_bytes, total = 0, 0, sum(each.manifest.bytes for each in chain)
-    for backup in chain:
-        for number, part in enumerate(backup.manifest.parts):
-            backup.check(number)
-            versions += part.versions
-            size_bytes += part.bytes
-            report(Progress(backup.name(number), versions, done=size_bytes, total=total))
-    return Checked(len(chain), versions, size_bytes)
+    parts = [(backup, number) for backup in chain for number in range(len(backup.manifest.parts))]
+    streams = Streams(READ_AT_ONCE, "check")
+    lock, done, total = Lock(), [0, 0], sum(each.manifest.bytes for each in chain)
+
+    def check(place: int) -> None:
+        backup, number = parts[place]
+        backup.check(number)
+        entry = backup.manifest.parts[number]
+        with lock:
+            streams.check()
+            done[:] = done[0] + entry.versions, done[1] + entry.bytes
+            report(Progress(backup.name(number), done[0], done=done[1], total=total))
+
+    streams.run(check, range(len(parts)))
+    return Checked(len(chain), *done)

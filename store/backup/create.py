@@ -40,7 +40,7 @@ from cortado.store.backup.manifest import (
     write_manifest,
 )
 from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
-from cortado.store.backup.streams import STREAMS, Streams
+from cortado.store.backup.streams import STREAMS, Streams, transferring
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
@@ -77,7 +77,7 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
 @contextmanager
 def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterator[Manifest]:
     """As :func:`create_backup`, and what the backup needed is kept until the end of the block."""
-    streams = Streams(request.streams, "backup")
+    streams = transferring(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
     if isinstance(found, Manifest):

@@ -27,7 +27,7 @@ from cortado.store.backup.chain import Backup, chain_of, readable_from
 from cortado.store.backup.check import check_chain
 from cortado.store.backup.directory import Where
 from cortado.store.backup.runs import ContentDigest, Run, decode_run, merged_runs
-from cortado.store.backup.streams import STREAMS, Streams
+from cortado.store.backup.streams import STREAMS, Streams, transferring
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.restores import RestoreStatus
@@ -134,7 +134,7 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     Raises DataLoss where a file is damaged or the cluster does not hold what it was given, Restoring where another
     restore is under way, InvalidArgument for a cluster that is not empty, or a time that is not in the backup.
     """
-    streams = Streams(request.streams, "restore")
+    streams = transferring(request.streams, "restore")
     plan = _plan(request)
     check_chain(list(plan.chain), report)
     restores, restore_id = client.backups.restores, plan.restore_id

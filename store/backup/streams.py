@@ -13,14 +13,21 @@ T = TypeVar("T")
 
 STREAMS: Final = 2
 STREAMS_MAX: Final = 4
+READ_AT_ONCE: Final = 8
+"""Files, where the cluster has no part in it."""
+
+
+def transferring(streams: int, what: str) -> Streams:
+    """Parts that the cluster takes or gives. Raises InvalidArgument for a number that is out of bounds."""
+    if not 1 <= streams <= STREAMS_MAX:
+        raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(streams))
+    return Streams(streams, what)
 
 
 class Streams:
-    """Does something for each part, ``streams`` at once. Raises InvalidArgument for a number that is out of bounds."""
+    """Does something for each part, ``streams`` at once."""
 
     def __init__(self, streams: int, what: str) -> None:
-        if not 1 <= streams <= STREAMS_MAX:
-            raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(streams))
         self._streams = streams
         self._what = what
         self._is_ending = Event()

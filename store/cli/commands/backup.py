@@ -131,42 +131,40 @@ def verify(
 def show(
     _: Session, directory: Annotated[str, Argument(help="The directory of a backup, or its URL.", metavar="DIR")]
 ) -> Answer:
-    """Show what a backup holds, and which one it follows."""
-    from cortado.store.backup.chain import chain_of, readable_from
+    """Show what a backup holds, which one it follows, and up to when it is followed itself."""
+    from cortado.store.backup.chain import Backup, behind, last_segment, readable_from, whole_backup
+    from cortado.store.backup.directory import directory_at
     from cortado.store.sizes import size_text
 
-    chain = chain_of(directory)
-    last, segments = chain[-1].manifest.shape, [each.manifest for each in chain if each.segment]
-    manifest = next(each.manifest for each in reversed(chain) if not each.segment)
-    shape = manifest.shape
-    versions, size_bytes = (
-        sum(getattr(each, name) for each in (manifest, *segments)) for name in ("versions", "bytes")
-    )
+    place = directory_at(directory)
+    manifest = whole_backup(place)
+    shape, last = manifest.shape, last_segment(place, manifest)
+    followed_to = last.manifest.shape.timestamp if last.segment else None
     follows = None if shape.base is None else shape.base.path
-    oldest = str(readable_from(chain))
+    oldest = str(readable_from(behind(Backup(place, manifest), {})))
     return Fields(
         [
             ("backup", shape.backup_id),
             ("cluster", shape.cluster_id),
             ("as of", shape.timestamp),
-            ("followed up to", last.timestamp if segments else "not followed"),
-            ("segments", len(segments)),
+            ("followed up to", followed_to or "not followed"),
+            ("segments", last.segment),
             ("can be restored from", oldest),
             ("follows", follows or "none"),
-            ("versions", versions),
+            ("versions", manifest.versions),
             ("parts", len(manifest.parts)),
-            ("size", size_text(size_bytes)),
+            ("size", size_text(manifest.bytes)),
         ],
         {
             "backup": shape.backup_id,
             "cluster": shape.cluster_id,
             "timestamp": shape.timestamp,
-            "followed_to": last.timestamp if segments else None,
-            "segments": len(segments),
+            "followed_to": followed_to,
+            "segments": last.segment,
             "restorable_from": oldest,
             "follows": follows,
-            "versions": versions,
+            "versions": manifest.versions,
             "parts": len(manifest.parts),
-            "bytes": size_bytes,
+            "bytes": manifest.bytes,
         },
     )
