@@ -19,7 +19,7 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
-from cortado.store.client import AsyncClient, Client
+from cortado.store.client import AsyncClient, Changed, Client
 from cortado.store.clock.timestamp import Timestamp
 from support.cluster import Cluster
 from support.server_process import ServerProcess, running_server, wait_until
@@ -183,3 +183,23 @@ def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected
         wait_until(lambda: client.collection.run() > 0 or client.collection.status().removed > 0, "it is removed", 30)
         with pytest.raises(SnapshotTooOld), client.lease(before):
             pass
+
+
+def test_a_watch_that_begins_at_a_leased_timestamp_has_every_change_however_long_ago(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path / "node", "--retention", "1s") as server,
+        Client(server.endpoint) as client,
+    ):
+        pairs = client.kv("feed")
+        with client.lease(label="a slow consumer") as lease:
+            for number in range(5):
+                pairs.put(b"k", b"%d" % number)
+            wait_until(lambda: client.collection.status().safepoint >= lease.timestamp, "all but that may go", 20)
+            client.collection.run()
+            with pairs.watch(after=lease.timestamp, until=client.now()) as late:
+                seen = [event.value for event in late if isinstance(event, Changed)]
+            assert seen == [b"%d" % number for number in range(5)]
+            began = lease.timestamp
+        wait_until(lambda: client.collection.status().safepoint > began, "it goes on", 20)
+        with pytest.raises(SnapshotTooOld), pairs.watch(after=began, until=client.now()) as late:
+            list(late)
