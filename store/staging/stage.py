@@ -48,7 +48,7 @@ from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_firsts
 from cortado.store.mvcc.transacting import conflict_of
 from cortado.store.mvcc.versions import Item, contents_of
-from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, record_of
+from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, find_record, record_of
 
 LOCKED_RETRY_MS: Final = 200
 _VERSIONS_MAX: Final = 1_000
@@ -125,6 +125,14 @@ def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) 
     for key, there in _staged(reader, staged_keys(keys)):
         others.take(key, there)
     return others.moved(evaluation)
+
+
+def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
+    """Raises KeyLocked where an open transaction has staged one of them: it is about to be another one."""
+    for key, there in _staged(reader, staged_keys(keys)):
+        record = find_record(reader, there.transaction_id)
+        if record is not None and record.state is LargeState.OPEN:
+            raise KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
 
 
 def open_record(reader: Reader, transaction_id: bytes) -> Record:

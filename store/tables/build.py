@@ -13,6 +13,9 @@ A step is evaluated where it is appended, like any write, so nothing comes betwe
 that it puts. An index that is filled from a snapshot would have to catch up with what was written meanwhile, and that
 is where entries get lost.
 
+A row that an open large transaction has staged is waited for: its entry as it is would be one that the transaction has
+not seen, and does not take away.
+
 Where two rows share a value of a unique index, or a row cannot have an entry, the step makes the index FAILED instead,
 and names the rows. Writes do the same where they find it (:mod:`cortado.store.tables.building`).
 """
@@ -40,6 +43,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.staging.records import records_of
+from cortado.store.staging.stage import check_settled
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
@@ -191,7 +195,7 @@ def find_table(catalog: Catalog, build: StoredIndexBuild) -> TableDescriptor | N
 def _backfill(
     reader: Reader, view: TableView, index: IndexDescriptor, job: Job, pace: Pace, mutations: Mutations
 ) -> Job:
-    """The job after the next rows, DONE behind the last one. Raises CannotBuild."""
+    """The job after the next rows, DONE behind the last one. Raises CannotBuild, KeyLocked."""
     start, end = row_range(view.table.table_id, view.table.key)
     cursor = LogicalKey(job.cursor) if job.cursor else start
     stop = end if pace.upto is None else min(end, max(pace.upto, cursor))
@@ -201,6 +205,7 @@ def _backfill(
     pieces = _pieces(reader, cursor, stop, pace.rows)
     cursor = stop
     for keys, versions in pieces:
+        check_settled(reader, keys)
         _add_missing(reader, view, index, keys, versions, put)
         done += len(keys)
         if done >= pace.rows or pace.clock_ms() >= until_ms:

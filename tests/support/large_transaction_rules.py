@@ -345,6 +345,20 @@ async def built_after_it(at: Stage) -> None:
     assert done.state == pb.LargeTransaction.COMMITTED
 
 
+async def built_around_staged_rows(at: Stage) -> None:
+    """A build that began before a row was staged, and comes by it later, leaves no entry of what the row was."""
+    scene = at.scene
+    await scene.load([(1, 11, 1), (7, 70, 0)])
+    await _build_index(scene, unique=True)
+    await scene.begin()
+    await scene.stage(ROWS)
+    await at.world.sleep(3_000)
+    assert (await scene.commit()).state == pb.LargeTransaction.COMMITTED
+    await scene.resolved()
+    await at.world.until(lambda: _state_of_index(scene) is IndexState.READY, "it is built")
+    assert _index_problems(scene) == []
+
+
 async def commits_with_the_indexes_it_staged_for(at: Stage) -> None:
     """Where a build did not wait: the transaction does not happen, and the index is right."""
     scene = at.scene
@@ -359,8 +373,9 @@ async def commits_with_the_indexes_it_staged_for(at: Stage) -> None:
     assert (done.state, done.cause) == (pb.LargeTransaction.ABORTED, "table")
 
 
-async def _build_index(scene: Scene) -> None:
-    index = tables_pb2.Index(name="by_n_u", parts=[tables_pb2.KeyPart(path="n"), tables_pb2.KeyPart(path="u")])
+async def _build_index(scene: Scene, *, unique: bool = False) -> None:
+    parts = [tables_pb2.KeyPart(path="n"), tables_pb2.KeyPart(path="u")]
+    index = tables_pb2.Index(name="by_n_u", parts=parts, unique=unique)
     request = tables_pb2.CreateIndexRequest(database="d", table="t", index=index)
     await TablesService(scene.node).create_index(request)
 

@@ -39,6 +39,7 @@ from support.large_transaction_rules import (
     above_served_reads,
     answered_when_applied,
     built_after_it,
+    built_around_staged_rows,
     changed_rows_are_conflicts,
     commits_with_the_indexes_it_staged_for,
     entries_are_locked,
@@ -226,6 +227,10 @@ def build_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(build, "_is_staged_without", lambda *_arguments: False)
 
 
+def build_over_staged_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(build, "check_settled", lambda *_arguments: None)
+
+
 def commit_with_any_index(patch: pytest.MonkeyPatch) -> None:
     build_at_once(patch)
     patch.setattr(records, "_has_its_tables", lambda *_arguments: True)
@@ -264,6 +269,7 @@ RULES: Final = {
     "L13: its start is leased": Rule(hold_no_lease, its_start_is_held, RETENTION_MS),
     "L14: the record is kept for a day": Rule(forget_records_at_once, remembered_for_a_day, given=have_short_days),
     "X3: builds wait for what was staged before": Rule(build_at_once, built_after_it),
+    "X3: builds wait for rows that are staged": Rule(build_over_staged_rows, built_around_staged_rows),
     "X3: a commit has the indexes that it staged for": Rule(
         commit_with_any_index, commits_with_the_indexes_it_staged_for, given=build_at_once
     ),
