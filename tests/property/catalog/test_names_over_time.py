@@ -274,6 +274,7 @@ def test_each_read_at_a_time_finds_the_names_and_the_rows_of_that_time(steps: li
             with pytest.raises(type(refused)):
                 getattr(world, verb)(*asked)
         history.append((world.store.now, twin.names()))
+        assert world.catalog().counters.dropped == len(world.catalog().dropped()), "records are counted"
     for ts, names in history:
         assert world.names(ts) == names
     ids = [each.table_id for each in world.catalog().tables()]

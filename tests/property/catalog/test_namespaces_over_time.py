@@ -162,6 +162,7 @@ class World:
 
     def check(self) -> None:
         self.note()
+        assert self.catalog().counters.dropped == len(self.catalog().dropped()) == len(self.gone)
         for ts, state in self.states:
             reader = self.store.snapshot(ts)
             listed = list_namespaces(self.store, ts, namespaces_range()[0], 100, lambda: False)

@@ -8,7 +8,8 @@ import pytest
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
 from cortado.store.catalog import declare, dropped
-from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, TableTimes, create_database
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, TableTimes, alter_table, create_database
 from cortado.store.catalog.deletion import delete_versions
 from cortado.store.catalog.descriptors import DropKind, TableDescriptor
 from cortado.store.catalog.drop import drop_table, rename_table, truncate_table, undrop_table
@@ -176,6 +177,15 @@ def test_only_so_many_dropped_things_are_kept(store: CatalogStore, monkeypatch: 
     store.apply(partial(forget, number=1))
     store.write_at(drop_table, "air", "flights")
     assert [each.number for each in store.catalog().dropped()] == [2]
+
+
+def test_a_drop_goes_through_no_records_of_others(store: CatalogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be twenty thousand."""
+    store.write(alter_table, "air", "flights", retention_ms=0)
+    monkeypatch.setattr(Catalog, "dropped", None)
+    store.write_at(truncate_table, "air", "flights")
+    store.write_at(drop_table, "air", "flights")
+    assert store.catalog().counters.dropped == 2
 
 
 def test_the_numbers_of_records_end(store: CatalogStore, monkeypatch: pytest.MonkeyPatch) -> None:
