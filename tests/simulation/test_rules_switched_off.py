@@ -19,6 +19,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection import safepoints
 from cortado.store.engine.interface import Space
 from cortado.store.log_files import frames
+from cortado.store.mvcc import garbage, versions
 from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.garbage import Garbage
 from cortado.store.mvcc.reader import Changed
@@ -104,6 +105,7 @@ class Rule:
     sync_ms: tuple[float, float] = (1.0, 20.0)
     transactors: int = 0
     collects: bool = False
+    expires: bool = False
     ahead_from: int = 100
     recent_entries_max: int | None = None
     """Of which changes are kept in memory; None: as many as the seed says."""
@@ -134,6 +136,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
         clients=rule.clients,
         transactors=rule.transactors,
         collects=rule.collects,
+        expires=rule.expires,
         ahead_from=rule.ahead_from,
         faults_ms=max(10_000.0, 6 * rule.every_ms),
     )
@@ -243,6 +246,14 @@ def collect_a_delete_before_what_it_hides(patch: pytest.MonkeyPatch) -> None:
         return replace(found, keys=[], deleted=[replace(each, items_max=1) for each in found.deleted])
 
     patch.setattr(slices, "find_garbage", find_deletes_alone)
+
+
+def collect_what_has_not_expired_yet(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(garbage, "expiry_ts", lambda key, _value: timestamp_of(key[-TIMESTAMP_BYTES:]))
+
+
+def never_expire(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(versions, "has_expired", lambda _key, _value, _as_of: False)
 
 
 def pass_leases(patch: pytest.MonkeyPatch) -> None:
@@ -383,6 +394,10 @@ RULES: Final = {
     "G2: reads below the safepoint are refused": Rule(serve_what_is_collected, CUTS, collects=True),
     "G3: no safepoint passes a lease": Rule(pass_leases, CUTS, collects=True),
     "G4: a delete goes with what it hides": Rule(collect_a_delete_before_what_it_hides, CUTS, collects=True),
+    "G7: what is collected has expired at the safepoint": Rule(
+        collect_what_has_not_expired_yet, CUTS, collects=True, expires=True
+    ),
+    "what has expired by the time of a read is absent": Rule(never_expire, CUTS, expires=True),
     "G8: replicas collect at one place in the log": Rule(collect_here_alone, CUTS, collects=True),
     "T1: what a transaction writes, nobody else has written": of_transactions(find_no_conflict("write")),
     "T2: deletes are changes": of_transactions(take_deletes_for_unchanged),

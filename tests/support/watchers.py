@@ -11,7 +11,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import KV_SPACE, kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, timestamp_of
+from cortado.store.mvcc.versions import Item, payload_of, timestamp_of
 from cortado.store.node.host import Host
 from support.watch_history import Resolved, Seen
 
@@ -21,7 +21,7 @@ NAMESPACE = "test"
 def seen_of(item: Item) -> Seen:
     """A change as an engine item, by the user's key of a pair, or a row's."""
     key, value = item
-    payload = value[PAYLOAD] if value[0] == PUT_KIND else None
+    payload = payload_of(value)
     return Seen(
         timestamp_of(key[-TIMESTAMP_BYTES:]),
         user_key_of(logical_of(key)) if key[:1] == KV_SPACE else logical_of(key),

@@ -163,6 +163,9 @@ class Collector:
         if restore is not None:
             # A delete that goes would not hide the older version that is put back after it.
             raise restore.refusal()
+        if self._machine.are_safepoints_damaged:
+            # Those that stand for them refuse every read of the past: what is below them is not garbage.
+            raise Unavailable("the safepoints are damaged here, and are repaired first", retry_delay_ms=1_000)
         self._restores = self._driver.pipeline.restores
         await self._raise_safepoints()
         await self._clear_dropped()
@@ -211,8 +214,6 @@ class Collector:
     async def _raise_safepoints(self) -> None:
         # A time at which nothing is written is a sample, too.
         self._horizon.note(self._monotonic_ms(), self._last_ts)
-        if self._machine.are_safepoints_damaged:
-            return
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         retentions = self._retentions
         if self._catalog(applied).changed_ts != retentions.changed_ts:

@@ -5,7 +5,7 @@ that any replica ever applied is noted (:class:`Record`), and the answers of the
 holders of leases (:class:`Holder`) read at their times again and again, wherever they like: while a lease is kept
 alive, no read at it is refused as too old. In the end what is left is what must be left:
 
-- of each key the newest version at or below the safepoint, if it is no delete, and all above it;
+- of each key the newest version at or below the safepoint, if it is no delete and has not expired there, and all above;
 - nothing that was never applied.
 """
 
@@ -19,11 +19,11 @@ from unittest.mock import patch
 
 from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
 from cortado.raft.log import Entry
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection.leases import Lease, acquire, end
 from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.mvcc.versions import DELETE_KIND, timestamp_of
+from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, expiry_ts, timestamp_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 from support.simulation.rpc import Lost, Refused
@@ -80,12 +80,12 @@ def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safep
             continue
         if not is_above:
             newest[logical] = key
-            if record[key][0] == DELETE_KIND:
+            if is_nothing(key, record[key], safepoints.of(key)):
                 continue
         if key not in left:
             problems.append(f"{key!r} at {ts} is gone, and the safepoint is {safepoints.of(key)}")
     for logical, key in newest.items():
-        if record[key][0] == DELETE_KIND and key not in left:
+        if is_nothing(key, record[key], safepoints.of(key)) and key not in left:
             hidden = [each for each in left if each[:-TIMESTAMP_BYTES] == logical and each > key]
             problems += [f"{each!r} is left, and the delete that hid it is gone" for each in hidden]
     return problems
@@ -93,6 +93,11 @@ def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safep
 
 def _is_cleared(key: bytes) -> bool:
     return is_of_index(key) or key[:1] == STAGED_SPACE
+
+
+def is_nothing(key: bytes, value: bytes, safepoint: Timestamp) -> bool:
+    """Whether no read at the safepoint or above it sees anything of this version."""
+    return value[0] == DELETE_KIND or (value[0] == EXPIRING_KIND and expiry_ts(key, value) <= safepoint)
 
 
 class Holder:

@@ -135,6 +135,7 @@ PATHS: Final = (
     "transactions cancelled",
     "transactions committed",
     "transactions found committed",
+    "writes that expire",
     "transactions that only read",
     "transactions unknown",
     "versions removed",

@@ -40,6 +40,7 @@ from support.simulation.checkers import (
 from support.simulation.cluster import Cluster
 from support.simulation.collected import Holder, Record, check_left
 from support.simulation.doubts import Doubts, doubting
+from support.simulation.expiring import Expirer, check_expiring
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
 from support.simulation.indexers import STEP_ROWS, Indexer, check_table
@@ -60,6 +61,8 @@ TRANSACTED_PART = 0.15
 COLLECTED_PART = 0.35
 INDEXED_PART = 0.3
 LARGE_PART = 0.25
+EXPIRING_PART = 0.4
+EXPIRERS = 2
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -79,6 +82,7 @@ class Plan:
     collects: bool = False
     indexes: bool = False
     large: bool = False
+    expires: bool = False
     ahead_from: int = 100
     """Commits of more operations are evaluated before their turn."""
 
@@ -228,6 +232,12 @@ class Run:
         self.large = (
             [LargeTransactors(self.cluster, self.history, staging, watches=not is_collected)] if is_large else []
         )
+        expiring = random.Random(f"expiring/{seed}")
+        is_expiring = self.plan.expires if plan is not None else expiring.random() < EXPIRING_PART
+        self.expirers = [
+            Expirer(self.cluster, f"x{number}", random.Random(f"expirer/{seed}/{number}"))
+            for number in range(EXPIRERS * is_expiring)
+        ]
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
@@ -267,7 +277,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large):
+        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers):
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -324,7 +334,8 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for each in (*self.clients, *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large):
+        acting = (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers)
+        for each in (*self.clients, *acting):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
@@ -354,6 +365,7 @@ class Run:
             *check_reads(truth, self.history.reads),
             *check_lists(truth, LISTS, appended),
             *check_linearizable(truth, self.history, REGISTERS),
+            *check_expiring({**self.record.items, **left}, self.expirers),
             *check_watched(truth, self.watchers),
             *check_transactions(truth, self.transactors),
             *(problem for each in self.large for problem in check_large({**self.record.items, **left}, left, each)),

@@ -16,7 +16,7 @@ from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
+from cortado.store.mvcc.versions import payload_of, timestamp_of
 from support.simulation.checkers import Truth
 from support.simulation.rpc import Calls, Lost, Refused
 from support.watch_history import Resolved, Seen, problems
@@ -70,7 +70,7 @@ async def watch_for(node: NodeHost, after: Timestamp, for_ms: float) -> list[See
         async with aclosing(watch.batches()) as batches:
             async for batch in batches:
                 for key, value in batch.items:
-                    payload = value[PAYLOAD] if value[0] == PUT_KIND else None
+                    payload = payload_of(value)
                     told.append(Seen(timestamp_of(key[-TIMESTAMP_BYTES:]), user_key_of(logical_of(key)), payload))
                 if batch.resolved is not None:
                     told.append(Resolved(batch.resolved))
