@@ -7,13 +7,14 @@ from pathlib import Path
 from cortado.proto.bounds import FIELDS_MAX
 from cortado.schema import limits as schema
 from cortado.store import names, paging
+from cortado.store.backup import manifest
 from cortado.store.catalog import declare, dropped, registry
 from cortado.store.collection import leases
 from cortado.store.filter import parse as filters
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
-from cortado.store.node import large_transactions
+from cortado.store.node import large_transactions, restoring
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server import (
     config,
@@ -79,6 +80,8 @@ SAID = {
     "the record of a large transaction": f"{large_transactions.KEPT_MS // 3_600_000} hours",
     "jobs": count(job.UNFINISHED_MAX),
     "ended jobs": count(job.FINISHED_MAX),
+    "segments of a followed backup": count(manifest.SEGMENTS_MAX),
+    "parts of a restore": count(restoring.PARTS_MAX),
     "keys of a failed index": count(building.FAILED_KEYS_MAX),
     "a schema": size(schema.SCHEMA_BYTES_MAX),
     "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),
