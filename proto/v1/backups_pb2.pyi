@@ -25,16 +25,18 @@ class PlanBackupRequest(_message.Message):
     def __init__(self, at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., range_bytes: _Optional[int] = ...) -> None: ...
 
 class PlanBackupResponse(_message.Message):
-    __slots__ = ("header", "timestamp", "oldest", "ranges")
+    __slots__ = ("header", "timestamp", "oldest", "ranges", "restored")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     timestamp: _common_pb2.Timestamp
     oldest: _common_pb2.Timestamp
     ranges: _containers.RepeatedCompositeFieldContainer[BackupRange]
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ...) -> None: ...
+    restored: _common_pb2.Timestamp
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ..., restored: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReadBackupRequest(_message.Message):
     __slots__ = ("start", "end", "at", "since", "history", "with_start", "page_token", "restore_id")

@@ -100,9 +100,9 @@ def _begin(client: Client, request: BackupRequest, directory: Directory) -> Chec
         raise InvalidArgument("base", problem, str(request.base))
     if base is not None and base.at > plan.timestamp:
         raise InvalidArgument("base", f"is of {base.timestamp}, and must be no later than {plan.timestamp}")
-    if base is not None and base.at < plan.oldest:
-        # What was deleted since may be gone without a trace.
-        raise SnapshotTooOld(base.timestamp, str(plan.oldest))
+    if base is not None and base.at < max(plan.oldest, plan.restored):
+        # What was deleted since may be gone without a trace; what was restored since is older.
+        raise SnapshotTooOld(base.timestamp, str(max(plan.oldest, plan.restored)))
     since = base.at if base is not None else plan.oldest if request.history else None
     shape = Shape(
         plan.cluster_id,

@@ -35,11 +35,12 @@ class PlannedRange:
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
     """``ranges`` are to be read at ``timestamp``, in the cluster of that id. From ``oldest`` on all
-    versions are there."""
+    versions are there; what changed since a time is known from ``restored`` on, when a restore has ended."""
 
     cluster_id: str
     timestamp: Timestamp
     oldest: Timestamp
+    restored: Timestamp
     ranges: tuple[PlannedRange, ...]
 
 
@@ -93,6 +94,7 @@ class AsyncBackups:
             reply.header.cluster_id,
             timestamp_of(reply.timestamp),
             timestamp_of(reply.oldest),
+            timestamp_of(reply.restored),
             tuple(PlannedRange(each.start, each.end, each.keys) for each in reply.ranges),
         )
 

@@ -118,6 +118,13 @@ def ended_restore(reader: Reader) -> str:
     return "" if version is None else RestoreState.decode(version.payload).restore_id
 
 
+def restored_at(reader: Reader) -> Timestamp:
+    """When the restore that has ended here did; ZERO where there was none. What it put is older, and was not there: so
+    what changed since an earlier time than this cannot be told by timestamps."""
+    version = reader.get(RESTORED_KEY)
+    return ZERO if version is None else version.ts
+
+
 def begun_restore(asked: RestoreState, empty_at: Timestamp) -> Evaluate:
     """Begin it, or go on with it. The cluster was empty at ``empty_at``. Replies with the state."""
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
 
-from cortado.errors import InvalidArgument, NotFound
+from cortado.errors import InvalidArgument, NotFound, SnapshotTooOld
 from cortado.proto.v1 import backups_pb2 as pb
 from cortado.store.backup.runs import encode_stored
 from cortado.store.clock.timestamp import Timestamp
@@ -20,6 +20,7 @@ from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.archive import Window, archived_ranges, archived_within, is_archived, read_slice
 from cortado.store.node.changefeed.watch import Batch
+from cortado.store.node.restoring import restored_at
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, Service, Step, resolved_interval_ms
@@ -51,6 +52,7 @@ class BackupsService(Service):
         for parts in split:
             reply.ranges.extend(_merged(parts, keys_max))
         reply.oldest.CopyFrom(timestamp_message(replica.store.safepoints.highest))
+        reply.restored.CopyFrom(timestamp_message(restored_at(replica.reader(replica.read_ts()))))
         return reply
 
     async def _split(self, within: KeyRange, parts: int, ts: Timestamp) -> list[pb.BackupRange]:
@@ -96,6 +98,10 @@ class BackupsService(Service):
         start, end = _EVERYTHING
         replica.reads.check_restored()
         self.check_not_ahead(after, "after")
+        restored_ts = restored_at(replica.reader(replica.read_ts()))
+        if after < restored_ts:
+            # The backup is of this cluster before: what the restore brought is older, and came later.
+            raise SnapshotTooOld(str(after), str(restored_ts))
         replica.store.check_readable(after, start, end)
         await replica.reads.applied_to(after)
         with replica.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:

@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument, SnapshotTooOld
+from cortado.errors import CortadoError, InvalidArgument, Restoring, SnapshotTooOld
 from cortado.store.backup.chain import chain_of, last_segment, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
@@ -393,3 +393,24 @@ def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
         assert restore_backup(client, RestoreRequest(url, at=ts)).timestamp == ts
         assert versions_of(client, ts, whole_backup(directory_at(url)).shape.at) <= expected
         assert state_of(client, ts)
+
+
+def test_what_a_restore_brought_is_in_no_backup_that_goes_on_from_before(tmp_path: Path) -> None:
+    """It is older than what was followed, and came later."""
+    brought, followed = tmp_path / "brought", tmp_path / "followed"
+    with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
+        client.kv("log").put(b"old", b"tea")
+        create_backup(client, BackupRequest(brought))
+    with running_server(tmp_path / "new") as server, Client(server.endpoint) as client:
+        create_backup(client, BackupRequest(tmp_path / "base"))
+        with following(client, quick(followed)) as ended:
+            wait_until((followed / segment_name(1)).exists, "it follows", 60.0)
+            restore_backup(client, RestoreRequest(brought))
+            wait_until(lambda: bool(ended), "it ends", 60.0)
+        assert isinstance(ended[0], Restoring | SnapshotTooOld)
+        with pytest.raises(SnapshotTooOld):
+            follow_backup(client, quick(followed), lambda: nullcontext(Event()))
+        with pytest.raises(SnapshotTooOld):
+            create_backup(client, BackupRequest(tmp_path / "changes", base=tmp_path / "base"))
+        # A new one has it, and its history.
+        assert create_backup(client, BackupRequest(tmp_path / "again", history=True)).versions == 1
