@@ -18,15 +18,18 @@ from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection import safepoints
 from cortado.store.engine.interface import Space
+from cortado.store.keys.types import LogicalKey
 from cortado.store.log_files import frames
 from cortado.store.mvcc import garbage, versions
 from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.garbage import Garbage
 from cortado.store.mvcc.reader import Changed
 from cortado.store.mvcc.safepoints import Safepoints
+from cortado.store.mvcc.staged import LargeTransaction, Staged
 from cortado.store.mvcc.store import Snapshot
-from cortado.store.mvcc.versions import timestamp_of
+from cortado.store.mvcc.versions import Item, timestamp_of
 from cortado.store.node import state_machine
+from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.collection import slices
 from cortado.store.node.collection.collector import Collector
@@ -39,6 +42,7 @@ from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import answer_of
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
+from cortado.store.staging.stage import Met
 from cortado.store.transactions import commit
 from cortado.store.transactions.ahead import Ahead
 from cortado.store.transactions.operations import Committed
@@ -70,6 +74,12 @@ SHOWS: Final = (
     "and the delete that hid it is gone",
     "are committed at",
     "happened",
+    "is not there as it was staged",
+    "is not what the rows say",
+    "no row was to have changed",
+    "of it; it named",
+    "rows what they are not",
+    "a watcher of rows",
     "leader completeness",
     "no order explains",
     "rests on a state before",
@@ -106,6 +116,7 @@ class Rule:
     transactors: int = 0
     collects: bool = False
     expires: bool = False
+    large: bool = False
     ahead_from: int = 100
     recent_entries_max: int | None = None
     """Of which changes are kept in memory; None: as many as the seed says."""
@@ -137,6 +148,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
         transactors=rule.transactors,
         collects=rule.collects,
         expires=rule.expires,
+        large=rule.large,
         ahead_from=rule.ahead_from,
         faults_ms=max(10_000.0, 6 * rule.every_ms),
     )
@@ -347,6 +359,38 @@ def read_without_checksums(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(frames, "encode_frame", lambda segment, offset, body: Whatever())
 
 
+def let_writers_leave_what_is_committed(patch: pytest.MonkeyPatch) -> None:
+    take = Met.take
+
+    def only_check(self: Met, key: LogicalKey, there: Staged) -> None:
+        other = self._unresolved.all.get(there.transaction_id)
+        if other is not None and other.is_open:
+            take(self, key, there)
+
+    patch.setattr(Met, "take", only_check)
+
+
+def let_every_attempt_count(patch: pytest.MonkeyPatch) -> None:
+    item_of = LargeTransaction.item_of
+
+    def any_of(self: LargeTransaction, key: LogicalKey, staged: Staged) -> Item | None:
+        return item_of(replace(self, attempts=frozenset(staged.contents)), key, staged)
+
+    patch.setattr(LargeTransaction, "item_of", any_of)
+
+
+def tell_watches_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChangeFeed, "complete_to", lambda self, _queue: self.position)
+
+
+def keep_the_newest_changes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RecentChanges, "clear", lambda self, _position: None)
+
+
+def lock_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Met, "take", lambda self, _key, _there: None)
+
+
 CUTS: Final = ("leader cut off", "partition", "pause")
 CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 
@@ -368,6 +412,11 @@ def of_transactions(
         recent_entries_max=recent_entries_max,
         ahead_from=ahead_from,
     )
+
+
+def of_large(switch_off: Switch, *faults: str, seed: int = 0) -> Rule:
+    """Where clients do little else."""
+    return Rule(switch_off, faults or ("crash of the leader",), 2_000.0, seed=seed, clients=1, large=True)
 
 
 RULES: Final = {
@@ -412,6 +461,11 @@ RULES: Final = {
     "T14: what was worked out ahead is what it would come to": of_transactions(
         take_what_was_worked_out_ahead, ahead_from=0
     ),
+    "L5: who writes a key moves what is committed there": of_large(let_writers_leave_what_is_committed),
+    "L6: the attempts count that the commit names": of_large(let_every_attempt_count),
+    "L9: watches wait until all is in place": of_large(tell_watches_at_once),
+    "L10: the newest changes begin anew": of_large(keep_the_newest_changes),
+    "L11: what is staged is locked": of_large(lock_nothing),
     "a log that does not check is not read": Rule(read_without_checksums, ("damaged log",)),
 }
 

@@ -467,5 +467,5 @@ def _tokens(payload: bytes | None) -> list[bytes]:
 
 
 def is_quiet(leader: Any) -> bool:
-    """Whether no large transaction is unresolved at who leads."""
-    return not leader.node.meta.store.unresolved
+    """Whether no large transaction is unresolved at who leads, and no index is being built, which may have waited."""
+    return not leader.node.meta.store.unresolved and not leader.node.meta.jobs.running
