@@ -44,7 +44,7 @@ from pyspark_cortado.types import check_frame
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cortado.store.client import Client, Staging
+    from cortado.store.client import Client, LargeTransactionRecord, LargeTransactions, Staging
     from cortado.store.client.put_mode import PutMode
 
 _TWICE = (
@@ -56,6 +56,8 @@ _TWICE = (
 _TWICE_STAGED = "Two rows of this job have that key, or another writer changed it since the job began."
 TTL_S = 600.0
 """So long after its last task a job's transaction lives without a commit."""
+REPEATED = "repeated"
+"""Why a transaction was aborted whose application has committed that version before."""
 _AGAIN_S = 1.0
 
 
@@ -152,9 +154,8 @@ class TransactionWriter(TableWriter):
             return StagedResult(0, task, attempt)
         with open_client(self._options.connection) as client:
             transactions = client.large_transactions
-            transactions.begin(
-                [self._options.connection.table], label=self._label, ttl_s=TTL_S, transaction_id=self._transaction_id
-            )
+            if self._begin(transactions).cause == REPEATED:
+                return StagedResult(0, task, attempt)
             with transactions.staging(self._transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
                 try:
                     result = self._load(staging, chain([first], batches))
@@ -184,7 +185,7 @@ class TransactionWriter(TableWriter):
                         raise
                     time.sleep(_AGAIN_S)
                 except TransactionAborted as aborted:
-                    if aborted.cause != "repeated":
+                    if aborted.cause != REPEATED:
                         raise
                     return
                 else:
@@ -193,6 +194,18 @@ class TransactionWriter(TableWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Nothing of it happens, unless it has been committed."""
         self._abort()
+
+    def _begin(self, transactions: LargeTransactions) -> LargeTransactionRecord:
+        """Or what became of it since another task began it."""
+        options = self._options
+        return transactions.begin(
+            [options.connection.table],
+            label=self._label,
+            ttl_s=TTL_S,
+            transaction_id=self._transaction_id,
+            application=options.application,
+            version=options.version,
+        )
 
     def _abort(self) -> None:
         # Where no task has had a row it was never begun.

@@ -245,15 +245,20 @@ class AsyncLargeTransactions:
         label: str = "",
         ttl_s: float = TTL_S_DEFAULT,
         transaction_id: str | None = None,
+        application: str = "",
+        version: int = 0,
     ) -> LargeTransactionRecord:
         """Begins one that may write ``tables``, 1 to 100 of them; repeated with its id, it tells what became of it.
 
-        Where the cluster hears of no :meth:`staging` of it for ``ttl_s``, 1 to 600 seconds, it is aborted. Raises
+        Where the cluster hears of no :meth:`staging` of it for ``ttl_s``, 1 to 600 seconds, it is aborted. One whose
+        commit with this ``application`` and ``version`` would not be done begins aborted, as "repeated". Raises
         NotFound for a table, AlreadyExists where the id is that of another, ResourceExhausted where 100 are open.
         """
         if transaction_id is None:
             transaction_id = self._connection.environment.random_bytes(ID_BYTES).hex()
-        return await self._change(self._stub.Begin, self._begin_request(transaction_id, tables, label, ttl_s))
+        request = self._begin_request(transaction_id, tables, label, ttl_s)
+        request.application, request.version = _check_application(application, version)
+        return await self._change(self._stub.Begin, request)
 
     def staging(
         self, transaction_id: str, *, task: int = 0, attempt: int = 0, ttl_s: float = TTL_S_DEFAULT
@@ -279,11 +284,7 @@ class AsyncLargeTransactions:
         its application has committed it before ("repeated"); NotFound where there is none, or none any more.
         """
         tasks = _checked(attempts)
-        if len(text(application, "application")) > APPLICATION_CHARS_MAX:
-            problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
-            raise InvalidArgument("application", problem, f"{len(application)} characters")
-        if whole(version, "version", 0, VERSION_MAX) and not application:
-            raise InvalidArgument("version", "must not be given without an application", str(version))
+        _check_application(application, version)
         request = pb.CommitLargeTransactionRequest(
             transaction_id=hexadecimal(transaction_id, "transaction_id", ID_BYTES),
             tasks=tasks,
@@ -352,6 +353,15 @@ def _checked(attempts: Mapping[int, int]) -> dict[int, int]:
         whole(task, "task", 0, TASK_MAX): whole(attempt, "attempt", 0, ATTEMPT_MAX)
         for task, attempt in attempts.items()
     }
+
+
+def _check_application(application: str, version: int) -> tuple[str, int]:
+    if len(text(application, "application")) > APPLICATION_CHARS_MAX:
+        problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
+        raise InvalidArgument("application", problem, f"{len(application)} characters")
+    if whole(version, "version", 0, VERSION_MAX) and not application:
+        raise InvalidArgument("version", "must not be given without an application", str(version))
+    return application, version
 
 
 def _record(transaction: pb.LargeTransaction) -> LargeTransactionRecord:

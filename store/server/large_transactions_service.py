@@ -36,10 +36,11 @@ class LargeTransactionsService(Service):
         check_id(request.transaction_id)
         check_lease(ttl_ms, request.label)
         tables = [(each.database, each.table) for each in request.tables]
+        application = _application(request)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return begin(reader, commit_ts, catalog, request.transaction_id, tables, ttl_ms, request.label)
+            return begin(reader, commit_ts, catalog, request.transaction_id, tables, ttl_ms, request.label, application)
 
         return await self._change(request, evaluate)
 
@@ -86,7 +87,7 @@ def _attempts(request: pb.CommitLargeTransactionRequest) -> list[int]:
     return list(map(attempt_of, request.tasks, request.attempts))
 
 
-def _application(request: pb.CommitLargeTransactionRequest) -> Application | None:
+def _application(request: pb.BeginLargeTransactionRequest | pb.CommitLargeTransactionRequest) -> Application | None:
     """Raises InvalidArgument."""
     if not request.application:
         if request.version:

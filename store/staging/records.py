@@ -232,10 +232,12 @@ def begin(
     tables: Sequence[tuple[str, str]],
     ttl_ms: int,
     label: str,
+    application: Application | None = None,
 ) -> Evaluation:
     """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
 
-    Raises InvalidArgument, TooLarge, NotFound (database, table), AlreadyExists (another one has that id),
+    Where its ``application`` has committed that number, or a higher one, it is aborted from the beginning. Raises
+    InvalidArgument, TooLarge, NotFound (database, table), AlreadyExists (another one has that id),
     ResourceExhausted (too many have not ended).
     """
     check_id(transaction_id)
@@ -248,16 +250,21 @@ def begin(
         raise InvalidArgument("tables", "must not be empty")
     if len(tables) > TABLES_MAX:
         raise TooLarge("tables", f"must be at most {TABLES_MAX}", str(len(tables)), len(tables), TABLES_MAX)
-    open_now = sum(not record.is_resolved for record, _ in records_of(reader))
-    if open_now >= UNRESOLVED_MAX:
-        problem = f"{open_now} large transactions have not ended, and there can be no more"
-        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)
     descriptors = [catalog.table(*name) for name in sorted(set(tables))]
     staged = tuple(
         StagedTable(each.table_id, each.database, each.name, tuple(index.index_id for index in each.maintained))
         for each in descriptors
     )
     record = Record(transaction_id, commit_ts, staged, label)
+    if application is not None and _has_committed(reader, application):
+        record = replace(record, state=LargeState.ABORTED, cause=REPEATED, is_resolved=True)
+        mutations = Mutations()
+        mutations.put(record_key(transaction_id), record.encode())
+        return Evaluation(mutations, record)
+    open_now = sum(not record.is_resolved for record, _ in records_of(reader))
+    if open_now >= UNRESOLVED_MAX:
+        problem = f"{open_now} large transactions have not ended, and there can be no more"
+        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)
     mutations = leases.acquire(transaction_id, None, ttl_ms, label)(reader, commit_ts).mutations
     mutations.put(record_key(transaction_id), record.encode())
     return Evaluation(mutations, record)
@@ -282,10 +289,9 @@ def commit(
         return Evaluation(Mutations(), record)
     mutations = Mutations()
     if application is not None:
-        key = meta_key("app", application.name)
-        before = reader.get(key)
-        if before is not None and pb.StoredApplication.FromString(before.payload).version >= application.version:
+        if _has_committed(reader, application):
             return _ended(reader, replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
+        key = meta_key("app", application.name)
         mutations.put(key, pb.StoredApplication(version=application.version).SerializeToString(deterministic=True))
     if not _has_its_tables(record, catalog):
         return _ended(reader, replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
@@ -328,6 +334,12 @@ def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
         if record is not None and record.is_resolved:
             mutations.delete(record_key(transaction_id))
     return Evaluation(mutations, None)
+
+
+def _has_committed(reader: Reader, application: Application) -> bool:
+    """That number of its own, or a higher one."""
+    before = reader.get(meta_key("app", application.name))
+    return before is not None and pb.StoredApplication.FromString(before.payload).version >= application.version
 
 
 def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:

@@ -135,11 +135,15 @@ def test_a_job_that_fails_for_good_leaves_no_row_and_no_lock(tables: SparkTables
 
 def test_a_job_of_an_application_that_is_repeated_changes_nothing(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    own = {"txnAppId": table.full_name}
+    own = {"txnAppId": table.full_name, "writeMode": "replace"}
+    table.bulk([{"id": number, "name": ""} for number in range(100)])
     for version, name, expected in ((3, "a", "a"), (3, "b", "a"), (2, "c", "a"), (4, "d", "d")):
         _append(tables, _people(tables.spark, 100, name=name), table, txnVersion=version, **own)
         assert set(_names(table)) == {expected}
     assert [each.cause for each in _transactions(tables, table)] == ["", "repeated", "repeated", ""]
+    # Rows that are there refuse an insert, but nobody looks at those of a job that is repeated.
+    _append(tables, _people(tables.spark, 100), table, txnVersion=4, **{**own, "writeMode": "insert"})
+    assert set(_names(table)) == {"d"}
 
 
 def test_a_row_that_comes_twice_or_that_another_writer_changed_fails_the_job(

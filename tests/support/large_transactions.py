@@ -68,10 +68,17 @@ class Scene:
 
     # --- large transactions ------------------------------------------------------------------------------------
 
-    async def begin(self, transaction_id: bytes = A, label: str = "", ttl_ms: int = 0) -> pb.LargeTransaction:
+    async def begin(
+        self, transaction_id: bytes = A, label: str = "", ttl_ms: int = 0, app: tuple[str, int] = ("", 0)
+    ) -> pb.LargeTransaction:
         tables = [pb.TransactionTable(database="d", table="t")]
         request = pb.BeginLargeTransactionRequest(
-            transaction_id=transaction_id, tables=tables, label=label, ttl_ms=ttl_ms
+            transaction_id=transaction_id,
+            tables=tables,
+            label=label,
+            ttl_ms=ttl_ms,
+            application=app[0],
+            version=app[1],
         )
         return _transaction(await self.calls.begin(request))
 

@@ -120,8 +120,18 @@ class LargeTransactions:
         label: str = "",
         ttl_s: float = TTL_S_DEFAULT,
         transaction_id: str | None = None,
+        application: str = "",
+        version: int = 0,
     ) -> LargeTransactionRecord:
-        return run(self._core.begin(tables, label=label, ttl_s=ttl_s, transaction_id=transaction_id))
+        begun = self._core.begin(
+            tables,
+            label=label,
+            ttl_s=ttl_s,
+            transaction_id=transaction_id,
+            application=application,
+            version=version,
+        )
+        return run(begun)
 
     def staging(self, transaction_id: str, *, task: int = 0, attempt: int = 0, ttl_s: float = TTL_S_DEFAULT) -> Staging:
         return Staging(self._core.staging(transaction_id, task=task, attempt=attempt, ttl_s=ttl_s))

@@ -24,7 +24,7 @@ from cortado.store.keys.keyspace import row_range
 from cortado.store.mvcc.changed import changed_within
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
-from support.large_transactions import LONG, A, B, Row, Scene, committed_at, nothing_put_in_place
+from support.large_transactions import LONG, A, B, C, Row, Scene, committed_at, nothing_put_in_place
 from support.nodes import NodeDisk, run, running_node
 from support.watchers import Watcher
 
@@ -300,6 +300,12 @@ def test_an_application_commits_each_of_its_versions_once() -> None:
             assert (done.state == pb.LargeTransaction.COMMITTED, done.cause) == (is_done, "" if is_done else "repeated")
             await scene.resolved()
         assert await scene.rows() == [(3, 3, 0)]
+        begun = await scene.begin(C, app=("stream", 3))
+        assert (begun.state, begun.cause, begun.is_resolved) == (pb.LargeTransaction.ABORTED, "repeated", True)
+        assert await scene.begin(C, app=("stream", 3)) == begun == await scene.commit(C, app=("stream", 3))
+        with pytest.raises(TransactionAborted, match="repeated"):
+            await scene.stage(rows_of(4), C)
+        assert (await scene.begin(b"d" * 16, app=("stream", 4))).state == pb.LargeTransaction.OPEN
 
     on_a_node(test)
 
