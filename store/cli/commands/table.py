@@ -44,7 +44,7 @@ _TTL_HELP: Final = "How long documents live of which a write says nothing else: 
         cortado table create flights.airlines --key carrier
         cortado table create flights.flights --key time_hour --key carrier --key flight --index by_tailnum=tailnum
         cortado table create shop.orders --key customer --key 'placed desc' --unique by_number=number
-        cortado table create shop.sessions --key id --ttl 30m
+        cortado table create shop.recent --subject shop.orders --key customer --ttl 30d
     """,
 )
 def create(
