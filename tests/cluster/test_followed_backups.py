@@ -402,7 +402,10 @@ def test_what_a_restore_brought_is_in_no_backup_that_goes_on_from_before(tmp_pat
         client.kv("log").put(b"old", b"tea")
         create_backup(client, BackupRequest(brought))
     with running_server(tmp_path / "new") as server, Client(server.endpoint) as client:
-        create_backup(client, BackupRequest(tmp_path / "base"))
+        # The first one's lease is all that the cluster has committed: the second one is of a time after that.
+        for name in ("first", "base"):
+            create_backup(client, BackupRequest(tmp_path / name))
+        assert tip(tmp_path / "base") > tip(brought)
         with following(client, quick(followed)) as ended:
             wait_until((followed / segment_name(1)).exists, "it follows", 60.0)
             restore_backup(client, RestoreRequest(brought))
