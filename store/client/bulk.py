@@ -26,6 +26,7 @@ from cortado.errors import (
     DeadlineExceeded,
     DidNotHappen,
     Internal,
+    KeyLocked,
     OutcomeUnknown,
     TryAgain,
 )
@@ -219,7 +220,8 @@ class BulkLoad:
             return error
         is_open = self._in_flight[0][0].chunk.sequence < self._open_below
         # A server that refuses has answered all chunks before the one that it refuses.
-        return error if isinstance(error, DidNotHappen | Conflict | Broken) and not is_open else self._unknown(error)
+        is_refused = isinstance(error, DidNotHappen | Conflict | Broken | KeyLocked)
+        return error if is_refused and not is_open else self._unknown(error)
 
     def _unknown(self, error: CortadoError) -> OutcomeUnknown:
         """What the caller is told of chunks that were sent and not answered."""

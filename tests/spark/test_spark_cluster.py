@@ -111,6 +111,20 @@ def test_a_task_that_writes_goes_on_at_the_next_leader(
     assert on_cluster.client.check_table(table.full_name).problems == ()
 
 
+def test_a_transactional_job_is_there_at_one_timestamp_though_its_leader_died(
+    cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
+) -> None:
+    table = on_cluster.make(PERSON, suffix="_at_once")
+    people = _people(on_cluster.spark)
+    frame = people.mapInArrow(pausing(tmp_path), people.schema)
+    options = {"chunkRows": 500, "transactional": "true"}
+    while_the_leader_dies(cluster, tmp_path, lambda: on_cluster.append(frame, table, **options))
+    documents = list(table.scan())
+    assert [document.value["id"] for document in documents] == list(range(ROWS))
+    assert len({document.ts for document in documents}) == 1
+    assert on_cluster.client.check_table(table.full_name).problems == ()
+
+
 def test_a_task_that_reads_goes_on_at_the_next_leader(
     cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cortado.errors import (
     InvalidArgument,
+    KeyLocked,
     NotFound,
     NotLeader,
     OutcomeUnknown,
@@ -243,6 +244,18 @@ def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTabl
     stored.bulk = full  # type: ignore[method-assign]
     with pytest.raises(ResourceExhausted):
         client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
+
+
+def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTable, client: Client) -> None:
+    def script(sequence: int, context: grpc.ServicerContext) -> None:
+        if sequence:
+            refuse(context, KeyLocked(retry_delay_ms=100, key="row 1.1 (7)", transaction="aa"))
+
+    stored.script = script
+    with pytest.raises(KeyLocked) as locked:
+        client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
+    assert (locked.value.key, locked.value.transaction) == ("row 1.1 (7)", "aa")
+    assert len(stored.starts) > 1
 
 
 def test_a_refusal_after_a_broken_stream_says_nothing_of_the_chunks_on_it(stored: BulkTable, client: Client) -> None:
