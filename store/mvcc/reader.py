@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.keys.codec import INVERTED
+from cortado.store.keys.codec import INVERTED, successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 
 PIECE_BYTES: Final = 4 << 20
@@ -177,6 +177,14 @@ class ScanChunk:
         if self._suffixes is None:
             return list(map(suffix_from, map(self._engine_keys.__getitem__, rows)))
         return [self._suffixes[row] for row in rows]
+
+    def cut(self, count: int, *, reverse: bool) -> ScanChunk:
+        """Its first ``count`` rows, one at least; the next slice begins with what is left out."""
+        if count >= len(self.payloads):
+            return self
+        last = self.keys[count - 1]
+        resume = last if reverse else LogicalKey(successor_of_prefix(last))
+        return ScanChunk(self.keys[:count], self.suffixes[:count], self.payloads[:count], resume, self.expiries)
 
     def timestamps(self) -> list[Timestamp]:
         """Commit timestamps, decoded: where only their bytes are wanted, invert the suffixes instead."""

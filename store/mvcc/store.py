@@ -54,6 +54,7 @@ from cortado.store.mvcc.versions import (
 )
 
 ROWS_MAX: Final = 2_000
+_MORE_ROWS: Final = 4
 BYTES_MAX: Final = 1 << 20
 
 
@@ -243,11 +244,19 @@ class VersionStore:
 
         It looks at ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
         at one more, so it takes a bounded time. (Ascending, where keys have many versions, at some more, of which it
-        takes that many.) The next slice begins (reversed: ends) at the chunk's ``resume``.
+        takes that many.) Where none of a few is a row, it goes on to some ROWS_MAX more: whoever wants one row may
+        have to pass by many that were deleted. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         bounds = {"reverse": reverse, "max_rows": max_rows, "max_bytes": max_bytes}
         if not self.unresolved.seen_at(ts, start, end):
-            return self.stored_chunk(start, end, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
+            chunk = self.stored_chunk(start, end, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
+            looked_at = max_rows
+            while not chunk.payloads and chunk.resume is not None and looked_at < ROWS_MAX:
+                looked_at *= _MORE_ROWS
+                start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
+                bounds["max_rows"] = min(looked_at, ROWS_MAX)
+                chunk = self.stored_chunk(start, end, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
+            return chunk.cut(max_rows, reverse=reverse)
         staged = staged_slice(self, start, end, ts, **bounds)  # type: ignore[arg-type]
         chunk = self.stored_chunk(staged.low, staged.high, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
         return merged(staged, chunk, (start, end), ts if as_of is None else as_of, reverse=reverse)

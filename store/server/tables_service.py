@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import tables_pb2
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import (
     IndexDeclaration,
     PartDeclaration,
@@ -22,7 +23,7 @@ from cortado.store.catalog.declare import (
     create_database,
     create_table,
 )
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import Dropped, IndexDescriptor, TableDescriptor
 from cortado.store.catalog.drop import (
     TableDropped,
     TableNamed,
@@ -214,12 +215,19 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_dropped(self, request: tables_pb2.ListDroppedRequest) -> Message:
-        read_ts, records, token = next_page(
-            request,
-            newest=await self.newest(),
-            items=lambda ts: self.catalog(ts).dropped(),
-            name=lambda record: f"{record.number:010}",
-        )
+        replica = self.host.meta
+        newest = await replica.reads.applied_to(await self.newest())
+
+        def page() -> tuple[Timestamp, Sequence[Dropped], bytes]:
+            return next_page(
+                request,
+                newest=newest,
+                items=lambda ts: Catalog(replica.store.snapshot(ts)).dropped(),
+                name=lambda record: f"{record.number:010}",
+            )
+
+        with self.host.reads.place():
+            read_ts, records, token = await self.host.scan(page)
         return tables_pb2.ListDroppedResponse(
             header=self.header(read_ts), dropped=map(dropped_message, records), next_page_token=token
         )

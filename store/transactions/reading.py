@@ -129,11 +129,7 @@ def _cut(chunk: ScanChunk, max_rows: int, max_bytes: int, *, reverse: bool) -> S
     while count < min(max_rows, len(keys)) and max_bytes > 0:
         max_bytes -= len(keys[count]) + len(chunk.payloads[count])
         count += 1
-    if count == len(keys):
-        return chunk
-    last = keys[count - 1]
-    resume = last if reverse else LogicalKey(successor_of_prefix(last))
-    return ScanChunk(keys[:count], list(chunk.suffixes[:count]), chunk.payloads[:count], resume, chunk.expiries)
+    return chunk.cut(count, reverse=reverse)
 
 
 class _OwnReader:

@@ -71,6 +71,32 @@ def test_rows_of_many_versions_are_scanned_at_any_time_and_mostly_passed_by(engi
         assert len(store.scan_chunk(START, END, at(versions), max_rows=max_rows).payloads) == max_rows
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_who_wants_a_few_rows_passes_by_thousands_of_deletes_in_a_few_slices(
+    engine: Engine, reverse: bool, wanted: int
+) -> None:
+    store = VersionStore(engine)
+    deleted, live = 6_000, [key(number) for number in range(6_000, 6_010)]
+    if reverse:
+        live = [key(number) for number in range(10)][::-1]
+    first = 10 if reverse else 0
+    fill(engine, store, 6_010)
+    mutations = Mutations([key(number) for number in range(first, first + deleted)], [None] * deleted)
+    with engine.write() as txn:
+        store.apply(txn, mutations, at(2))
+    start, end, found, slices = START, END, list[LogicalKey](), 0
+    while len(found) < len(live):
+        chunk = store.scan_chunk(start, end, at(2), reverse=reverse, max_rows=wanted)
+        assert len(chunk.keys) <= wanted
+        found += chunk.keys
+        slices += 1
+        if chunk.resume is not None:
+            start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
+    assert found == live
+    assert slices < 2 * len(live)
+
+
 def test_a_version_is_read_from_its_timestamp_on_and_until_the_next(engine: Engine) -> None:
     store = VersionStore(engine)
     put(engine, store, at(3), k1=b"old")
