@@ -54,9 +54,10 @@ EXPIRING_KIND: Final = EXPIRING[0]
 PAYLOAD: Final = slice(1, -8)
 """Of an engine value; of a put that expires, the payload behind its expiry."""
 EXPIRY_BYTES: Final = 6
-_EXPIRY: Final = slice(1, 1 + EXPIRY_BYTES)
-_EXPIRING_PAYLOAD: Final = slice(1 + EXPIRY_BYTES, -8)
-_EPOCH: Final = slice(-TIMESTAMP_BYTES, 2 - TIMESTAMP_BYTES)
+EXPIRY: Final = slice(1, 1 + EXPIRY_BYTES)
+EXPIRING_PAYLOAD: Final = slice(1 + EXPIRY_BYTES, -8)
+EPOCH: Final = slice(-TIMESTAMP_BYTES, 2 - TIMESTAMP_BYTES)
+"""Of an engine key, inverted as all of its timestamp."""
 _WALL_END: Final = 2 + EXPIRY_BYTES
 _CHECKSUM_BYTES: Final = 4
 
@@ -153,18 +154,18 @@ def unexpired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version |
         return None
     if has_expired(engine_key, engine_value, as_of):
         return None
-    return Version(engine_key, engine_value[_EXPIRING_PAYLOAD], expiry_of(engine_value))
+    return Version(engine_key, engine_value[EXPIRING_PAYLOAD], expiry_of(engine_value))
 
 
 def has_expired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> bool:
     """Of a put that expires: whether it has, at the time of which ``as_of`` is the suffix. All bytes are inverted, so
     that later ones are smaller; the rest of an expiry's suffix would be the largest there is."""
-    return as_of[:_WALL_END] <= engine_key[_EPOCH] + engine_value[_EXPIRY].translate(INVERTED)
+    return as_of[:_WALL_END] <= engine_key[EPOCH] + engine_value[EXPIRY].translate(INVERTED)
 
 
 def expiry_of(engine_value: bytes) -> int:
     """The wall time in milliseconds at which a version expires, 0 for never."""
-    return int.from_bytes(engine_value[_EXPIRY]) if engine_value[0] == EXPIRING_KIND else 0
+    return int.from_bytes(engine_value[EXPIRY]) if engine_value[0] == EXPIRING_KIND else 0
 
 
 def latest_expiry(items: Sequence[Item]) -> int:
@@ -184,7 +185,7 @@ def payload_of(engine_value: bytes) -> bytes | None:
     kind = engine_value[0]
     if kind == PUT_KIND:
         return engine_value[PAYLOAD]
-    return engine_value[_EXPIRING_PAYLOAD] if kind == EXPIRING_KIND else None
+    return engine_value[EXPIRING_PAYLOAD] if kind == EXPIRING_KIND else None
 
 
 def check_deleted(engine_key: bytes, engine_value: bytes) -> None:
