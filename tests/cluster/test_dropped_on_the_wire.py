@@ -92,7 +92,7 @@ WRONG: dict[str, tuple[str, Callable[[str], Any], type[errors.CortadoError], str
         "AlterTable",
         lambda db: tables_pb2.AlterTableRequest(database=db, name="t"),
         errors.InvalidArgument,
-        "retention_ms: must be set",
+        "retention_ms: or ttl_ms must be set",
     ),
     "a retention of no time": (
         "AlterTable",
