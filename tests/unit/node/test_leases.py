@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import LeaseExpired, NotLeader, SnapshotTooOld
+from cortado.errors import LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end
@@ -358,5 +358,24 @@ def test_a_run_tells_how_it_goes_and_ends_where_its_caller_leaves() -> None:
                 assert not said.done
             await running.aclose()
         assert [each.done for each in await told(n1)] == [True]
+
+    world.run(scenario)
+
+
+def test_nothing_is_collected_while_the_safepoints_are_damaged() -> None:
+    """What stands for them then lies above what can be read, so that every read of the past is refused."""
+    world = World(retention_ms=RETENTION_MS)
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        first = (await n1.meta.write(put("k", b"first"))).ts
+        await n1.meta.write(put("k", b"second"))
+        machine, held = n1.meta._group.machine, n1.meta.store.safepoints
+        machine.are_safepoints_damaged = True
+        n1.meta.store.safepoints = Safepoints(n1.meta.applied.last_ts)
+        with pytest.raises(Unavailable, match="safepoints are damaged"):
+            await n1.meta.collector.pass_now()
+        machine.are_safepoints_damaged, n1.meta.store.safepoints = False, held
+        assert read(n1, "k", first) == b"first"
 
     world.run(scenario)
