@@ -51,6 +51,8 @@ from cortado.store.mvcc.versions import Item, contents_of
 from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, find_record, record_of
 
 LOCKED_RETRY_MS: Final = 200
+MOVED_BYTES_MAX: Final = 512 << 10
+"""Above it a write moves no more of what it meets: its own effects have to fit into its entry, too."""
 _VERSIONS_MAX: Final = 1_000
 _SEARCHED_ROWS: Final = 64
 _TRY_BITS: Final = TRY_MAX.bit_length()
@@ -153,13 +155,16 @@ class Met:
         self._unresolved = unresolved
         self._items: list[Item] = []
         self._cleared: list[Cleared] = []
+        self._size_bytes = 0
 
     def take(self, key: LogicalKey, there: Staged) -> None:
-        """Another transaction's value. Raises KeyLocked."""
+        """Another transaction's value. Raises KeyLocked; also where there is more to move than fits beside a write: the
+        leader does that in a moment."""
         other: LargeTransaction | None = self._unresolved.all.get(there.transaction_id)
-        if other is not None and other.is_open:
+        if (other is not None and other.is_open) or self._size_bytes > MOVED_BYTES_MAX:
             raise KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
         item = None if other is None else other.item_of(key, there)
+        self._size_bytes += 2 * len(key) + (0 if item is None else len(item[0]) + len(item[1]))
         if item is not None:
             self._items.append(item)
         staged = staged_key(key)

@@ -24,6 +24,7 @@ from cortado.store.keys.keyspace import row_range
 from cortado.store.mvcc.changed import changed_within
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
+from cortado.store.staging import stage
 from support.large_transactions import LONG, A, B, C, Row, Scene, committed_at, nothing_put_in_place
 from support.nodes import NodeDisk, run, running_node
 from support.watchers import Watcher
@@ -114,6 +115,27 @@ def test_who_writes_what_is_committed_and_not_in_place_moves_it() -> None:
         assert scene.staged() == 0
         assert await scene.rows(at) == [(1, 11, 0), (2, 21, 0), (3, 30, 0), (4, 41, 0)]
         assert [row for row in await scene.rows() if row[0] != 1] == [(2, 22, 0), (3, 30, 0)]
+
+    on_a_node(test)
+
+
+def test_who_meets_more_than_fits_beside_a_write_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "MOVED_BYTES_MAX", 300)
+
+    async def test(scene: Scene) -> None:
+        rows = rows_of(*range(20))
+        await scene.begin()
+        await scene.stage(rows)
+        with nothing_put_in_place() as release:
+            await scene.commit()
+            with pytest.raises(KeyLocked) as locked:
+                await scene.load(rows_of(*range(20), n=1))
+            assert locked.value.transaction == A.hex()
+            await scene.put((3, 30, 1))
+            release.set()
+        await scene.resolved()
+        await scene.load(rows_of(*range(20), n=1))
+        assert await scene.rows() == rows_of(*range(20), n=1)
 
     on_a_node(test)
 
