@@ -93,7 +93,8 @@ class JobRunner:
             pace = await self._pace(job)
 
             def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-                return build_step(reader, commit_ts, self._catalog(reader), job.job_id, pace)
+                unresolved = self._group.machine.unresolved.all
+                return build_step(reader, commit_ts, self._catalog(reader), job.job_id, pace, unresolved)
 
             began_ms, evaluated = self._monotonic_ms(), self._evaluated
             result = await self._write(evaluate)

@@ -40,7 +40,8 @@ class LargeTransactionsService(Service):
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return begin(reader, commit_ts, catalog, request.transaction_id, tables, ttl_ms, request.label, application)
+            name, label, unresolved = request.transaction_id, request.label, self.host.meta.store.unresolved
+            return begin(catalog, commit_ts, name, tables, ttl_ms, label, unresolved, application)
 
         return await self._change(request, evaluate)
 

@@ -225,22 +225,24 @@ def check_id(transaction_id: bytes) -> None:
 
 
 def begin(
-    reader: Reader,
-    commit_ts: Timestamp,
     catalog: Catalog,
+    commit_ts: Timestamp,
     transaction_id: bytes,
     tables: Sequence[tuple[str, str]],
     ttl_ms: int,
     label: str,
+    unresolved: Unresolved,
     application: Application | None = None,
 ) -> Evaluation:
     """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
 
-    Where its ``application`` has committed that number, or a higher one, it is aborted from the beginning. Raises
+    ``unresolved`` are those of the newest state: the records of a day are too many to be counted. Where its
+    ``application`` has committed that number, or a higher one, it is aborted from the beginning. Raises
     InvalidArgument, TooLarge, NotFound (database, table), AlreadyExists (another one has that id),
     ResourceExhausted (too many have not ended).
     """
     check_id(transaction_id)
+    reader = catalog.reader
     known = find_record(reader, transaction_id)
     if known is not None:
         if (sorted((each.database, each.name) for each in known.tables), known.label) != (sorted(set(tables)), label):
@@ -261,7 +263,7 @@ def begin(
         mutations = Mutations()
         mutations.put(record_key(transaction_id), record.encode())
         return Evaluation(mutations, record)
-    open_now = sum(not record.is_resolved for record, _ in records_of(reader))
+    open_now = len(unresolved.all)
     if open_now >= UNRESOLVED_MAX:
         problem = f"{open_now} large transactions have not ended, and there can be no more"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)

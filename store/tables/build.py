@@ -22,7 +22,7 @@ and names the rows. Writes do the same where they find it (:mod:`cortado.store.t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,7 +42,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
-from cortado.store.staging.records import records_of
+from cortado.store.staging.records import find_record
 from cortado.store.staging.stage import check_settled
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
@@ -123,10 +123,13 @@ def begin_build(
 # --- a step --------------------------------------------------------------------------------------------------------
 
 
-def build_step(reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: int, pace: Pace) -> Evaluation:
-    """The next step of a job that runs; replies the job. It changes nothing where the job does not run (any more).
+def build_step(
+    reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: int, pace: Pace, unresolved: Iterable[bytes] = ()
+) -> Evaluation:
+    """The next step of a job that runs; replies the job. It changes nothing where the job does not run (any more), or
+    has to wait for one of the large transactions ``unresolved``.
 
-    Raises NotFound (job), DataLoss of what is damaged in the store.
+    Raises KeyLocked, NotFound (job), DataLoss of what is damaged in the store.
     """
     job = job_of(reader, job_id)
     mutations = Mutations()
@@ -147,7 +150,7 @@ def build_step(reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: i
         build.database, build.table = table.database, table.name
         job = replace(job, parameters=_encode(build))
         view = TableView(catalog, table.database, table.name)
-        if not job.cursor and _is_staged_without(reader, table.table_id, index.index_id):
+        if not job.cursor and _is_staged_without(reader, table.table_id, index.index_id, unresolved):
             return Evaluation(mutations, job)
         try:
             job = _backfill(reader, view, index, job, pace, mutations)
@@ -163,13 +166,13 @@ def build_step(reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: i
     return Evaluation(mutations, job)
 
 
-def _is_staged_without(reader: Reader, table_id: int, index_id: int) -> bool:
-    """X3: whether a large transaction that has not ended may have staged rows of the table without their entries. Once
-    it has, the newest state has these rows, and the build adds what they lack."""
+def _is_staged_without(reader: Reader, table_id: int, index_id: int, unresolved: Iterable[bytes]) -> bool:
+    """X3: whether one of the large transactions that have not ended may have staged rows of the table without their
+    entries. Once it has ended, the newest state has these rows, and the build adds what they lack."""
     return any(
         each.table_id == table_id and index_id not in each.index_ids
-        for record, _ in records_of(reader)
-        if not record.is_resolved
+        for record in (find_record(reader, transaction_id) for transaction_id in unresolved)
+        if record is not None and not record.is_resolved
         for each in record.tables
     )
 

@@ -136,13 +136,16 @@ class LargeTransactors:
         self._number += 1
         made = Made(f"x{self._number}", self._random.randbytes(16))
         ttl_ms = self._random.choice(TTLS_MS)
-        begun = await self._change(
-            lambda node: (
-                lambda reader, ts: begin(
-                    reader, ts, node.meta.catalog(reader), made.transaction_id, [(DATABASE, TABLE)], ttl_ms, made.name
-                )
-            )
-        )
+        tables = [(DATABASE, TABLE)]
+
+        def evaluate(node: NodeHost) -> Evaluate:
+            def begins(reader: Reader, ts: Timestamp) -> Evaluation:
+                catalog, unresolved = node.meta.catalog(reader), node.meta.store.unresolved
+                return begin(catalog, ts, made.transaction_id, tables, ttl_ms, made.name, unresolved)
+
+            return begins
+
+        begun = await self._change(evaluate)
         if begun is None:
             return
         self.made.append(made)

@@ -24,7 +24,7 @@ from cortado.store.keys.keyspace import row_range
 from cortado.store.mvcc.changed import changed_within
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
-from cortado.store.staging import stage
+from cortado.store.staging import records, stage
 from support.large_transactions import LONG, A, B, C, Row, Scene, committed_at, nothing_put_in_place
 from support.nodes import NodeDisk, run, running_node
 from support.watchers import Watcher
@@ -136,6 +136,19 @@ def test_who_meets_more_than_fits_beside_a_write_comes_again(monkeypatch: pytest
         await scene.resolved()
         await scene.load(rows_of(*range(20), n=1))
         assert await scene.rows() == rows_of(*range(20), n=1)
+
+    on_a_node(test)
+
+
+def test_no_begin_goes_over_the_records_of_all_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(scene: Scene) -> None:
+        await scene.begin()
+        await scene.abort()
+        await scene.resolved()
+        with monkeypatch.context() as patch:
+            patch.setattr(records, "records_of", lambda _reader: pytest.fail("all records are looked at"))
+            begun = await scene.begin(B)
+        assert begun.state == pb.LargeTransaction.OPEN
 
     on_a_node(test)
 
