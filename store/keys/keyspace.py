@@ -273,6 +273,7 @@ def kv_range(
     return kv_key(namespace, start, generation), upper
 
 
+@lru_cache(maxsize=1_024)
 def namespace_range(namespace: str) -> KeyRange:
     """The keys of all pairs of a namespace, of all of its generations."""
     return prefix_range(_namespace_prefix(namespace))

@@ -21,7 +21,7 @@ from cortado.store.catalog.namespaces import (
     undrop_namespace,
 )
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import kv_key, namespaces_range
+from cortado.store.keys.keyspace import namespace_range, namespaces_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.namespaces import list_namespaces
 from cortado.store.kv.operations import (
@@ -265,7 +265,7 @@ class KeyValueService(Service):
 
     def _replica(self, namespace: str) -> Replica:
         """A namespace lies with one replica, so that a batch is one entry. Raises InvalidArgument."""
-        return self.host.replica_of(kv_key(namespace, b""))
+        return self.host.replica_of(namespace_range(namespace)[0])
 
 
 class _ScanSteps:
