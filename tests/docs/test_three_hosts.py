@@ -81,7 +81,7 @@ class Hosts:
             (etc / name).write_bytes((self._runner.directory / "certs" / name).read_bytes())
 
     def start(self, host: str) -> None:
-        [command] = re.findall(r"^ExecStart=(.*)$", block("ini", "cortado server").text, re.M)
+        [command] = re.findall(r"^ExecStart=(.*)$", block("ini", "[Unit]\nDescription=Cortado\n").text, re.M)
         words = self.placed(command, host).split()
         assert words[0] == "cortado"
         log = (self.directory / host / "log").open("ab")
