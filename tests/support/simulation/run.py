@@ -277,7 +277,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers):
+        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.expirers):
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -301,6 +301,9 @@ class Run:
     def _suffer(self) -> bool:
         cluster = self.cluster
         cluster.note("faults begin")
+        # With all that these write, a member that takes few messages at once would never come up with the others.
+        for each in self.large:
+            cluster.world.create_task(each.run(), name="client")
         cluster.world.create_task(self.nemesis.run(), name="nemesis")
         if self.stranger is not None:
             cluster.world.create_task(self.stranger.run(), name="stranger")
