@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Final, assert_never
@@ -120,14 +121,19 @@ class StateMachine:
             self.are_safepoints_damaged = True
 
     def _load_restore(self) -> None:
-        newest = self._versions.snapshot(LARGEST)
         try:
-            self.restore = restore_of(newest)
-            self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved_of(newest)
+            self._load_records()
         except CortadoError as damage:
             problem = "whether a restore is under way, or what large transactions have staged"
             _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
             self.restore = UNREADABLE
+
+    def _load_records(self) -> None:
+        """Raises DataLoss, and changes nothing then."""
+        newest = self._versions.snapshot(LARGEST)
+        restore, unresolved = restore_of(newest), unresolved_of(newest)
+        self.restore = restore
+        self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
 
     def load(self) -> AppliedState:
         """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
@@ -211,9 +217,11 @@ class StateMachine:
         # What has been put in place is there now: before, it was still to be looked for.
         self._unresolved = self._versions.unresolved = self._newly_unresolved
         if self._was_given_up:
-            # Perhaps the record of one.
-            self._load_restore()
-            self._was_given_up = False
+            # Perhaps the record of one. While something beside it is in doubt nothing can be told, and what is known
+            # stands.
+            with suppress(CortadoError):
+                self._load_records()
+                self._was_given_up = False
 
     def _note_records(self, before: Unresolved) -> Unresolved:
         """The large transactions after the last entry. Those that it commits are known to readers at once, and those

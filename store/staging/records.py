@@ -9,6 +9,7 @@
 key, in the space ``m``  value                    holds
 ======================  =======================  =====================================================================
 ``txn`` id, as hex       StoredLargeTransaction   its state, when it began, what it may write
+``txns``                 ids, one after another   which of them are not resolved: found without a search
 ``app`` name             StoredApplication        up to which number of its own an application has committed
 ======================  =======================  =====================================================================
 
@@ -47,6 +48,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.packing import cut_equal
 
 UNRESOLVED_MAX: Final = 100
 TABLES_MAX: Final = 100
@@ -61,6 +63,7 @@ EXPIRED: Final = "expired"
 OPERATOR: Final = "operator"
 TABLE: Final = "table"
 REPEATED: Final = "repeated"
+UNRESOLVED_KEY: Final = meta_key("txns")
 _RANGE: Final = meta_range("txn")
 _engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
 
@@ -189,8 +192,20 @@ def records_of(reader: Reader) -> list[tuple[Record, Version]]:
 
 
 def unresolved_of(reader: Reader) -> Unresolved:
-    """Those that have not ended, as ``reader`` sees it. Raises DataLoss."""
-    return Unresolved(record.unresolved() for record, _ in records_of(reader) if not record.is_resolved)
+    """Those that have not ended, as ``reader`` sees it; one whose record was given up as damaged is none of them.
+    Raises DataLoss."""
+    records = [find_record(reader, transaction_id) for transaction_id in _listed(reader)]
+    return Unresolved(record.unresolved() for record in records if record is not None)
+
+
+def _listed(reader: Reader) -> Sequence[bytes]:
+    """The ids of those that are not resolved, ascending. Raises DataLoss."""
+    version = reader.get(UNRESOLVED_KEY)
+    if version is None:
+        return ()
+    if len(version.payload) % TRANSACTION_ID_BYTES:
+        raise DataLoss("large transactions", f"a list of {len(version.payload)} bytes")
+    return cut_equal(version.payload, TRANSACTION_ID_BYTES)
 
 
 def changes_records(keys: Sequence[LogicalKey]) -> bool:
@@ -269,6 +284,7 @@ def begin(
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)
     mutations = leases.acquire(transaction_id, None, ttl_ms, label)(reader, commit_ts).mutations
     mutations.put(record_key(transaction_id), record.encode())
+    mutations.put(UNRESOLVED_KEY, b"".join(sorted([*unresolved.all, transaction_id])))
     return Evaluation(mutations, record)
 
 
@@ -325,6 +341,7 @@ def resolve(reader: Reader, transaction_id: bytes) -> Evaluation:
     mutations = Mutations()
     if record is not None and record.state is not LargeState.OPEN and not record.is_resolved:
         mutations.put(record_key(transaction_id), replace(record, is_resolved=True, attempts=()).encode())
+        mutations.put(UNRESOLVED_KEY, b"".join([each for each in _listed(reader) if each != transaction_id]))
     return Evaluation(mutations, None)
 
 

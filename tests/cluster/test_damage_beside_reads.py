@@ -25,7 +25,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.cli.app import run
-from cortado.store.client import Client, Deleted, Document, Resolved
+from cortado.store.client import Client, Deleted, Document, KvPair, Resolved
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.dump import dump
@@ -69,7 +69,7 @@ def reads(client: Client, acknowledged: Acknowledged, directory: Path) -> Iterat
 
 def reads_of_pairs(client: Client, acknowledged: Acknowledged, at: Timestamp | None) -> Iterator[Read]:
     kv, state = client.kv(NAMESPACE), acknowledged.pairs.at(at)
-    pairs = {key: (key, *state[key]) for key in sorted(state)}
+    pairs = {key: KvPair(key, *state[key]) for key in sorted(state)}
     for key in (*acknowledged.pairs.keys(), b"never written"):
         yield Read(f"get {key!r} {at=}", partial(kv.get, key, at=at), pairs.get(key))
     for reverse, (start, end) in product((False, True), RANGES):
@@ -77,7 +77,7 @@ def reads_of_pairs(client: Client, acknowledged: Acknowledged, at: Timestamp | N
         scan, of = partial(listed, kv.scan, start, end, reverse=reverse, at=at), f"{start!r} {end!r} {reverse=} {at=}"
         yield Read(f"scan {of}", scan, found)
         yield Read(f"scan of five {of}", partial(scan, limit=5), found[:5])
-        yield Read(f"scan of keys {of}", partial(scan, keys_only=True), [(key, b"", etag) for key, _, etag in found])
+        yield Read(f"scan of keys {of}", partial(scan, keys_only=True), [each._replace(value=b"") for each in found])
 
 
 def reads_of_rows(client: Client, acknowledged: Acknowledged, table: str, at: Timestamp | None) -> Iterator[Read]:

@@ -9,6 +9,7 @@ from cortado.schema import limits as schema
 from cortado.store import names, paging
 from cortado.store.backup import manifest
 from cortado.store.catalog import declare, dropped, registry
+from cortado.store.clock import timestamp
 from cortado.store.collection import leases
 from cortado.store.filter import parse as filters
 from cortado.store.jobs import job
@@ -65,6 +66,7 @@ SAID = {
     "databases ever": count(keyspace.NUMBER_MAX),
     "tables ever": count(keyspace.NUMBER_MAX),
     "tables with a retention of their own": count(declare.RETENTIONS_MAX),
+    "a time to live": f"{timestamp.TTL_MS_MAX // (365 * 86_400_000)} years",
     "dropped things": count(dropped.DROPPED_MAX),
     "indexes": count(declare.INDEXES_MAX),
     "leases": count(leases.LEASES_MAX),
