@@ -6,7 +6,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import key_of_staged, row_key, staged_key
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.staged import Staged
-from cortado.store.staging.records import LargeState, Record, StagedTable, decode_record, record_key
+from cortado.store.staging.records import UNRESOLVED_KEY, LargeState, Record, StagedTable, decode_record, record_key
 from cortado.store.staging.stage import attempt_of
 
 ID = bytes(range(16))
@@ -15,6 +15,7 @@ NAME = b"000102030405060708090a0b0c0d0e0f"
 
 def test_keys() -> None:
     assert record_key(ID) == b"m" + b"\x30txn\x00\x01" + b"\x30" + NAME + b"\x00\x01" + b"\x01"
+    assert UNRESOLVED_KEY == b"m" + b"\x30txns\x00\x01" + b"\x01"
     row = row_key(0x10002, [KeyPart("id", KeyType.INT64)], [7])
     assert staged_key(row) == b"s" + row[1:] == b"s\x00\x01\x00\x02r\x14\x80\x00\x00\x00\x00\x00\x00\x07"
     assert key_of_staged(staged_key(row)) == row
