@@ -44,9 +44,8 @@ from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.reader import Reader, Version, read_list
 from cortado.store.mvcc.safepoints import safepoints_of
-from cortado.store.packing import cut_equal
 
 LEASE_ID_BYTES: Final = 16
 TTL_MS_DEFAULT: Final = 60_000
@@ -98,12 +97,7 @@ _LISTED_BYTES: Final = TIMESTAMP_BYTES + LEASE_ID_BYTES
 
 def _listed(reader: Reader) -> Sequence[bytes]:
     """Timestamp and id of each that there is, the oldest timestamp first. Raises DataLoss."""
-    version = reader.get(LEASES_KEY)
-    if version is None:
-        return ()
-    if len(version.payload) % _LISTED_BYTES:
-        raise DataLoss("leases", f"a list of {len(version.payload)} bytes")
-    return cut_equal(version.payload, _LISTED_BYTES)
+    return read_list(reader, LEASES_KEY, _LISTED_BYTES, "leases")
 
 
 def _id_of(listed: bytes) -> bytes:

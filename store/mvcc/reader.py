@@ -12,9 +12,11 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
+from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED, successor_of_prefix
 from cortado.store.keys.types import LogicalKey
+from cortado.store.packing import cut_equal
 
 PIECE_BYTES: Final = 4 << 20
 """Of what is read at once where all is looked at and little of it is kept."""
@@ -119,6 +121,18 @@ def get_in_pieces(
         found = reader.get_many(keys[place : place + _PIECE_KEYS], max_bytes=max_bytes)
         yield found
         place += len(found)
+
+
+def read_list(reader: Reader, key: LogicalKey, item_bytes: int, what: str) -> Sequence[bytes]:
+    """What is stored under ``key``, cut into items of so many bytes; nothing where it is absent. Raises DataLoss, which
+    names ``what`` is listed there."""
+    version = reader.get(key)
+    if version is None:
+        return ()
+    try:
+        return cut_equal(version.payload, item_bytes)
+    except ValueError as contradiction:
+        raise DataLoss(what, f"a list of {len(version.payload)} bytes") from contradiction
 
 
 class ScanChunk:

@@ -6,8 +6,8 @@ by one. Until then they lie in a space of their own (:mod:`cortado.store.keys.ke
     "s" key  @staged     transaction 16 | (attempt 4 | length 4 | kind and payload) ...       little-endian
 
 So nobody who reads rows comes by them, and snapshots, checksums and repairs have them as they have everything. Of a key
-there is one stored version at any time, and one transaction that it belongs to: that is the *lock* of the key. A job
-that runs a task twice stages under two attempts; the commit names those that count.
+all stored versions are one transaction's: that is the *lock* of the key. A job that runs a task twice stages under two
+attempts, the newest version having both; the commit names those that count.
 
 Once it is committed its rows are moved to where they belong, at the timestamp of the commit, some thousand by an entry.
 A read at that timestamp, or above it, that comes in between takes a row from where it is::
@@ -77,7 +77,7 @@ def encode_firsts(transaction_id: bytes, attempt: int, contents: Iterable[bytes]
     return [head + pack(len(content)) + content for content in contents]
 
 
-class Seen(NamedTuple):
+class Made(NamedTuple):
     """What a commit makes of a key: the suffix of its timestamp, and kind and payload."""
 
     suffix: bytes
@@ -159,10 +159,10 @@ class Unresolved:
         place = bisect_right(self._starts, end)
         return place > 0 and start < self._ends[place - 1]
 
-    def seen_of(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, bytes]]) -> dict[LogicalKey, Seen]:
+    def seen_of(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, bytes]]) -> dict[LogicalKey, Made]:
         """Of staged keys and payloads those that a read at ``ts`` sees, by the keys that they are for. Raises
         DataLoss."""
-        seen: dict[LogicalKey, Seen] = {}
+        made: dict[LogicalKey, Made] = {}
         known = {each.transaction_id: (each, suffix_of(each.commit_ts)) for each in self.committed if each.commit_ts}
         for staged_key, payload in staged:
             transaction, suffix = known.get(payload[:TRANSACTION_ID_BYTES], (None, b""))
@@ -176,8 +176,8 @@ class Unresolved:
             else:
                 content = transaction.content_of(Staged.decode(staged_key, payload))
             if content is not None:
-                seen[key_of_staged(staged_key)] = Seen(suffix, content)
-        return seen
+                made[key_of_staged(staged_key)] = Made(suffix, content)
+        return made
 
 
 def moves_staged(removal: Removal) -> bool:

@@ -20,7 +20,7 @@ from cortado.store.clock.timestamp import LARGEST, Timestamp
 from cortado.store.keys.keyspace import key_of_staged, staged_key, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, Version
-from cortado.store.mvcc.staged import NO_ITEMS, Seen
+from cortado.store.mvcc.staged import NO_ITEMS, Made
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, decode_version, suffix_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class StagedSlice(NamedTuple):
     """What a read sees of the staged values in a slice of a range, by the keys that they are for: all of
     ``[low, high)``."""
 
-    seen: Mapping[LogicalKey, Seen]
+    seen: Mapping[LogicalKey, Made]
     low: LogicalKey
     high: LogicalKey
 
@@ -110,7 +110,7 @@ def laid_over(
     return ScanChunk(keys, [rows[key][0] for key in keys], [rows[key][1] for key in keys], resume, expiries)
 
 
-def _version(key: LogicalKey, seen: Seen, as_of: bytes) -> Version | None:
+def _version(key: LogicalKey, seen: Made, as_of: bytes) -> Version | None:
     if seen.content[0] == PUT_KIND:
         return Version(seen.suffix, seen.content[1:])
     return decode_version(*seen.item(key), as_of)

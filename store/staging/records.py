@@ -45,10 +45,9 @@ from cortado.store.keys.keyspace import meta_key, meta_range, names_of, table_ra
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, Version, logical_of, suffix_from
+from cortado.store.mvcc.reader import Reader, Version, logical_of, read_list, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item, decode_version
-from cortado.store.packing import cut_equal
 
 UNRESOLVED_MAX: Final = 100
 TABLES_MAX: Final = 100
@@ -200,12 +199,7 @@ def unresolved_of(reader: Reader) -> Unresolved:
 
 def _listed(reader: Reader) -> Sequence[bytes]:
     """The ids of those that are not resolved, ascending. Raises DataLoss."""
-    version = reader.get(UNRESOLVED_KEY)
-    if version is None:
-        return ()
-    if len(version.payload) % TRANSACTION_ID_BYTES:
-        raise DataLoss("large transactions", f"a list of {len(version.payload)} bytes")
-    return cut_equal(version.payload, TRANSACTION_ID_BYTES)
+    return read_list(reader, UNRESOLVED_KEY, TRANSACTION_ID_BYTES, "large transactions")
 
 
 def changes_records(keys: Sequence[LogicalKey]) -> bool:

@@ -134,7 +134,7 @@ def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
     for key, there in _staged(reader, staged_keys(keys)):
         record = find_record(reader, there.transaction_id)
         if record is not None and record.state is LargeState.OPEN:
-            raise KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
+            raise _locked(key, there)
 
 
 def open_record(reader: Reader, transaction_id: bytes) -> Record:
@@ -146,6 +146,10 @@ def open_record(reader: Reader, transaction_id: bytes) -> Record:
         problem = f"has been committed at {record.commit_ts}, and takes no more rows"
         raise InvalidArgument("transaction_id", problem, transaction_id.hex())
     return record
+
+
+def _locked(key: LogicalKey, there: Staged) -> KeyLocked:
+    return KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
 
 
 class Met:
@@ -162,7 +166,7 @@ class Met:
         leader does that in a moment."""
         other: LargeTransaction | None = self._unresolved.all.get(there.transaction_id)
         if (other is not None and other.is_open) or self._size_bytes > MOVED_BYTES_MAX:
-            raise KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
+            raise _locked(key, there)
         item = None if other is None else other.item_of(key, there)
         self._size_bytes += 2 * len(key) + (0 if item is None else len(item[0]) + len(item[1]))
         if item is not None:
