@@ -2,9 +2,9 @@
 
 ::
 
-    open, and its lease has ended ──► aborted, by an entry committed ──► staged rows, piece by piece in the order of
-    their keys ──► in their place, through the log ──┐ aborted ────► staged rows, piece by piece ──► away, through the
-    log ───────────────────────────────────────┴► resolved
+    open, and its lease has ended ──► aborted, by an entry
+    committed ──► staged rows, piece by piece in the order of their keys ─► in their place, through the log ──► resolved
+    aborted ────► staged rows, piece by piece in the order of their keys ─► away, through the log ────────────► resolved
 
 A piece is found in what is applied, beside the loop, and evaluated where it is appended: what a writer has moved since
 is left alone. Payloads travel again, so that replicas do nothing but put bytes. Nothing is kept here that a next leader
