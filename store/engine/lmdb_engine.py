@@ -33,6 +33,7 @@ from cortado.store.engine.failures import (
     map_full,
     read_failure,
 )
+from cortado.store.engine.headroom import Headroom
 from cortado.store.engine.interface import ABOVE_KEYS, Disordered, MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.page_check import check_pages
@@ -47,7 +48,7 @@ CHECKED_BYTES_DEFAULT: Final = 2 << 30
 _CHECKED: Final = (Space.DATA, Space.REQUESTS)
 """Each item has a checksum that covers its key, and is repaired by itself."""
 
-_LOOK_AGAIN_AFTER_BYTES: Final = 16 << 20
+_LOOK_AGAIN_AFTER_BYTES: Final = 1 << 20
 _EVIDENTLY_FULL_BYTES: Final = 1 << 20
 
 
@@ -89,6 +90,7 @@ class LmdbEngine:
         )
         self._disordered = disordered
         self._unlooked_bytes = 0
+        self._headroom = Headroom(self._data_file, self._limit_bytes)
         self._failure: StorageFailed | None = None
         self.measures = CommitMeasures()
 
@@ -126,7 +128,9 @@ class LmdbEngine:
         with _closed_on_failure(directory):
             disordered = _check(directory.data_file, checked_bytes)
             environment, spaces = _open_largest(directory.engine_path, map_bytes, sync=sync)
-            return cls(directory, environment, spaces, reserve_bytes, disordered)
+            engine = cls(directory, environment, spaces, reserve_bytes, disordered)
+            engine._keep_headroom()
+            return engine
 
     @classmethod
     def open_stopped(cls, path: str | Path, *, checked_bytes: int | None = CHECKED_BYTES_DEFAULT) -> LmdbEngine:
@@ -178,7 +182,13 @@ class LmdbEngine:
         if self._failure is not None:
             raise self._failure
         return LmdbWriteTransaction(
-            self._begin, self._spaces, self._page_size, self._write_failure, self.measures, time.perf_counter
+            self._begin,
+            self._spaces,
+            self._page_size,
+            self._write_failure,
+            self._keep_headroom,
+            self.measures,
+            time.perf_counter,
         )
 
     def admit(self, size_bytes: int) -> None:
@@ -234,6 +244,9 @@ class LmdbEngine:
         self._directory.close()
 
     # --- room and failures -------------------------------------------------------------------------------------
+
+    def _keep_headroom(self) -> None:
+        self._headroom.keep((self._environment.info()["last_pgno"] + 1) * self._page_size)
 
     def _room(self) -> tuple[int, int]:
         """Bytes that may still be written: by the map's limit, by the disk's."""

@@ -174,8 +174,8 @@ class LmdbReadTransaction:
 class LmdbWriteTransaction(LmdbReadTransaction):
     """The scope of the one writer: commits on a clean exit, aborts on an exception.
 
-    ``failure_of`` says what an error of LMDB's means, once the transaction is aborted; ``measures`` takes how long it
-    was filled and how long its commit took, by ``monotonic_s``.
+    ``failure_of`` says what an error of LMDB's means, once the transaction is aborted; ``committed`` is called after a
+    commit; ``measures`` takes how long it was filled and how long its commit took, by ``monotonic_s``.
     """
 
     def __init__(
@@ -184,11 +184,13 @@ class LmdbWriteTransaction(LmdbReadTransaction):
         spaces: Spaces,
         page_size: int,
         failure_of: Callable[[lmdb.Error], Exception],
+        committed: Callable[[], None],
         measures: CommitMeasures,
         monotonic_s: Callable[[], float],
     ) -> None:
         super().__init__(begin, spaces, page_size)
         self._failure_of = failure_of
+        self._committed = committed
         self._measures = measures
         self._monotonic_s = monotonic_s
         self._began_s = 0.0
@@ -215,6 +217,7 @@ class LmdbWriteTransaction(LmdbReadTransaction):
                 raise self._failure_of(problem) from problem
             self._measures.filling.observe(filled_s - self._began_s)
             self._measures.committing.observe(self._monotonic_s() - filled_s)
+            self._committed()
             return
         self._transaction.abort()
         if isinstance(error, lmdb.Error):

@@ -14,6 +14,7 @@ import pytest
 from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine import data_directory
 from cortado.store.engine.data_directory import DataDirectory, Identity
+from cortado.store.engine.data_file import newest_meta
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from support.engines import IDENTITY, open_lmdb
@@ -220,7 +221,8 @@ def test_a_truncated_data_file_is_refused_before_it_is_mapped(path: Path, kept: 
 
 def test_one_missing_byte_is_noticed(path: Path) -> None:
     data = path / "engine" / "data.mdb"
-    os.truncate(data, data.stat().st_size - 1)
+    meta = newest_meta(data)
+    os.truncate(data, (meta.last_page + 1) * meta.page_size - 1)
     assert "truncated" in refused(path)
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,33 @@ def test_where_a_write_was_refused_a_smaller_one_is_too(small_disk: Path) -> Non
         engine.admit(16 << 20)
     with pytest.raises(ResourceExhausted, match="full"):
         engine.admit(1)
+    engine.close()
+
+
+def fill_up(disk: Path) -> None:
+    """To the last byte, by somebody else."""
+    with (disk / "others").open("wb", buffering=0) as others, suppress(OSError):
+        while True:
+            others.write(b"b" * 4096)
+
+
+def test_what_was_admitted_has_room_whoever_fills_the_disk_in_between(small_disk: Path) -> None:
+    """It is committed and acknowledged before it is applied: without room for that, no read that must see it ends."""
+    engine = open_lmdb(small_disk / "data", reserve_bytes=3 << 20)
+    for number in range(4):
+        admitted = 0
+        with suppress(ResourceExhausted):
+            while admitted < 100:
+                engine.admit(10_000)
+                admitted += 1
+                if admitted == 1:
+                    fill_up(small_disk)
+        assert admitted > 0
+        with engine.write() as txn:
+            txn.put_many(Space.DATA, [(b"%d-%06d" % (number, each), b"v" * 10_000) for each in range(admitted)])
+        (small_disk / "others").unlink()
+        with engine.write() as txn:
+            txn.put(Space.META, b"room", b"%d" % number)
     engine.close()
 
 
