@@ -77,7 +77,7 @@ class StateMachine:
         """How many began or ended here since the start."""
         self._was_given_up = False
         self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
-        self.removals = self._begin()
+        self.removals = Removals(self._begin())
 
     @property
     def safepoints(self) -> Safepoints:
@@ -96,7 +96,7 @@ class StateMachine:
 
     def replaced(self) -> None:
         """The engine's state is another one: a snapshot was installed."""
-        self.removals = self._begin()
+        self.removals.forget(self._begin())
 
     def repaired(self) -> None:
         """Stored items were repaired: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
@@ -105,11 +105,12 @@ class StateMachine:
         if self.restore is UNREADABLE:
             self._load_restore()
 
-    def _begin(self) -> Removals:
+    def _begin(self) -> int:
+        """With the engine's state. Returns up to which entry something may have been removed from it."""
         self._load_safepoints()
         self._unresolved = NOTHING_UNRESOLVED
         self._load_restore()
-        return Removals(0 if self.safepoints == NO_SAFEPOINTS else self.load().index)
+        return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
     def _load_safepoints(self) -> None:
         try:

@@ -53,11 +53,16 @@ def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
 class Removals:
     """One replica's, on the storage thread."""
 
-    def __init__(self, applied_index: int) -> None:
+    def __init__(self, known_from: int) -> None:
         self._spans: deque[tuple[int, bytes, bytes]] = deque()
-        self._known_from = applied_index
+        self._known_from = known_from
         self.removed = 0
         """How many keys were named to be removed since the start."""
+
+    def forget(self, known_from: int) -> None:
+        """The state is another one: what was removed up to the entry at ``known_from`` is not known."""
+        self._known_from = known_from
+        self._spans.clear()
 
     def add(self, index: int, removal: Removal) -> None:
         """What the entry at ``index`` removes."""

@@ -132,7 +132,7 @@ class LogDisk:
 
     def reader(self) -> LogDisk:
         """What the disk holds, and what is on its way there: nothing of it is remembered."""
-        files = {name: bytearray(content) for name, content in self.durable.items()}
+        files = {name: bytearray(content) for name, content in self.durable.copy().items()}
         for each in self._operations:
             if isinstance(each, _Create) or each.name in files:
                 _perform(files, each)
@@ -198,7 +198,7 @@ class LogDisk:
 
     def reread(self) -> None:
         """What a process sees is what the disk holds: nothing is on its way there."""
-        self._seen = {name: bytearray(content) for name, content in self.durable.items()}
+        self._seen = {name: bytearray(content) for name, content in self.durable.copy().items()}
 
     def wipe(self) -> None:
         """An empty disk takes its place."""

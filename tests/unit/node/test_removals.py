@@ -26,3 +26,13 @@ def test_what_a_start_or_many_others_have_forgotten_may_have_touched_everything(
         known.add(index, Removal([b"x"]))
     assert known.may_touch(7, b"a", b"b")
     assert not known.may_touch(8, b"a", b"b")
+
+
+def test_another_state_is_not_known_and_the_count_goes_on() -> None:
+    """It is a counter of the process: one that falls reads as a restart."""
+    known = Removals(0)
+    known.add(3, Removal([b"a", b"b"], []))
+    known.forget(7)
+    assert known.removed == 2
+    assert known.may_touch(6, b"x", b"y")
+    assert not known.may_touch(7, b"a", b"b")
