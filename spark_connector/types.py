@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 )
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
 
 _DIGITS: Final = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
@@ -48,7 +49,6 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from cortado.schema.columnar.arrow import arrow_schema
-    from cortado.store.client.arrow import select_fields
 
     chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
     exact = from_arrow_schema(arrow_schema(chosen))

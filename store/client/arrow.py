@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cortado.errors import InvalidArgument, InvalidDocument, NotFound, Unsupported
-from cortado.schema.model import NO_DEFAULT, Record, Schema
+from cortado.errors import InvalidArgument, InvalidDocument, Unsupported
+from cortado.schema.fields import select_fields
+from cortado.schema.model import NO_DEFAULT, Schema
 from cortado.store.client.arguments import texts, whole
 from cortado.store.client.chunks import CHUNK_ROWS_MAX
 from cortado.store.client.documents import RowBatch
@@ -131,29 +131,6 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
         raise error
     columns = decoded.columns if writer is reader else resolve_columns(decoded.columns, writer, reader)
     return to_record_batch(columns, reader)
-
-
-# --- schemas -------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=128)
-def select_fields(schema: Schema, names: tuple[str, ...], table_name: str) -> Schema:
-    """The schema of documents with these fields alone, in this order.
-
-    It exists for reading and writing columns, and is not registered anywhere. Raises NotFound, InvalidArgument for a
-    field that is named twice. Kept, because codecs are compiled once for each schema object.
-    """
-    known = {each.name: each for each in schema.record.fields}
-    if not names:
-        raise InvalidArgument("columns", "must name at least one field")
-    for place, name in enumerate(names):
-        if name not in known:
-            raise NotFound("field", f"{name} in {table_name}; there are {', '.join(known)}")
-        if name in names[:place]:
-            raise InvalidArgument("columns", "names a field twice", name)
-    record = schema.record
-    chosen = Record(record.name, record.aliases, record.doc, tuple(known[name] for name in names))
-    return Schema(chosen, schema.text, schema.canonical, schema.fingerprint)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

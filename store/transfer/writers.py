@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.fields import select_fields
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
 from cortado.schema.limits import READ_BYTES_MAX
@@ -153,7 +154,6 @@ def _write_avro(scan: RowScan, encoding: Encoding, sink: Sink, name: str, metada
 def _write_parquet(scan: RowScan, encoding: Encoding, sink: Sink, metadata: Mapping[str, str]) -> Iterator[int]:
     pyarrow_for("Parquet")
     from cortado.schema.columnar.arrow import arrow_schema
-    from cortado.store.client.arrow import select_fields
 
     schema = scan.schema
     if scan.columns is not None:

@@ -12,6 +12,7 @@ import pytest
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.schema.columnar.arrow import arrow_schema
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.fields import select_fields
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.client import arrow
@@ -81,13 +82,13 @@ def test_no_rows_make_no_batch() -> None:
 
 
 def test_chosen_fields_come_in_their_order_and_others_are_not_decoded() -> None:
-    reader = arrow.select_fields(NEW, ("note", "id"), "d.t")
+    reader = select_fields(NEW, ("note", "id"), "d.t")
     [batch] = _read([1, 2, 1], reader)
     assert batch.to_pylist() == [{"note": None, "id": 0}, {"note": "note 1", "id": 1}, {"note": None, "id": 2}]
 
 
 def test_a_field_that_old_rows_lack_can_be_the_only_one() -> None:
-    [batch] = _read([1, 1, 2], arrow.select_fields(NEW, ("note",), "d.t"))
+    [batch] = _read([1, 1, 2], select_fields(NEW, ("note",), "d.t"))
     assert batch.column("note").to_pylist() == [None, None, "note 2"]
 
 
@@ -102,7 +103,7 @@ def test_a_malformed_stored_row_is_refused() -> None:
 )
 def test_fields_that_cannot_be_chosen_are_refused(names: tuple[str, ...], kind: type[Exception]) -> None:
     with pytest.raises(kind):
-        arrow.select_fields(NEW, names, "d.t")
+        select_fields(NEW, names, "d.t")
 
 
 # --- on the way in -------------------------------------------------------------------------------------------------
