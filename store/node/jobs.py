@@ -4,8 +4,17 @@ A step is a write that is evaluated where it is appended (:mod:`cortado.store.ta
 is what a next leader would find in the store. Before a step, beside the loop, this looks where the step will end, and
 counts the rows before the first one.
 
-While others write, a job rests four times as long as its last step took: they keep four fifths. While nobody does, it
-goes on at once.
+A step takes its share of what others wait for::
+
+    scan thread   the look ahead   ─┐ Python runs one thread at a time: a millisecond of each is one of theirs.
+    event loop    the evaluation    │ All of it is in proportion to the rows, and comes to about four times what
+    log           the entry's bytes │ evaluating them takes, which is the part that is measured
+    data          applying them    ─┘
+    log           the entry's turn ── until it is committed, which is mostly waiting
+
+So while others write, a job rests ``REST`` times as long as its last step was evaluated, however long that waited, and
+at least as long as it took: every second turn of the log is theirs. It looks around while it rests, and once nobody
+writes it goes on at once.
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Final
 
 from cortado.errors import DataLoss, KeyLocked
@@ -33,8 +43,10 @@ from cortado.store.tables.build import STEP_ROWS, Pace, build_step, rows_left
 _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.2
-REST: Final = 4
-"""Times what the last step took, while others write."""
+REST: Final = 64
+"""Times what evaluating the last step took, while others write: all that a job costs is a seventeenth then."""
+LOOK_AROUND_MS: Final = 20.0
+"""Others write who wrote within so long. Whoever writes less often loses less than a fifth to a step in between."""
 
 
 class JobRunner:
@@ -60,6 +72,7 @@ class JobRunner:
         """What this node does as a leader, as it was after the last step of each."""
         self.steps = 0
         """How many this node has done since the start."""
+        self._written_ms = -inf  # When others were last seen to write.
 
     async def run(self) -> None:
         """Do what there is to do, for as long as this node leads."""
@@ -89,14 +102,19 @@ class JobRunner:
 
     async def _step(self, job: Job) -> Job:
         """The job after its next step, and after the rest that follows."""
+        began_ms, evaluated = self._monotonic_ms(), self._evaluated
+        evaluating_ms = 0.0
         try:
             pace = await self._pace(job)
 
             def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+                nonlocal evaluating_ms
                 unresolved = self._group.machine.unresolved.all
-                return build_step(reader, commit_ts, self._catalog(reader), job.job_id, pace, unresolved)
+                started_ms = self._monotonic_ms()
+                step = build_step(reader, commit_ts, self._catalog(reader), job.job_id, pace, unresolved)
+                evaluating_ms = self._monotonic_ms() - started_ms
+                return step
 
-            began_ms, evaluated = self._monotonic_ms(), self._evaluated
             result = await self._write(evaluate)
         except (DataLoss, KeyLocked) as refusal:
             # It is repaired, or given up; the large transaction ends. Other jobs go on meanwhile.
@@ -111,10 +129,24 @@ class JobRunner:
         if after == job:
             # It waits for others to end.
             await asyncio.sleep(LOOK_EVERY_S)
+        ended_ms = self._monotonic_ms()
         # Its own write is one of those that were evaluated.
-        others_write = self._evaluated - evaluated > 1
-        await asyncio.sleep(REST * (self._monotonic_ms() - began_ms) / 1000 if others_write else 0)
+        if self._evaluated - evaluated > 1:
+            self._written_ms = ended_ms
+        await self._rest(max(REST * evaluating_ms, ended_ms - began_ms))
         return after
+
+    async def _rest(self, rest_ms: float) -> None:
+        """So long, or until nobody has written for a while; it lets others go first in any case."""
+        await asyncio.sleep(0)
+        now_ms = self._monotonic_ms()
+        until_ms = now_ms + rest_ms
+        while now_ms < min(until_ms, self._written_ms + LOOK_AROUND_MS):
+            evaluated = self._evaluated
+            await asyncio.sleep(min(until_ms - now_ms, LOOK_AROUND_MS / 2) / 1000)
+            now_ms = self._monotonic_ms()
+            if self._evaluated > evaluated or not self._driver.pipeline.is_idle:
+                self._written_ms = now_ms
 
     @property
     def _evaluated(self) -> int:
@@ -122,12 +154,12 @@ class JobRunner:
 
     async def _pace(self, job: Job) -> Pace:
         """Where the step may end: behind so many rows as they are applied by now."""
-        applied_ts, store = self._driver.applied.last_ts, self._group.store
-        left = await self._group.host.scan(lambda: rows_left(self._catalog(store.snapshot(applied_ts)), job))
-        if left is None:
+        applied_ts = self._driver.applied.last_ts
+        ahead = await self._group.host.scan(lambda: self._look_ahead(job, applied_ts))
+        if ahead is None:
             return Pace(self._monotonic_ms)
+        left, upto = ahead
         total = await self._count(left, applied_ts) if not job.cursor else 0
-        upto = await self._group.host.scan(lambda: self._behind_rows(left, applied_ts))
         return Pace(self._monotonic_ms, STEP_ROWS, upto=upto, total=total)
 
     async def _count(self, rows: KeyRange, read_ts: Timestamp) -> int:
@@ -136,8 +168,13 @@ class JobRunner:
             pass
         return counting.rows
 
-    def _behind_rows(self, rows: KeyRange, read_ts: Timestamp) -> LogicalKey | None:
-        start, end = rows
-        if start >= end:
+    def _look_ahead(self, job: Job, read_ts: Timestamp) -> tuple[KeyRange, LogicalKey | None] | None:
+        """Which rows are left, and the place behind the next of them; None where the table is gone."""
+        store = self._group.store
+        left = rows_left(self._catalog(store.snapshot(read_ts)), job)
+        if left is None:
             return None
-        return self._group.store.scan_chunk(start, end, read_ts, max_rows=STEP_ROWS).resume
+        start, end = left
+        if start >= end:
+            return left, None
+        return left, store.scan_chunk(start, end, read_ts, max_rows=STEP_ROWS).resume

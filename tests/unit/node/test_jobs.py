@@ -13,11 +13,12 @@ from cortado.store.catalog.descriptors import IndexState
 from cortado.store.catalog.registry import register_schema
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.jobs.job import Job, JobState, job_of, pause, resume
+from cortado.store.kv.operations import KvPut, evaluate_put
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node import jobs
 from cortado.store.node.host import Host
-from cortado.store.tables.build import IndexBegun, begin_build
+from cortado.store.tables.build import IndexBegun, begin_build, build_step
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check
 from cortado.store.tables.operations import BulkChunk, JsonRows, PutMode
@@ -106,5 +107,39 @@ def test_a_paused_job_does_no_step_until_it_is_resumed() -> None:
         await world.sleep(5_000)
         assert job_at(n1, job.job_id).state is JobState.DONE
         check_sound(n1.meta.catalog(n1.meta.reader(n1.meta.read_ts())), n1)
+
+    world.run(scenario)
+
+
+def test_a_job_rests_in_proportion_to_what_its_steps_compute_while_others_write_and_not_at_all_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    computed_ms = 0.0
+
+    def computing(*arguments: Any) -> Evaluation:
+        nonlocal computed_ms
+        computed_ms += 2.0
+        return build_step(*arguments)
+
+    monkeypatch.setattr(jobs, "build_step", computing)
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        runner = n1.meta.jobs
+        monotonic_ms = runner._monotonic_ms
+        runner._monotonic_ms = lambda: monotonic_ms() + computed_ms
+        job = await begun(n1)
+        began_ms = monotonic_ms()
+        while monotonic_ms() - began_ms < 1_000:
+            await n1.meta.write(lambda reader, ts: evaluate_put(reader, ts, "ns", KvPut(b"key", b"value")))
+            await world.sleep(5)
+        rested = runner.steps
+        assert 1_000 / (jobs.REST * 2.0) - 1 <= rested <= 1_000 / (jobs.REST * 2.0) + 2
+        while not job_at(n1, job.job_id).state.has_ended:
+            await world.sleep(1)
+        # It noticed within a moment that nobody writes any more.
+        went_on_ms = monotonic_ms() - began_ms - 1_000
+        assert went_on_ms < 2 * jobs.LOOK_AROUND_MS + (runner.steps - rested) * 5
 
     world.run(scenario)
