@@ -60,6 +60,8 @@ NAMES: Final = {
     "_open_environment > open": "the engine: its environment",
     "_open_environment > open_db": "the engine: its trees",
     "LmdbWriteTransaction.__exit__ > commit": "what is applied: committed and synced",
+    "Headroom.keep > _grow": "blocks ahead of the data file's pages",
+    "Headroom._grow > posix_fallocate": "blocks ahead of the data file's pages, promised",
     "FolderFiles.__init__ > mkdir": "the log's folder",
     "FolderFiles.__init__ > _sync_folder": "the log's folder: its name, and what is in it",
     "FolderFiles.create > open": "a segment: made",
