@@ -40,7 +40,7 @@ from cortado.store.staging.records import changes_records
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
-"""From the commit timestamp and the domain's reply to the bytes that the caller gets, now and on a retry."""
+"""From the commit timestamp and the domain's reply to what is remembered of it, and sent now and on a retry."""
 
 
 @dataclass(frozen=True, slots=True)

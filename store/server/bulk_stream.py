@@ -89,7 +89,7 @@ class BulkStream:
             while (answer := await self._answers.get()) is not None:
                 result = await answer
                 self._slots.release()
-                yield result.reply
+                yield self._service.with_header(result)
             await reading
         finally:
             # What was proposed goes on in the node; only the waiting ends.
@@ -156,10 +156,9 @@ class BulkStream:
                 return self._staged(reader, commit_ts, catalog, chunk, prepared)
             return evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
 
-        def encode_reply(ts: Timestamp, value: object) -> bytes:
+        def encode_reply(_ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)
             return documents_pb2.BulkResponse(
-                header=self._service.header(ts),
                 sequence=sequence,
                 written=value.written,
                 errors=_row_errors(value.errors),

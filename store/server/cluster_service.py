@@ -91,7 +91,7 @@ class ClusterService(Service):
 
     async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest) -> bytes:
         def encode_reply(ts: Timestamp, _value: object) -> bytes:
-            return cluster_pb2.BumpEpochResponse(header=self.header(ts), epoch=ts.epoch).SerializeToString()
+            return cluster_pb2.BumpEpochResponse(epoch=ts.epoch).SerializeToString()
 
         request_id = request.request_id
         result = await self.host.meta.write(
@@ -100,11 +100,11 @@ class ClusterService(Service):
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=encode_reply,
         )
-        return result.reply
+        return self.with_header(result)
 
     async def accept_loss(self, request: cluster_pb2.AcceptLossRequest) -> bytes:
-        def encode_reply(ts: Timestamp, _value: object) -> bytes:
-            return cluster_pb2.AcceptLossResponse(header=self.header(ts)).SerializeToString()
+        def encode_reply(_ts: Timestamp, _value: object) -> bytes:
+            return cluster_pb2.AcceptLossResponse().SerializeToString()
 
         request_id = request.request_id
         result = await accept_loss(
@@ -114,7 +114,7 @@ class ClusterService(Service):
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=encode_reply,
         )
-        return result.reply
+        return self.with_header(result)
 
     # --- members -----------------------------------------------------------------------------------------------
 

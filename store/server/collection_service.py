@@ -27,9 +27,9 @@ class CollectionService(Service):
     async def acquire_lease(self, request: pb.AcquireLeaseRequest) -> bytes:
         evaluate = acquire(request.lease_id, self._lease_ts(request), request.ttl_ms or TTL_MS_DEFAULT, request.label)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Lease)
-            return pb.AcquireLeaseResponse(header=self.header(ts), lease=self._message(value))
+            return pb.AcquireLeaseResponse(lease=self._message(value))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -49,8 +49,8 @@ class CollectionService(Service):
         return pb.KeepLeaseResponse(header=self.header(self.host.meta.read_ts()))
 
     async def release_lease(self, request: pb.ReleaseLeaseRequest) -> bytes:
-        def reply(ts: Timestamp, value: object) -> Message:
-            return pb.ReleaseLeaseResponse(header=self.header(ts), ended=bool(value))
+        def reply(_ts: Timestamp, value: object) -> Message:
+            return pb.ReleaseLeaseResponse(ended=bool(value))
 
         return await self.write(self.host.meta, request, request.request_id, end(request.lease_id), reply)
 

@@ -116,7 +116,7 @@ class DocumentsService(Service):
             return evaluate_put(reader, commit_ts, self.host.meta.catalog(reader), put, prepared.get(0))
 
         def reply(ts: Timestamp, _value: object) -> Message:
-            return documents_pb2.PutDocumentResponse(header=self.header(ts), etag=str(ts))
+            return documents_pb2.PutDocumentResponse(etag=str(ts))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -137,9 +137,9 @@ class DocumentsService(Service):
             found = found_message(view, evaluation.reply.row, request.format, 0)
             return Evaluation(evaluation.mutations, found, evaluation.control)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, documents_pb2.FoundDocument)
-            return documents_pb2.UpdateDocumentResponse(header=self.header(ts), found=value)
+            return documents_pb2.UpdateDocumentResponse(found=value)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -152,9 +152,9 @@ class DocumentsService(Service):
             key = key_values(request.key, catalog.table(database, name).key)
             return evaluate_delete(reader, commit_ts, catalog, Delete(database, name, key, condition))
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Deleted)
-            return documents_pb2.DeleteDocumentResponse(header=self.header(ts), existed=value.existed)
+            return documents_pb2.DeleteDocumentResponse(existed=value.existed)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 

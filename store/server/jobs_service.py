@@ -53,9 +53,9 @@ class JobsService(Service):
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return change(self.host.meta.catalog(reader), commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Job)
-            return pb.JobResponse(header=self.header(ts), job=_message(value))
+            return pb.JobResponse(job=_message(value))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 

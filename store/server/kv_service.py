@@ -116,7 +116,7 @@ class KeyValueService(Service):
             return evaluate_put(reader, commit_ts, request.namespace, put)
 
         def reply(ts: Timestamp, _value: object) -> Message:
-            return kv_pb2.KvPutResponse(header=self.header(ts), etag=str(ts))
+            return kv_pb2.KvPutResponse(etag=str(ts))
 
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
@@ -126,9 +126,9 @@ class KeyValueService(Service):
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return evaluate_delete(reader, request.namespace, delete)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, KvDeleted)
-            return kv_pb2.KvDeleteResponse(header=self.header(ts), existed=value.existed)
+            return kv_pb2.KvDeleteResponse(existed=value.existed)
 
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
@@ -138,9 +138,9 @@ class KeyValueService(Service):
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return evaluate_delete_range(reader, request.namespace, within)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, KvRangeDeleted)
-            return kv_pb2.KvDeleteRangeResponse(header=self.header(ts), deleted=value.deleted)
+            return kv_pb2.KvDeleteRangeResponse(deleted=value.deleted)
 
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
@@ -213,9 +213,9 @@ class KeyValueService(Service):
         def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return drop_namespace(self.host.meta.catalog(reader), request.namespace, looked, commit_ts=commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, NamespaceDropped)
-            return kv_pb2.DropNamespaceResponse(header=self.header(ts), dropped=dropped_message(value.dropped))
+            return kv_pb2.DropNamespaceResponse(dropped=dropped_message(value.dropped))
 
         return await self._write_looked(request, evaluate, reply)
 
@@ -224,8 +224,8 @@ class KeyValueService(Service):
             catalog = self.host.meta.catalog(reader)
             return undrop_namespace(catalog, request.namespace, looked, number=request.number)
 
-        def reply(ts: Timestamp, _value: object) -> Message:
-            return kv_pb2.UndropNamespaceResponse(header=self.header(ts))
+        def reply(_ts: Timestamp, _value: object) -> Message:
+            return kv_pb2.UndropNamespaceResponse()
 
         return await self._write_looked(request, evaluate, reply)
 

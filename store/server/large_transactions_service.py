@@ -60,9 +60,9 @@ class LargeTransactionsService(Service):
         return await self._change(request, lambda reader, _ts: abort(reader, request.transaction_id, OPERATOR))
 
     async def _change(self, request: Message, evaluate: Evaluate) -> bytes:
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Record)
-            return pb.LargeTransactionResponse(header=self.header(ts), transaction=_message(value))
+            return pb.LargeTransactionResponse(transaction=_message(value))
 
         return await self.write(self.host.meta, request, b"", evaluate, reply)
 

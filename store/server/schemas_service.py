@@ -45,11 +45,9 @@ class SchemasService(Service):
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return register_schema(self.host.meta.catalog(reader), request.subject, request.schema)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, SchemaRegistered)
-            return schemas_pb2.RegisterSchemaResponse(
-                header=self.header(ts), version=_version(value.version), created=value.created
-            )
+            return schemas_pb2.RegisterSchemaResponse(version=_version(value.version), created=value.created)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -138,9 +136,9 @@ class SchemasService(Service):
                 return set_default_compatibility(catalog, mode)
             return set_compatibility(catalog, request.subject, mode)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, CompatibilitySet)
-            return schemas_pb2.SetCompatibilityResponse(header=self.header(ts), mode=_mode_message(value.mode))
+            return schemas_pb2.SetCompatibilityResponse(mode=_mode_message(value.mode))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -149,9 +147,9 @@ class SchemasService(Service):
             catalog = self.host.meta.catalog(reader)
             return delete_versions(catalog, request.subject, request.version, permanent=request.permanent)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, VersionsDeleted)
-            return schemas_pb2.DeleteSchemaResponse(header=self.header(ts), versions=value.versions)
+            return schemas_pb2.DeleteSchemaResponse(versions=value.versions)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from google.protobuf.message import Message
 
 from cortado.errors import ResourceExhausted, TimestampInFuture, TooLarge, Unavailable
-from cortado.proto.v1 import common_pb2
+from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
@@ -22,6 +22,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.transacting import DECODING, Origin
 from cortado.store.node.host import Host
 from cortado.store.node.limits import check_bound
+from cortado.store.node.proposals import WriteResult
 from cortado.store.node.replica import Replica, Role
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.config import MESSAGE_BYTES_MAX
@@ -57,6 +58,9 @@ RESOLVED_INTERVAL_MS_MAX: Final = 60_000
 
 Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
 """One slice of a stream: the reply that it makes, serialized, and the step after it."""
+
+_OnlyHeader: Final = cluster_pb2.AcceptLossResponse
+"""Every reply has its header as its first field: so this is how each of them begins."""
 
 
 class Service:
@@ -179,7 +183,8 @@ class Service:
         evaluate: Evaluate,
         reply: Callable[[Timestamp, object], Message],
     ) -> bytes:
-        """Write there; returns the reply's bytes, this call's or those of the first with this id."""
+        """Write there; returns the reply's bytes, this call's or those of the first with this id. ``reply`` leaves out
+        the header."""
         result = await replica.write(
             evaluate,
             size_bytes=request.ByteSize(),
@@ -187,7 +192,12 @@ class Service:
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
         )
-        return result.reply
+        return self.with_header(result)
+
+    def with_header(self, result: WriteResult) -> bytes:
+        """A write's whole reply. Its header is not remembered: two thirds of a put's reply were the names of a cluster
+        and a node. It is made anew of whoever answers, and says when the write was committed."""
+        return _OnlyHeader(header=self.header(result.ts)).SerializeToString() + result.reply
 
     async def prepare(
         self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]

@@ -59,8 +59,8 @@ class TablesService(Service):
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return create_database(self.host.meta.catalog(reader), request.database)
 
-        def reply(ts: Timestamp, _value: object) -> Message:
-            return tables_pb2.CreateDatabaseResponse(header=self.header(ts))
+        def reply(_ts: Timestamp, _value: object) -> Message:
+            return tables_pb2.CreateDatabaseResponse()
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -86,9 +86,9 @@ class TablesService(Service):
                 commit_ts=commit_ts,
             )
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableCreated)
-            return tables_pb2.CreateTableResponse(header=self.header(ts), table=_table(value.table))
+            return tables_pb2.CreateTableResponse(table=_table(value.table))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -120,9 +120,9 @@ class TablesService(Service):
             catalog = self.host.meta.catalog(reader)
             return alter_table(catalog, request.database, request.name, retention_ms=retention_ms, ttl_ms=ttl_ms)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableAltered)
-            return tables_pb2.AlterTableResponse(header=self.header(ts), table=_table(value.table))
+            return tables_pb2.AlterTableResponse(table=_table(value.table))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -132,9 +132,9 @@ class TablesService(Service):
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return drop_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableDropped)
-            return tables_pb2.DropTableResponse(header=self.header(ts), dropped=dropped_message(value.dropped))
+            return tables_pb2.DropTableResponse(dropped=dropped_message(value.dropped))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -142,11 +142,9 @@ class TablesService(Service):
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return truncate_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableTruncated)
-            return tables_pb2.TruncateTableResponse(
-                header=self.header(ts), table=_table(value.table), dropped=dropped_message(value.dropped)
-            )
+            return tables_pb2.TruncateTableResponse(table=_table(value.table), dropped=dropped_message(value.dropped))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -155,9 +153,9 @@ class TablesService(Service):
             catalog = self.host.meta.catalog(reader)
             return rename_table(catalog, request.database, request.name, request.new_name, commit_ts=commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableNamed)
-            return tables_pb2.RenameTableResponse(header=self.header(ts), table=_table(value.table))
+            return tables_pb2.RenameTableResponse(table=_table(value.table))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -172,9 +170,9 @@ class TablesService(Service):
                 commit_ts=commit_ts,
             )
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableNamed)
-            return tables_pb2.UndropTableResponse(header=self.header(ts), table=_table(value.table))
+            return tables_pb2.UndropTableResponse(table=_table(value.table))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -183,10 +181,9 @@ class TablesService(Service):
             catalog = self.host.meta.catalog(reader)
             return drop_database(catalog, request.database, cascade=request.cascade, commit_ts=commit_ts)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, DatabaseDropped)
             return tables_pb2.DropDatabaseResponse(
-                header=self.header(ts),
                 dropped=dropped_message(value.dropped),
                 tables=[each.what.name for each in value.tables],
             )
@@ -203,10 +200,9 @@ class TablesService(Service):
                 commit_ts=commit_ts,
             )
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, DatabaseUndropped)
             return tables_pb2.UndropDatabaseResponse(
-                header=self.header(ts),
                 database=value.database,
                 tables=[each.full_name for each in value.tables],
                 cleared=value.cleared,
@@ -241,11 +237,9 @@ class TablesService(Service):
             catalog = self.host.meta.catalog(reader)
             return begin_build(catalog, commit_ts, request.database, request.table, declaration)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, IndexBegun)
-            return tables_pb2.CreateIndexResponse(
-                header=self.header(ts), table=_table(value.table), job_id=value.job.job_id
-            )
+            return tables_pb2.CreateIndexResponse(table=_table(value.table), job_id=value.job.job_id)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -254,9 +248,9 @@ class TablesService(Service):
             catalog = self.host.meta.catalog(reader)
             return drop_index(catalog, commit_ts, request.database, request.table, request.index)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, IndexDropped)
-            return tables_pb2.DropIndexResponse(header=self.header(ts), table=_table(value.table))
+            return tables_pb2.DropIndexResponse(table=_table(value.table))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 

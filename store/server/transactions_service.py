@@ -76,7 +76,7 @@ class TransactionsService(Service):
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Committed)
-            return transactions_pb2.CommitResponse(header=self.header(ts), etag=str(ts), sums=value.sums)
+            return transactions_pb2.CommitResponse(etag=str(ts), sums=value.sums)
 
         for _ in range(_ATTEMPTS):
             if is_large:
@@ -136,7 +136,10 @@ class TransactionsService(Service):
         if result is None:
             return transactions_pb2.SettleResponse(header=self.header(self.host.meta.read_ts()))
         return transactions_pb2.SettleResponse(
-            header=self.header(result.ts), happened=True, timestamp=timestamp_message(result.ts), reply=result.reply
+            header=self.header(result.ts),
+            happened=True,
+            timestamp=timestamp_message(result.ts),
+            reply=self.with_header(result),
         )
 
     async def _search(self, footprint: Footprint, start: Timestamp, since: Timestamp) -> Timestamp:
