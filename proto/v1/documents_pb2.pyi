@@ -12,9 +12,22 @@ class PutMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUT_MODE_UPSERT: _ClassVar[PutMode]
     PUT_MODE_INSERT: _ClassVar[PutMode]
     PUT_MODE_REPLACE: _ClassVar[PutMode]
+
+class BulkMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BULK_MODE_UPSERT: _ClassVar[BulkMode]
+    BULK_MODE_INSERT: _ClassVar[BulkMode]
+    BULK_MODE_REPLACE: _ClassVar[BulkMode]
+    BULK_MODE_UPDATE: _ClassVar[BulkMode]
+    BULK_MODE_DELETE: _ClassVar[BulkMode]
 PUT_MODE_UPSERT: PutMode
 PUT_MODE_INSERT: PutMode
 PUT_MODE_REPLACE: PutMode
+BULK_MODE_UPSERT: BulkMode
+BULK_MODE_INSERT: BulkMode
+BULK_MODE_REPLACE: BulkMode
+BULK_MODE_UPDATE: BulkMode
+BULK_MODE_DELETE: BulkMode
 
 class TableName(_message.Message):
     __slots__ = ("database", "table")
@@ -155,18 +168,20 @@ class DeleteDocumentResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., existed: bool = ...) -> None: ...
 
 class BulkStart(_message.Message):
-    __slots__ = ("table", "mode", "unchanged_since", "staging", "expiry")
+    __slots__ = ("table", "mode", "unchanged_since", "staging", "expiry", "columns")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_SINCE_FIELD_NUMBER: _ClassVar[int]
     STAGING_FIELD_NUMBER: _ClassVar[int]
     EXPIRY_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     table: TableName
-    mode: PutMode
+    mode: BulkMode
     unchanged_since: _common_pb2.Timestamp
     staging: Staging
     expiry: _common_pb2.Expiry
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., staging: _Optional[_Union[Staging, _Mapping]] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ...) -> None: ...
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., mode: _Optional[_Union[BulkMode, str]] = ..., unchanged_since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., staging: _Optional[_Union[Staging, _Mapping]] = ..., expiry: _Optional[_Union[_common_pb2.Expiry, _Mapping]] = ..., columns: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Staging(_message.Message):
     __slots__ = ("transaction_id", "task", "attempt")

@@ -137,9 +137,17 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
 
 
 async def rows_of_arrow(
-    batches: Rows[pa.RecordBatch], schema_id: int, schema: Schema, table_name: str, chunk_rows: int
+    batches: Rows[pa.RecordBatch],
+    schema_id: int,
+    schema: Schema,
+    table_name: str,
+    chunk_rows: int,
+    columns: tuple[str, ...] = (),
 ) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
-    """Record batches as runs of Avro, ``chunk_rows`` rows each. Raises as :meth:`AsyncTable.bulk_arrow` does."""
+    """Record batches as runs of Avro, ``chunk_rows`` rows each: of whole rows, or of ``columns`` alone.
+
+    Raises as :meth:`AsyncTable.bulk_arrow` does.
+    """
     first_row = 0
     async with aclosing(any_of(batches)) as source:
         async for batch in source:
@@ -148,7 +156,7 @@ async def rows_of_arrow(
             if not batch.num_rows:
                 continue
             try:
-                bodies, lengths = encode_batch(batch, schema, table_name)
+                bodies, lengths = encode_batch(batch, schema, table_name, columns)
             except InvalidDocument as error:
                 error.row += first_row
                 raise
@@ -157,20 +165,28 @@ async def rows_of_arrow(
             first_row += batch.num_rows
 
 
-def encode_batch(batch: pa.RecordBatch, schema: Schema, table_name: str) -> tuple[bytes, np.ndarray[Any, Any]]:
+def encode_batch(
+    batch: pa.RecordBatch, schema: Schema, table_name: str, columns: tuple[str, ...] = ()
+) -> tuple[bytes, np.ndarray[Any, Any]]:
     """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :meth:`AsyncTable.bulk_arrow`."""
+    if columns:
+        for name in columns:
+            if name not in batch.schema.names:
+                raise InvalidArgument(f"column {name}", "is one of those to write", "no column")
+        parts = select_fields(schema, columns, table_name)
+        return encode_rows(parts, from_record_batch(batch.select(list(columns)), parts), batch.num_rows)
     given = select_fields(schema, tuple(batch.schema.names), table_name)
     for declared in schema.record.fields:
         if declared.default is NO_DEFAULT and given.record.field(declared.name) is None:
             raise InvalidArgument(
                 f"column {declared.name}", f"is required by {table_name}: it has no default", "no column"
             )
-    columns = from_record_batch(batch, given)
-    absent = tuple(each.name for each in schema.record.fields if each.name not in columns)
+    values = from_record_batch(batch, given)
+    absent = tuple(each.name for each in schema.record.fields if each.name not in values)
     if absent:
         # To a reader a field that the writer lacks is its default.
-        columns |= resolve_columns(columns, given, select_fields(schema, absent, table_name))
-    return encode_rows(schema, columns, batch.num_rows)
+        values |= resolve_columns(values, given, select_fields(schema, absent, table_name))
+    return encode_rows(schema, values, batch.num_rows)
 
 
 def _pieces(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from cortado.errors import InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.fields import select_fields
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, Record, Schema, Union
 from cortado.schema.parse import parse_schema
@@ -181,6 +182,21 @@ class AsyncDocumentCodec:
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
             return version.schema_id, encode_document(schema, _from_json(schema, value))
+
+        return await self._with_newest(attempt)
+
+    async def encode_fields(
+        self, document: Mapping[str, Any], columns: tuple[str, ...], table_name: str
+    ) -> tuple[int, bytes]:
+        """As :meth:`encode`, for the fields ``columns`` alone: ``document`` has each of them, and no others."""
+
+        def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
+            if not isinstance(document, Mapping):
+                raise InvalidDocument("document", "must be a dict", type(document).__name__)
+            for name in columns:
+                if name not in document:
+                    raise InvalidDocument(name, "is missing: an update has all of its columns")
+            return version.schema_id, encode_document(select_fields(schema, columns, table_name), document)
 
         return await self._with_newest(attempt)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from cortado.errors import CortadoError, InvalidArgument, OutcomeUnknown
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown, Unsupported
 from cortado.proto.v1 import common_pb2, documents_pb2, transactions_pb2
-from cortado.store.client.arguments import callback, iterable, text
+from cortado.schema.fields import select_fields
+from cortado.store.client.arguments import callback, iterable, text, texts
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.kv import condition
 from cortado.store.client.operations import addition, required
-from cortado.store.client.put_mode import PutMode, put_mode
+from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, put_mode, whole_rows
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.streams import Rows
 from cortado.store.client.table_reads import TableReads
@@ -23,6 +24,7 @@ from cortado.store.client.values import (
     KeyLike,
     etag_condition,
     expiry_to_proto,
+    parts_of,
     timestamp_to_proto,
 )
 from cortado.store.clock.timestamp import Timestamp
@@ -189,7 +191,7 @@ class AsyncTable(TableReads[D]):
         their chunk's commit. With ``unchanged_since`` a row is refused whose
         stored version is newer than that and differs. Raises OutcomeUnknown where no answer came in time.
         """
-        load = self._bulk_load(mode, unchanged_since, expires, progress)
+        load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(documents, "documents")
         await self._check_type()
@@ -205,7 +207,7 @@ class AsyncTable(TableReads[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
-        load = self._bulk_load(mode, None, expires, progress)
+        load = self._bulk_load(whole_rows(mode), None, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
         return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result.refuse))
@@ -220,8 +222,80 @@ class AsyncTable(TableReads[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
-        load = self._bulk_load(mode, unchanged_since, expires, progress)
+        load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         return await load.run(chunks_of_batches(iterable(batches, "batches")))
+
+    async def bulk_update(
+        self,
+        documents: Rows[Mapping[str, Any]],
+        columns: Sequence[str],
+        *,
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        """As :meth:`bulk`, changing the fields ``columns`` of documents that are there; all other fields stay.
+
+        Each of ``documents`` has these fields and no others, those of the primary key among them. One that is not there
+        is refused (ConditionFailed). They go on to expire when they did, unless ``expires`` says something else.
+        """
+        names = await self._to_update(columns)
+        load = self._bulk_load(bulk_mode("update"), unchanged_since, expires, progress, names)
+        rows_max = chunk_limits(chunk_rows)
+        source = iterable(documents, "documents")
+
+        async def encode(document: Mapping[str, Any]) -> tuple[int, bytes]:
+            return await self.codec.encode_fields(document, names, self.full_name)
+
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
+
+    async def bulk_delete(
+        self,
+        keys: Rows[KeyLike],
+        *,
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        """Deletes the documents of many keys, each chunk one commit. A key that is not there counts as deleted.
+
+        Raises Unsupported where the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
+        """
+        names = await self._key_columns()
+        if names != tuple(part.path for part in (await self.descriptor()).key):
+            raise Unsupported(f"bulk_delete in {self.full_name}, whose key is inside of a record", "bulk_arrow")
+        load = self._bulk_load(bulk_mode("delete"), unchanged_since, None, progress, names)
+        rows_max = chunk_limits(chunk_rows)
+        source = iterable(keys, "keys")
+
+        async def encode(key: KeyLike) -> tuple[int, bytes]:
+            parts = parts_of(key)
+            if len(parts) != len(names):
+                raise InvalidDocument(
+                    "key", f"must have {len(names)} parts ({', '.join(names)})", f"{len(parts)} parts"
+                )
+            return await self.codec.encode_fields(dict(zip(names, parts, strict=True)), names, self.full_name)
+
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
+
+    async def _to_update(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Raises NotFound for one that the schema lacks, InvalidArgument where the key's are not among them."""
+        names, of_key = tuple(texts(columns, "columns")), await self._key_columns()
+        try:
+            select_fields((await self.codec.schema())[1], names, self.full_name)
+        except NotFound:
+            if not await self.codec.refresh():
+                raise
+            select_fields((await self.codec.schema())[1], names, self.full_name)
+        if not set(of_key) <= set(names):
+            problem = f"must have the fields of the primary key of table {self.full_name}: {', '.join(of_key)}"
+            raise InvalidArgument("columns", problem, ", ".join(names))
+        return names
+
+    async def _key_columns(self) -> tuple[str, ...]:
+        """The fields of the document that the primary key is in."""
+        return tuple(dict.fromkeys(part.path.partition(".")[0] for part in (await self.descriptor()).key))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
@@ -229,7 +303,8 @@ class AsyncTable(TableReads[D]):
         self,
         batches: Rows[pa.RecordBatch],
         *,
-        mode: PutMode = "upsert",
+        mode: BulkMode = "upsert",
+        columns: Sequence[str] | None = None,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -237,18 +312,27 @@ class AsyncTable(TableReads[D]):
     ) -> BulkResult:
         """As :meth:`bulk`, from Arrow record batches. Needs pyarrow and numpy.
 
-        A field without a column gets its default. Raises, before anything of that batch is sent, NotFound for a column
-        that the schema lacks, InvalidArgument for one that is missing or of another type, and InvalidDocument, with
-        path and row, for a value that the schema does not admit.
+        A field without a column gets its default. With the mode "update" the fields ``columns`` of rows that are there
+        are changed, and all others stay; with "delete" the primary key's columns are looked at, and no others. Raises,
+        before anything of that batch is sent, NotFound for a column that the schema lacks, InvalidArgument for one that
+        is missing or of another type, and InvalidDocument, with path and row, for a value that the schema does not
+        admit.
         """
         from cortado.store.client.arrow import rows_of_arrow
 
         chunk_limits(chunk_rows)
+        known = bulk_mode(mode)
+        if (columns is not None) != (mode == "update"):
+            must = "must name the fields to change" if mode == "update" else "goes with the mode update"
+            raise InvalidArgument("columns", must)
+        names = () if columns is None else await self._to_update(columns)
+        if mode == "delete":
+            names = await self._key_columns()
+        load = self._bulk_load(known, unchanged_since, expires, progress, names)
         version, schema = await self.codec.schema()
-        rows = rows_of_arrow(iterable(batches, "batches"), version.schema_id, schema, self.full_name, chunk_rows)
-        return await self.bulk_batches(
-            rows, mode=mode, unchanged_since=unchanged_since, expires=expires, progress=progress
-        )
+        source = iterable(batches, "batches")
+        rows = rows_of_arrow(source, version.schema_id, schema, self.full_name, chunk_rows, names)
+        return await load.run(chunks_of_batches(rows))
 
     # --- messages --------------------------------------------------------------------------------------------
 
@@ -283,17 +367,19 @@ class AsyncTable(TableReads[D]):
 
     def _bulk_load(
         self,
-        mode: PutMode,
+        mode: documents_pb2.BulkMode,
         unchanged_since: Timestamp | None,
         expires: Expires,
         progress: Callable[[int], None] | None,
+        columns: Sequence[str] = (),
     ) -> BulkLoad:
         if not isinstance(unchanged_since, Timestamp | None):
             raise InvalidArgument("unchanged_since", "must be a Timestamp", type(unchanged_since).__name__)
         callback(progress, "progress")
         start = documents_pb2.BulkStart(
             table=self._name,
-            mode=put_mode(mode),
+            mode=mode,
+            columns=columns,
             unchanged_since=None if unchanged_since is None else timestamp_to_proto(unchanged_since),
             expiry=expiry_to_proto(expires),
         )

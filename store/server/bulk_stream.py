@@ -37,8 +37,8 @@ from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage
 from cortado.store.tables.bulk import check_named, evaluate_bulk
-from cortado.store.tables.chunk import PreparedChunk, prepare_chunk
-from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows, PutMode
+from cortado.store.tables.chunk import Prepared, prepare_chunk
+from cortado.store.tables.operations import BulkChunk, BulkMode, BulkWritten, JsonRows
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class BulkStream:
         return asyncio.ensure_future(self._host.meta.answer(submitted))
 
     def _staged(
-        self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: PreparedChunk | None
+        self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: Prepared | None
     ) -> Evaluation:
         """The same, kept until a large transaction is committed."""
         staging, since = self._staging, chunk.unchanged_since
@@ -192,12 +192,12 @@ class BulkStream:
             self._host.meta.store.unresolved,
             staging.transaction_id,
             attempt_of(staging.task, staging.attempt),
-            evaluate_bulk(reader, commit_ts, catalog, chunk, prepared),
-            is_unchanged=chunk.mode is not PutMode.UPSERT,
+            evaluate_bulk(reader, commit_ts, catalog, chunk, prepared, keep_deletes=True),
+            is_unchanged=chunk.mode not in (BulkMode.UPSERT, BulkMode.DELETE),
             unchanged_since=since,
         )
 
-    async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:
+    async def _prepare(self, chunk: BulkChunk) -> Prepared | None:
         """Read a chunk's rows, ahead of its turn. None where it can't be done against what is applied: it may be
         possible against what is in flight (a schema that was registered just now), or is refused in its turn."""
         catalog = self._service.catalog()

@@ -15,6 +15,7 @@ from cortado.store.tables.operations import (
     AvroDocument,
     AvroRows,
     BulkChunk,
+    BulkMode,
     DocumentInput,
     JsonDocument,
     JsonRows,
@@ -31,6 +32,14 @@ _PUT_MODES: Final[dict[int, PutMode]] = {
     documents_pb2.PUT_MODE_INSERT: PutMode.INSERT,
     documents_pb2.PUT_MODE_REPLACE: PutMode.REPLACE,
 }
+_BULK_MODES: Final[dict[int, BulkMode]] = {
+    documents_pb2.BULK_MODE_UPSERT: BulkMode.UPSERT,
+    documents_pb2.BULK_MODE_INSERT: BulkMode.INSERT,
+    documents_pb2.BULK_MODE_REPLACE: BulkMode.REPLACE,
+    documents_pb2.BULK_MODE_UPDATE: BulkMode.UPDATE,
+    documents_pb2.BULK_MODE_DELETE: BulkMode.DELETE,
+}
+_OF_COLUMNS: Final = (BulkMode.UPDATE, BulkMode.DELETE)
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -97,6 +106,8 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
     if chunk.json_rows:
         if chunk.HasField("rows"):
             raise InvalidArgument("chunk.rows", "excludes json_rows")
+        if start.columns:
+            raise InvalidArgument("chunk.json_rows", f"hold whole documents, and mode {bulk_mode(start)} wants rows")
         rows = JsonRows(chunk.json_rows)
     elif chunk.HasField("rows"):
         rows = AvroRows(chunk.rows.schema_id, chunk.rows.bodies, chunk.rows.lengths)
@@ -107,10 +118,24 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
         database=start.table.database,
         table=start.table.table,
         rows=rows,
-        mode=put_mode(start.mode),
+        mode=bulk_mode(start),
         unchanged_since=timestamp_value(since, "start.unchanged_since") if start.HasField("unchanged_since") else None,
         expiry=expiry_value(start, "start.expiry"),
+        columns=tuple(start.columns),
     )
+
+
+def bulk_mode(start: documents_pb2.BulkStart) -> BulkMode:
+    """Raises InvalidArgument for a number that names no mode, and where columns do not go with it."""
+    mode = _BULK_MODES.get(start.mode)
+    if mode is None:
+        raise InvalidArgument("start.mode", "is not a mode that this server knows", str(start.mode))
+    if start.columns and mode not in _OF_COLUMNS:
+        problem = f"go with an update or a delete, not with mode {mode}: a row is written whole"
+        raise InvalidArgument("start.columns", problem, ", ".join(start.columns))
+    if not start.columns and mode in _OF_COLUMNS:
+        raise InvalidArgument("start.columns", f"must name the fields that rows have, with mode {mode}")
+    return mode
 
 
 # --- ranges and scans ----------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.CommitLargeTransactionRequest.tasks": ATTEMPTS_MAX,
     "cortado.v1.CommitLargeTransactionRequest.attempts": ATTEMPTS_MAX,
     "cortado.v1.BulkChunk.json_rows": BATCH_ROWS_MAX,
+    "cortado.v1.BulkStart.columns": SCHEMA_FIELDS_MAX,
     "cortado.v1.ScanRequest.columns": SCHEMA_FIELDS_MAX,
     "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
     "cortado.v1.CreateTableRequest.indexes": 4 * INDEXES_MAX,

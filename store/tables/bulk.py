@@ -8,17 +8,21 @@ unique value in dispute; then the order of its rows makes no difference, and thi
 2. refuse by the mode, and by ``unchanged_since``;
 3. compare the entries of old and new rows, index by index, and move those that differ.
 
+The rows of an update hold some fields alone. They are completed with the others of what is stored, all rows column by
+column, and then the chunk is one of whole rows that replace others. Those of a delete hold their keys alone.
+
 ``unchanged_since`` serves a job (a Spark write) that began at that time and whose tasks may be run twice. A row whose
 live version is newer and the same byte for byte was written by the first run: it counts as written, and nothing
-changes. One that is newer and differs is a ``WriteConflict``: another writer, or a key that the job holds twice. A row
-that is the same as an *older* version is written again, so that a second row of its key is found out, too. (A delete
-after that time is not noticed: what is deleted has no version to compare.) A table that has come to be called so after
-that time is a ``WriteConflict``, too: half of the job would lie in another one.
+changes; one that is to be deleted, and is gone, counts as well. One that is newer and differs is a ``WriteConflict``:
+another writer, or a key that the job holds twice. A row that is the same as an *older* version is written again, so
+that a second row of its key is found out, too. (A delete after that time is not noticed: what is deleted has no version
+to compare.) A table that has come to be called so after that time is a ``WriteConflict``, too: half of the job would
+lie in another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 
 from cortado.errors import InvalidArgument, WriteConflict
@@ -31,29 +35,53 @@ from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
-from cortado.store.tables.chunk import PreparedChunk, RowErrors, prepare_chunk
+from cortado.store.tables.chunk import Prepared, PreparedChunk, RowErrors, prepare_chunk
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import entries_of_columns, indexed_paths
-from cortado.store.tables.operations import BulkChunk, BulkWritten
+from cortado.store.tables.operations import BulkChunk, BulkMode, BulkWritten
+from cortado.store.tables.parts import complete, keys_of_rows
 from cortado.store.tables.sequence import EntryKeys, RowRules, Verdict, write_in_sequence
 from cortado.store.tables.view import TableView
 
 
 def evaluate_bulk(
-    reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: PreparedChunk | None = None
+    reader: Reader,
+    commit_ts: Timestamp,
+    catalog: Catalog,
+    chunk: BulkChunk,
+    prepared: Prepared | None = None,
+    *,
+    keep_deletes: bool = False,
 ) -> Evaluation:
     """Reply: :class:`BulkWritten`. ``prepared`` saves the decoding, and is made anew if the table has changed since.
 
-    Raises WriteConflict, and as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
+    ``keep_deletes``: rows that are not there are deleted, too, for whoever holds on to what is written. Raises
+    WriteConflict, and as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
     """
     view = TableView(catalog, chunk.database, chunk.table)
     if chunk.unchanged_since is not None:
         check_named(view.table, chunk.unchanged_since)
     if prepared is None or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
+    if isinstance(prepared, PreparedChunk):
+        return _evaluate_rows(view, prepared, lambda rows: _evaluate(reader, commit_ts, chunk, rows))
+    live = reader.get_many(prepared.row_keys)
+    if chunk.mode is BulkMode.DELETE:
+        doomed = keys_of_rows(prepared)
+        return _evaluate_rows(
+            view, doomed, lambda rows: _delete(reader, commit_ts, chunk, rows, live, keep_deletes=keep_deletes)
+        )
+    whole, rows = complete(prepared, live, chunk)
+    return _evaluate_rows(view, rows, lambda each: _evaluate(reader, commit_ts, whole, each))
+
+
+def _evaluate_rows(
+    view: TableView, prepared: PreparedChunk, evaluate: Callable[[PreparedChunk], Evaluation]
+) -> Evaluation:
+    """An index that is being built, and cannot be with what these rows do, fails; no row is refused for it."""
     while True:
         try:
-            evaluation = _evaluate(reader, commit_ts, chunk, prepared)
+            evaluation = evaluate(prepared)
             break
         except CannotBuild as failure:
             prepared = prepared.without(failure)
@@ -84,6 +112,39 @@ def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: 
     if mutations is None:
         errors = {}
         mutations = write_in_sequence(reader, prepared, live, old, rules, errors)
+    return _replied(mutations, commit_ts, prepared, errors)
+
+
+def _delete(
+    reader: Reader,
+    commit_ts: Timestamp,
+    chunk: BulkChunk,
+    prepared: PreparedChunk,
+    live: Sequence[Version | None],
+    *,
+    keep_deletes: bool,
+) -> Evaluation:
+    """The rows with these keys, and their entries, are gone. Raises CannotBuild."""
+    old = _old_entries(reader, prepared, live)
+    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, 0)
+    errors: RowErrors = {}
+    gone: dict[LogicalKey, None] = {}
+    for row, version in enumerate(live):
+        if version is None:
+            if keep_deletes:
+                gone[prepared.row_keys[row]] = None
+            continue
+        verdict = rules.judge(row, version)
+        if not isinstance(verdict, Verdict):
+            errors[prepared.places[row]] = verdict
+            continue
+        gone[prepared.row_keys[row]] = None
+        gone.update((key, None) for entry_keys in old if (key := entry_keys[row]) is not None)
+    mutations = Mutations(list(gone), [None] * len(gone))
+    return _replied(mutations, commit_ts, prepared, errors)
+
+
+def _replied(mutations: Mutations, commit_ts: Timestamp, prepared: PreparedChunk, errors: RowErrors) -> Evaluation:
     written = len(prepared) - len(errors)
     return Evaluation(mutations, BulkWritten(commit_ts, written, tuple(sorted({**prepared.errors, **errors}.items()))))
 
@@ -106,7 +167,7 @@ def _write_at_once(
     for place, new in enumerate(prepared.entries):
         old_keys = old[place] if old else None
         moved = rows if old_keys is None else [row for row in rows if old_keys[row] != new.keys[row]]
-        renewed = [] if old_keys is None else _renewed(rows, live, old_keys, new.keys, rules.expires_ms)
+        renewed = [] if old_keys is None else _renewed(rows, live, old_keys, new.keys, rules)
         if new.index.unique:
             wanted = [new.keys[row] for row in moved if new.exclusive[row]]
             if len(set(wanted)) != len(wanted) or _any_stored(reader.get_many(wanted)):
@@ -117,9 +178,13 @@ def _write_at_once(
         removed = [] if old_keys is None else [key for row in moved if (key := old_keys[row]) is not None]
         mutations.keys += removed
         mutations.payloads += [None] * len(removed)
-    if rules.expires_ms:
+    if prepared.expiries is not None or rules.expires_ms:
         written_keys = compress(mutations.keys, [payload is not None for payload in mutations.payloads])
-        mutations.expiries = dict.fromkeys(written_keys, rules.expires_ms)
+        if prepared.expiries is None:
+            mutations.expiries = dict.fromkeys(written_keys, rules.expires_ms)
+        else:
+            kept = _expiries_by_key(prepared, rows, prepared.expiries)
+            mutations.expiries = {key: kept[key] for key in written_keys if key in kept}
     return mutations
 
 
@@ -128,14 +193,26 @@ def _renewed(
     live: Sequence[Version | None],
     old_keys: EntryKeys,
     keys: Sequence[LogicalKey],
-    expires_ms: int,
+    rules: RowRules,
 ) -> Sequence[int]:
     """The rows whose entry stays, and has to expire at another time."""
     return [
         row
         for row in rows
-        if (version := live[row]) is not None and version.expires_ms != expires_ms and old_keys[row] == keys[row]
+        if (version := live[row]) is not None
+        and version.expires_ms != rules.expires_of(row)
+        and old_keys[row] == keys[row]
     ]
+
+
+def _expiries_by_key(prepared: PreparedChunk, rows: Sequence[int], expiries: Sequence[int]) -> dict[LogicalKey, int]:
+    """Of these rows and of their entries, those that expire at all."""
+    by_key = {}
+    for row in rows:
+        if expiries[row]:
+            by_key[prepared.row_keys[row]] = expiries[row]
+            by_key.update((new.keys[row], expiries[row]) for new in prepared.entries)
+    return by_key
 
 
 def _accepted(

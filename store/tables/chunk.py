@@ -12,8 +12,10 @@ the rows are asked one by one, the bad ones are set aside, and the others go thr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,8 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.schema.columnar.column import Column
+from cortado.schema.columnar.columns import field_column
+from cortado.schema.fields import select_fields
 from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.bulk import row_keys
@@ -39,12 +43,13 @@ from cortado.store.tables.building import CannotBuild, is_building
 from cortado.store.tables.columns import read_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
 from cortado.store.tables.indexes import index_label
-from cortado.store.tables.operations import AvroRows, BulkChunk, JsonDocument, JsonRows
-from cortado.store.tables.rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, DOCUMENT_BYTES_MAX, encode_payload
+from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, JsonDocument, JsonRows
+from cortado.store.tables.rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, DOCUMENT_BYTES_MAX, encode_payload, path_names
 from cortado.store.tables.stage import encode_body
 from cortado.store.tables.view import TableView
 
 RowErrors = dict[int, CortadoError]
+P = TypeVar("P")
 
 
 @dataclass(slots=True)
@@ -61,6 +66,8 @@ class PreparedChunk:
     payloads: list[bytes]
     entries: list[IndexEntries]
     errors: RowErrors = field(default_factory=dict)
+    expiries: Sequence[int] | None = None
+    """When each row goes on to expire, 0 for never; None where the chunk says it for all."""
     failures: Sequence[CannotBuild] = ()
     """Indexes that cannot be built with these rows. ``entries`` has none of theirs."""
 
@@ -80,10 +87,33 @@ class PreparedChunk:
         )
 
 
-def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> PreparedChunk:
-    """Decode and check a chunk. Raises NotFound (database, table, schema), InvalidArgument and TooLarge for the chunk
-    as a whole; what is wrong with a row is in ``errors``."""
+@dataclass(frozen=True, slots=True)
+class PreparedParts:
+    """The good rows of a chunk that hold some fields alone: their ``columns`` by the fields' names, as the newest
+    schema has them. Good for as long as :class:`PreparedChunk`."""
+
+    view: TableView
+    places: Sequence[int]
+    row_keys: list[LogicalKey]
+    columns: Mapping[str, Column]
+    errors: RowErrors
+
+    def fits(self, view: TableView) -> bool:
+        return self.view.table == view.table and self.view.newest_id == view.newest_id
+
+
+Prepared: TypeAlias = PreparedChunk | PreparedParts
+
+
+def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> Prepared:
+    """Decode and check a chunk. Raises NotFound (database, table, schema, field), InvalidArgument and TooLarge for the
+    chunk as a whole; what is wrong with a row is in ``errors``."""
     view = TableView(catalog, chunk.database, chunk.table)
+    return _prepare_parts(view, chunk) if chunk.columns else prepare_documents(view, chunk)
+
+
+def prepare_documents(view: TableView, chunk: BulkChunk) -> PreparedChunk:
+    """As :func:`prepare_chunk`, of whole rows."""
     building = list(filter(is_building, view.indexes))
     if not building:
         return _prepare_for(view, chunk)
@@ -121,12 +151,48 @@ def _prepare_for(view: TableView, chunk: BulkChunk) -> PreparedChunk:
     else:
         rows = _read_rows(chunk.rows)
         schema_id, writer = chunk.rows.schema_id, view.writer(chunk.rows.schema_id, "rows.schema_id")
+    return _good(rows, errors, lambda good: _prepare(view, good, schema_id, writer, errors))
+
+
+def _prepare_parts(view: TableView, chunk: BulkChunk) -> PreparedParts:
+    """Raises as :func:`prepare_chunk`."""
+    table = view.table
+    assert isinstance(chunk.rows, AvroRows)
+    writer = select_fields(view.writer(chunk.rows.schema_id, "rows.schema_id"), chunk.columns, table.full_name)
+    newest = select_fields(view.newest, chunk.columns, table.full_name)
+    of_key = list(dict.fromkeys(path_names(part.path)[0] for part in table.key))
+    missing = [name for name in of_key if name not in chunk.columns]
+    more = [name for name in chunk.columns if name not in of_key] if chunk.mode is BulkMode.DELETE else []
+    if missing or more:
+        what = "must be" if chunk.mode is BulkMode.DELETE else "must have"
+        problem = f"{what} the fields of the primary key of table {table.full_name}: {', '.join(of_key)}"
+        raise InvalidArgument("columns", problem, ", ".join(chunk.columns))
+    keyed, errors = view.without(view.indexes), RowErrors()
+
+    def prepare(rows: _Rows) -> PreparedParts:
+        columns, bad = read_columns(rows.bodies, rows.lengths, writer, newest, None)
+        if bad:
+            raise _BadRows(bad)
+        columns = {**columns, **{part.path: _at_path(columns, part.path) for part in table.key}}
+        with _by_row(keyed, columns, len(rows.places)):
+            return PreparedParts(view, rows.places, _keys_of_columns(keyed, columns), columns, errors)
+
+    return _good(_read_rows(chunk.rows), errors, prepare)
+
+
+def _at_path(columns: Mapping[str, Column], path: str) -> Column:
+    first, _, below = path.partition(".")
+    return field_column(columns[first], below) if below else columns[first]
+
+
+def _good(rows: _Rows, errors: RowErrors, prepare: Callable[[_Rows], P]) -> P:
+    """What is prepared of the rows that are fit to be written; the others' errors go to ``errors``."""
     unfit = np.flatnonzero((rows.lengths == 0) | (rows.lengths > DOCUMENT_BYTES_MAX)).tolist()
     if unfit:
         rows = rows.without({row: _wrong_size(int(rows.lengths[row])) for row in unfit}, errors)
     while True:
         try:
-            return _prepare(view, rows, schema_id, writer, errors)
+            return prepare(rows)
         except _BadRows as bad:
             rows = rows.without(bad.errors, errors)
 
@@ -153,7 +219,7 @@ class _Rows:
     def without(self, bad: Mapping[int, CortadoError], errors: RowErrors) -> _Rows:
         """The other rows. The errors of the bad ones go to ``errors``, under their places in the request."""
         for row, error in bad.items():
-            errors[self.places[row]] = _at_row(error, self.places[row])
+            errors[self.places[row]] = at_row(error, self.places[row])
         kept = [row for row in range(len(self.places)) if row not in bad]
         bodies = self.cut()
         return _Rows(b"".join([bodies[row] for row in kept]), self.lengths[kept], [self.places[row] for row in kept])
@@ -161,25 +227,35 @@ class _Rows:
 
 def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, errors: RowErrors) -> PreparedChunk:
     table = view.table
-    key_paths = [part.path for part in table.key]
-    paths = {*key_paths, *indexed_paths(view.indexes)}
+    paths = {*(part.path for part in table.key), *indexed_paths(view.indexes)}
     columns, bad = read_columns(rows.bodies, rows.lengths, writer, view.newest, paths)
     if bad:
         raise _BadRows(bad)
-    try:
-        keys = row_keys(
-            table.table_id, table.key, [columns[path].key_values() for path in key_paths], what=view.key_label
-        )
+    with _by_row(view, columns, len(rows.places)):
+        keys = _keys_of_columns(view, columns)
         primary_keys = [key[ROW_PREFIX_BYTES:] for key in keys] if view.indexes else []
         entries = entries_of_columns(table, view.indexes, columns, primary_keys) if view.indexes else []
-    except InvalidArgument as refused:
-        bad_keys = _row_by_row(view, columns, len(rows.places))
-        if not bad_keys:
-            raise
-        raise _BadRows(bad_keys) from refused
     head = encode_payload(schema_id, b"")
     payloads = [head + body for body in rows.cut()]
     return PreparedChunk(view, rows.places, keys, primary_keys, payloads, entries, errors)
+
+
+def _keys_of_columns(view: TableView, columns: Mapping[str, Column]) -> list[LogicalKey]:
+    parts = view.table.key
+    values = [columns[part.path].key_values() for part in parts]
+    return row_keys(view.table.table_id, parts, values, what=view.key_label)
+
+
+@contextmanager
+def _by_row(view: TableView, columns: Mapping[str, Column], count: int) -> Iterator[None]:
+    """Where a column as a whole can't be made keys of: which rows are bad, as _BadRows."""
+    try:
+        yield
+    except InvalidArgument as refused:
+        bad_keys = _row_by_row(view, columns, count)
+        if not bad_keys:
+            raise
+        raise _BadRows(bad_keys) from refused
 
 
 def _row_by_row(view: TableView, columns: Mapping[str, Column], count: int) -> RowErrors:
@@ -239,7 +315,7 @@ def _encode_json(view: TableView, rows: JsonRows, errors: RowErrors) -> _Rows:
             bodies.append(encode_body(view.newest, JsonDocument(text)))
             places.append(place)
         except InvalidArgument as error:
-            errors[place] = _at_row(error, place)
+            errors[place] = at_row(error, place)
             continue
         # As it grows: defaults may make documents many times larger than their texts.
         body_bytes += len(bodies[-1])
@@ -263,7 +339,7 @@ def _wrong_size(length: int) -> InvalidArgument:
     return TooLarge("document", problem, f"{length} bytes", length, DOCUMENT_BYTES_MAX)
 
 
-def _at_row(error: CortadoError, row: int) -> CortadoError:
+def at_row(error: CortadoError, row: int) -> CortadoError:
     """The error with its place in the request, where it says one."""
     if isinstance(error, InvalidDocument | ConditionFailed | UniqueViolation | WriteConflict):
         return dataclasses.replace(error, row=row)

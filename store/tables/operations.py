@@ -23,6 +23,16 @@ class PutMode(StrEnum):
     REPLACE = "replace"
 
 
+class BulkMode(StrEnum):
+    """What a bulk load does with its rows; those of an update have some fields alone, those of a delete the key's."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    REPLACE = "replace"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class AvroDocument:
     """An Avro ``body`` written with the schema of that id. Hostile until checked."""
@@ -161,9 +171,11 @@ class BulkChunk:
     database: str
     table: str
     rows: AvroRows | JsonRows
-    mode: PutMode = PutMode.UPSERT
+    mode: BulkMode = BulkMode.UPSERT
     unchanged_since: Timestamp | None = None
     expiry: Expiry | None = None
+    columns: tuple[str, ...] = ()
+    """The fields that rows have, where those are not all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.building import CannotBuild, is_building
 from cortado.store.tables.chunk import PreparedChunk, RowErrors
 from cortado.store.tables.indexes import IndexEntry
-from cortado.store.tables.operations import PutMode
+from cortado.store.tables.operations import BulkMode
 from cortado.store.tables.rows import show_values
 
 EntryKeys: TypeAlias = list[LogicalKey | None]
@@ -38,17 +38,21 @@ class Verdict(Enum):
 @dataclass(frozen=True, slots=True)
 class RowRules:
     """What a row must fulfil, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``); and when all that
-    is written expires, 0 for never."""
+    is written expires, 0 for never, where rows do not keep what they have."""
 
     prepared: PreparedChunk
-    mode: PutMode
+    mode: BulkMode
     unchanged_since: Timestamp | None
     commit_ts: Timestamp
     expires_ms: int
 
     @property
     def accept_all(self) -> bool:
-        return self.mode is PutMode.UPSERT and self.unchanged_since is None
+        return self.mode is BulkMode.UPSERT and self.unchanged_since is None
+
+    def expires_of(self, row: int) -> int:
+        kept = self.prepared.expiries
+        return self.expires_ms if kept is None else kept[row]
 
     def judge(
         self, row: int, live: Version | None
@@ -59,9 +63,9 @@ class RowRules:
             if live.payload == self.prepared.payloads[row]:
                 return Verdict.UNCHANGED
             return WriteConflict(self._key(row), str(since), str(live.ts), row=self.prepared.places[row])
-        if self.mode is PutMode.INSERT and live is not None:
+        if self.mode is BulkMode.INSERT and live is not None:
             return ConditionFailed(self._key(row), "absent", str(live.ts), row=self.prepared.places[row])
-        if self.mode is PutMode.REPLACE and live is None:
+        if self.mode is BulkMode.REPLACE and live is None:
             return ConditionFailed(self._key(row), "present", "absent", row=self.prepared.places[row])
         return Verdict.WRITE
 
@@ -122,8 +126,9 @@ class _Sequence:
             key: None if holder is None else holder.payload
             for key, holder in zip(asked, reader.get_many(asked) if asked else (), strict=True)
         }
-        self._written: dict[LogicalKey, bytes] = {}
-        self._entries: dict[LogicalKey, bytes | None] = {}
+        # What is to be stored, and when it expires.
+        self._written: dict[LogicalKey, tuple[bytes, int]] = {}
+        self._entries: dict[LogicalKey, tuple[bytes, int] | None] = {}
 
     def write(self, row: int) -> ConditionFailed | WriteConflict | UniqueViolation | None:
         """Write one row, or say why not. Raises CannotBuild."""
@@ -145,35 +150,33 @@ class _Sequence:
                     rows = [violation.key, violation.existing_key]
                     raise CannotBuild(self._prepared.view, entry.index, violation.message(), rows)
                 return violation
-        self._move(before, after)
-        self._written[row_key] = prepared.payloads[row]
-        self._rows[row_key] = (
-            Version(self._rules.commit_ts, prepared.payloads[row], self._rules.expires_ms),
-            [entry.key for entry in after],
-        )
+        expires_ms = self._rules.expires_of(row)
+        self._move(before, after, expires_ms)
+        self._written[row_key] = prepared.payloads[row], expires_ms
+        version = Version(self._rules.commit_ts, prepared.payloads[row], expires_ms)
+        self._rows[row_key] = version, [entry.key for entry in after]
         return None
 
     def mutations(self) -> Mutations:
-        expires_ms = self._rules.expires_ms
         mutations = Mutations()
         for key, document in self._written.items():
-            mutations.put(key, document, expires_ms)
-        for key, payload in self._entries.items():
+            mutations.put(key, *document)
+        for key, entry in self._entries.items():
             stored = self._stored_entries.get(key)
             # An entry that came and went within the chunk was never stored, one that went and came back still is.
-            if payload is None and stored is not None:
+            if entry is None and stored is not None:
                 mutations.delete(key)
-            elif payload is not None and stored != (payload, expires_ms):
-                mutations.put(key, payload, expires_ms)
+            elif entry is not None and stored != entry:
+                mutations.put(key, *entry)
         return mutations
 
-    def _move(self, before: Sequence[LogicalKey], after: Sequence[IndexEntry]) -> None:
+    def _move(self, before: Sequence[LogicalKey], after: Sequence[IndexEntry], expires_ms: int) -> None:
         for key in before:
             self._entries[key] = None
             if key in self._holders:
                 self._holders[key] = None
         for entry in after:
-            self._entries[entry.key] = entry.payload
+            self._entries[entry.key] = entry.payload, expires_ms
             if entry.exclusive:
                 self._holders[entry.key] = entry.payload
 

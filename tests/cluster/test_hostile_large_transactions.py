@@ -20,7 +20,7 @@ from support.wire import Wire, delete_document, int_key, put_document, refused, 
 
 pytestmark = pytest.mark.process
 
-UPSERT = documents_pb2.PUT_MODE_UPSERT
+UPSERT = documents_pb2.BULK_MODE_UPSERT
 
 
 @pytest.fixture(scope="module")

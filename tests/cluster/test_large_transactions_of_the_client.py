@@ -215,7 +215,7 @@ def test_stubs_are_enough_to_stage_to_keep_alive_and_to_commit(
     assert calls.Begin(begin, timeout=10).transaction == calls.Begin(begin, timeout=10).transaction
     staging = documents_pb2.Staging(transaction_id=own, task=1)
     start = documents_pb2.BulkStart(
-        table=table_name(orders.full_name), mode=documents_pb2.PUT_MODE_UPSERT, staging=staging
+        table=table_name(orders.full_name), mode=documents_pb2.BULK_MODE_UPSERT, staging=staging
     )
     lines = [json.dumps(each) for each in rows(range(3), 8)]
     chunk = documents_pb2.BulkChunk(sequence=1, json_rows=lines)

@@ -30,7 +30,7 @@ from support.large_transactions import LONG, A, Scene, committed_at, nothing_put
 from support.node_world import Place, World
 from support.watchers import Watcher
 
-INSERT: Final = documents_pb2.PUT_MODE_INSERT
+INSERT: Final = documents_pb2.BULK_MODE_INSERT
 ROWS: Final = [(1, 10, 0), (2, 20, 0), (3, 30, 0)]
 RETENTION_MS: Final = 2_000
 

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.fields import select_fields
 from cortado.schema.parse import parse_schema
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import STAGED_SPACE, index_range, prefix_range, row_range
@@ -88,7 +89,7 @@ class Scene:
         transaction_id: bytes = A,
         task: int = 0,
         attempt: int = 0,
-        mode: documents_pb2.PutMode = documents_pb2.PUT_MODE_UPSERT,
+        mode: documents_pb2.BulkMode = documents_pb2.BULK_MODE_UPSERT,
         since: Timestamp | None = None,
     ) -> documents_pb2.BulkResponse:
         staging = documents_pb2.Staging(transaction_id=transaction_id, task=task, attempt=attempt)
@@ -97,9 +98,17 @@ class Scene:
             start.unchanged_since.CopyFrom(timestamp_message(since))
         return await self._bulk(rows, start)
 
+    async def stage_deletes(self, ids: Sequence[int], transaction_id: bytes = A) -> documents_pb2.BulkResponse:
+        staging = documents_pb2.Staging(transaction_id=transaction_id)
+        mode = documents_pb2.BULK_MODE_DELETE
+        start = documents_pb2.BulkStart(table=TABLE, mode=mode, staging=staging, columns=["id"])
+        return await self._bulk_bodies(
+            [encode_document(select_fields(PARSED, ("id",), "d.t"), {"id": each}) for each in ids], start
+        )
+
     async def load(self, rows: Sequence[Row]) -> documents_pb2.BulkResponse:
         """At once, in no transaction."""
-        return await self._bulk(rows, documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.PUT_MODE_UPSERT))
+        return await self._bulk(rows, documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.BULK_MODE_UPSERT))
 
     async def commit(
         self, transaction_id: bytes = A, attempts: Sequence[tuple[int, int]] = ((0, 0),), app: tuple[str, int] = ("", 0)
@@ -159,7 +168,9 @@ class Scene:
         )
 
     async def _bulk(self, rows: Sequence[Row], start: documents_pb2.BulkStart) -> documents_pb2.BulkResponse:
-        bodies = list(map(_body, rows))
+        return await self._bulk_bodies(list(map(_body, rows)), start)
+
+    async def _bulk_bodies(self, bodies: Sequence[bytes], start: documents_pb2.BulkStart) -> documents_pb2.BulkResponse:
         lengths = b"".join(len(each).to_bytes(4, "little") for each in bodies)
         batch = common_pb2.RowBatch(schema_id=self._schema_id, bodies=b"".join(bodies), lengths=lengths)
 

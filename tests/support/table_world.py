@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.fields import select_fields
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
 from cortado.store.catalog.descriptors import TableDescriptor
@@ -19,6 +20,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.jobs.job import Job
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.evaluation import Condition, Evaluation
+from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.tables import read
@@ -29,6 +31,7 @@ from cortado.store.tables.operations import (
     AvroDocument,
     AvroRows,
     BulkChunk,
+    BulkMode,
     BulkWritten,
     Delete,
     Operation,
@@ -196,11 +199,29 @@ class TableWorld:
         self,
         table: str,
         documents: Sequence[Mapping[str, Any]],
-        mode: PutMode = PutMode.UPSERT,
+        mode: BulkMode | PutMode = BulkMode.UPSERT,
         unchanged_since: Timestamp | None = None,
         schema_id: int = 0,
     ) -> BulkWritten:
-        return self.bulk_rows(BulkChunk(DATABASE, table, self.rows(table, documents, schema_id), mode, unchanged_since))
+        rows = self.rows(table, documents, schema_id)
+        return self.bulk_rows(BulkChunk(DATABASE, table, rows, BulkMode(mode), unchanged_since))
+
+    def bulk_parts(
+        self,
+        table: str,
+        documents: Sequence[Mapping[str, Any]],
+        columns: tuple[str, ...],
+        mode: BulkMode,
+        unchanged_since: Timestamp | None = None,
+        expiry: Expiry | None = None,
+        schema_id: int = 0,
+    ) -> BulkWritten:
+        """Rows of these fields alone: an update, or a delete."""
+        newest_id, newest = self.catalog().newest_schema(f"{DATABASE}.{table}")
+        schema = self.catalog().schema(schema_id) if schema_id else newest
+        parts = select_fields(schema, columns, table)
+        rows = avro_rows(schema_id or newest_id, [encode_document(parts, each) for each in documents])
+        return self.bulk_rows(BulkChunk(DATABASE, table, rows, mode, unchanged_since, expiry, columns))
 
     def bulk_rows(self, chunk: BulkChunk) -> BulkWritten:
         _, done = self.store.write(lambda reader, ts: evaluate_bulk(reader, ts, self.catalog(reader), chunk))

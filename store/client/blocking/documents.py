@@ -37,6 +37,11 @@ class DocumentCodec:
     def encode_json(self, value: Any) -> tuple[int, bytes]:
         return run(self._core.encode_json(value))
 
+    def encode_fields(
+        self, document: Mapping[str, Any], columns: tuple[str, ...], table_name: str
+    ) -> tuple[int, bytes]:
+        return run(self._core.encode_fields(document, columns, table_name))
+
     def from_json(self, value: Any) -> dict[str, Any]:
         return run(self._core.from_json(value))
 

@@ -12,7 +12,7 @@ from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import D, Document, RowBatch
-from cortado.store.client.put_mode import PutMode
+from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Expires, Key, KeyLike
@@ -215,6 +215,38 @@ class Table(Generic[D]):
         )
         return run(loading)
 
+    def bulk_update(
+        self,
+        documents: Iterable[Mapping[str, Any]],
+        columns: Sequence[str],
+        *,
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        expires: Expires = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        return run(
+            self._core.bulk_update(
+                documents,
+                columns,
+                chunk_rows=chunk_rows,
+                unchanged_since=unchanged_since,
+                expires=expires,
+                progress=progress,
+            )
+        )
+
+    def bulk_delete(
+        self,
+        keys: Iterable[KeyLike],
+        *,
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        core = self._core
+        return run(core.bulk_delete(keys, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress))
+
     # --- as Arrow --------------------------------------------------------------------------------------------
 
     def scan_arrow(
@@ -233,7 +265,8 @@ class Table(Generic[D]):
         self,
         batches: Iterable[pa.RecordBatch],
         *,
-        mode: PutMode = "upsert",
+        mode: BulkMode = "upsert",
+        columns: Sequence[str] | None = None,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -243,6 +276,7 @@ class Table(Generic[D]):
             self._core.bulk_arrow(
                 batches,
                 mode=mode,
+                columns=columns,
                 chunk_rows=chunk_rows,
                 unchanged_since=unchanged_since,
                 expires=expires,

@@ -20,7 +20,17 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.mvcc.expiry import NEVER, Expiry
 from cortado.store.mvcc.garbage import find_garbage
-from cortado.store.tables.operations import Add, BulkChunk, Delete, Operation, Put, PutMode, Update
+from cortado.store.tables.operations import (
+    Add,
+    BulkChunk,
+    BulkMode,
+    BulkWritten,
+    Delete,
+    Operation,
+    Put,
+    PutMode,
+    Update,
+)
 from support.examples import examples
 from support.table_world import DATABASE, WORLDS, EngineStore, TableWorld, index
 
@@ -46,7 +56,8 @@ expiries = st.sampled_from([None, None, NEVER]) | st.one_of(
     st.integers(1, 6).map(Expiry), st.integers(BEGAN_MS - 1, BEGAN_MS + 12).map(lambda at_ms: Expiry(at_ms=at_ms))
 )
 ids = st.integers(0, 2)
-documents = st.fixed_dictionaries({"id": ids, "code": st.sampled_from([None, "x", "y"]), "left": st.integers(0, 2)})
+codes = st.sampled_from([None, "x", "y"])
+documents = st.fixed_dictionaries({"id": ids, "code": codes, "left": st.integers(0, 2)})
 modes = st.sampled_from([PutMode.UPSERT, PutMode.UPSERT, PutMode.UPSERT, PutMode.INSERT, PutMode.REPLACE])
 operations = st.one_of(
     st.tuples(st.just("put"), documents, modes, expiries),
@@ -65,6 +76,13 @@ steps = st.one_of(
         st.just(PutMode.UPSERT),
         expiries,
     ),
+    st.tuples(
+        st.just("parts"),
+        st.lists(st.tuples(ids, st.sampled_from([None, "x", "y"])), min_size=1, max_size=3),
+        st.none(),
+        expiries,
+    ),
+    st.tuples(st.just("gone"), st.lists(ids, min_size=1, max_size=3), st.none(), st.none()),
     st.tuples(st.just("wait"), st.integers(1, 4), st.none(), st.none()),
     st.tuples(st.just("ttl"), st.sampled_from([0, 3]), st.none(), st.none()),
 )
@@ -141,22 +159,30 @@ def step(world: TableWorld, twin: Twin, kind: str, what: Any, mode: Any, expiry:
             twin.ttl_ms = what
             world.store.write(lambda reader, _ts: alter_table(world.catalog(reader), DATABASE, "things", ttl_ms=what))
         case "bulk":
-            bulk(world, twin, what, mode, expiry)
+            rows = world.rows("things", what)
+            done = world.bulk_rows(BulkChunk(DATABASE, "things", rows, BulkMode(mode), expiry=expiry))
+            check_bulk(world, twin, done, [("put", row, mode, expiry) for row in what])
+        case "parts":
+            parts = [{"code": code, "id": key} for key, code in what]
+            done = world.bulk_parts("things", parts, ("code", "id"), BulkMode.UPDATE, expiry=expiry)
+            check_bulk(world, twin, done, [("update", key, code, expiry) for key, code in what])
+        case "gone":
+            done = world.bulk_parts("things", [{"id": key} for key in what], ("id",), BulkMode.DELETE)
+            check_bulk(world, twin, done, [("delete", key, None, None) for key in what])
         case _:
             commit(world, twin, [what] if kind == "one" else what, is_alone=kind == "one" and what[0] != "add")
 
 
-def bulk(world: TableWorld, twin: Twin, rows: list[dict[str, Any]], mode: PutMode, expiry: Expiry | None) -> None:
-    done = world.bulk_rows(BulkChunk(DATABASE, "things", world.rows("things", rows), mode, expiry=expiry))
+def check_bulk(world: TableWorld, twin: Twin, done: BulkWritten, asked: list[tuple[str, Any, Any, Any]]) -> None:
     state, refused = twin.seen(world.store.now), {}
-    for place, row in enumerate(rows):
-        after = twin.apply(state, ("put", row, mode, expiry))
+    for place, operation in enumerate(asked):
+        after = twin.apply(state, operation)
         if isinstance(after, dict) and collides(after):
             after = UniqueViolation
         if isinstance(after, dict):
             state = after
         else:
-            refused[place] = after
+            refused[place] = ConditionFailed if after is NotFound else after
     assert {place: type(error) for place, error in done.errors} == refused
     twin.states.append((world.store.now, state))
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed, CortadoError, NotFound, UniqueViolation
-from cortado.store.tables.operations import Delete, Operation, Put, PutMode, Update
+from cortado.store.tables.operations import BulkMode, Delete, Operation, Put, PutMode, Update
 from support.examples import examples
 from support.table_world import DATABASE, WORLDS, TableWorld, index
 
@@ -66,6 +66,15 @@ changes = st.dictionaries(st.sampled_from(["code", "level", "place"]), st.none()
         }
     )
 )
+VALUES = {"code": st.none() | st.sampled_from(["x", "y"]), "level": st.sampled_from([0.0, 1.5]), "place": places}
+
+
+def rows_of_parts(columns: list[str]) -> st.SearchStrategy[list[tuple[tuple[str, int], Document]]]:
+    """Keys, and what is to become of these columns."""
+    values = st.fixed_dictionaries({name: VALUES[name] for name in columns})
+    return st.lists(st.tuples(keys, values), min_size=1, max_size=5)
+
+
 modes = st.sampled_from(list(PutMode))
 operations = st.one_of(
     st.tuples(st.just("put"), documents, modes),
@@ -77,6 +86,10 @@ steps = st.one_of(
     st.tuples(st.just("batch"), st.lists(operations, min_size=1, max_size=5)),
     st.tuples(st.just("bulk"), st.tuples(st.lists(documents, max_size=2), st.just(PutMode.UPSERT))),
     st.tuples(st.just("bulk"), st.tuples(st.lists(documents, max_size=6), modes)),
+    st.tuples(
+        st.just("parts"), st.lists(st.sampled_from(["code", "level", "place"]), unique=True).flatmap(rows_of_parts)
+    ),
+    st.tuples(st.just("gone"), st.lists(keys, max_size=5)),
     st.tuples(st.just("evolve"), st.none()),
 )
 
@@ -141,20 +154,8 @@ def step(world: TableWorld, model: Model, kind: str, what: Any) -> None:
             world.register("things", SCHEMA_V2)
             model.extra = {"extra": "new"}
         return
-    if kind == "bulk":
-        rows, mode = what
-        done = world.bulk("things", [{**row, **model.extra} for row in rows], mode)
-        refused = {}
-        for place, row in enumerate(rows):
-            after = model.apply(model.state, ("put", row, mode))
-            if isinstance(after, dict) and collides(after):
-                after = UniqueViolation
-            if isinstance(after, dict):
-                model.state = after
-            else:
-                refused[place] = after
-        assert {place: type(error) for place, error in done.errors} == refused
-        assert done.written == len(rows) - len(refused)
+    if kind in ("bulk", "parts", "gone"):
+        bulk(world, model, kind, what)
         return
     asked = [what] if kind == "one" else what
     expected = model.batch(asked)
@@ -170,6 +171,34 @@ def step(world: TableWorld, model: Model, kind: str, what: Any) -> None:
     else:
         assert isinstance(expected, dict), expected
         model.state = expected
+
+
+def bulk(world: TableWorld, model: Model, kind: str, what: Any) -> None:
+    """Row by row, each refused by itself."""
+    if kind == "bulk":
+        rows, mode = what
+        done = world.bulk("things", [{**row, **model.extra} for row in rows], mode)
+        asked = [("put", row, mode) for row in rows]
+    elif kind == "parts":
+        columns = ("owner", *what[0][1], "number")
+        rows = [{"owner": owner, "number": number, **values} for (owner, number), values in what]
+        done = world.bulk_parts("things", rows, columns, BulkMode.UPDATE)
+        asked = [("update", key, values) for key, values in what]
+    else:
+        rows = [{"number": number, "owner": owner} for owner, number in what]
+        done = world.bulk_parts("things", rows, ("number", "owner"), BulkMode.DELETE)
+        asked = [("delete", key, None) for key in what]
+    refused = {}
+    for place, operation in enumerate(asked):
+        after = model.apply(model.state, operation)
+        if isinstance(after, dict) and collides(after):
+            after = UniqueViolation
+        if isinstance(after, dict):
+            model.state = after
+        else:
+            refused[place] = ConditionFailed if after is NotFound else after
+    assert {place: type(error) for place, error in done.errors} == refused
+    assert done.written == len(asked) - len(refused)
 
 
 def whole(document: Document) -> Document:

@@ -42,7 +42,7 @@ from cortado.store.staging.records import LargeState, Record, abort, begin, comm
 from cortado.store.staging.stage import Met, attempt_of, stage
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import AvroRows, BulkChunk, BulkWritten, PutMode
+from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, BulkWritten
 from support.simulation.checkers import Truth, truth_of, value_at
 from support.simulation.history import History
 from support.simulation.indexers import DATABASE, TABLE, encoded
@@ -183,7 +183,7 @@ class LargeTransactors:
     async def _chunk(self, made: Made, attempt: int, rows: Mapping[int, str]) -> bool:
         """Send it until its outcome is known, or time is up. True where all of it is staged."""
         request_id = bytes(self._history.acknowledged_max) + self._random.randbytes(8)
-        mode = self._random.choice((PutMode.UPSERT, PutMode.UPSERT, PutMode.INSERT))
+        mode = self._random.choice((BulkMode.UPSERT, BulkMode.UPSERT, BulkMode.INSERT))
         levels = [self._random.randrange(3) for _ in rows]
 
         async def send(node: NodeHost) -> bytes:
@@ -328,7 +328,7 @@ async def _staged(
     attempt: int,
     rows: Mapping[int, str],
     levels: Sequence[int],
-    mode: PutMode,
+    mode: BulkMode,
     request_id: bytes,
 ) -> bytes:
     """As the service does it. Empty where all rows were staged."""
@@ -341,7 +341,7 @@ async def _staged(
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         written = evaluate_bulk(reader, commit_ts, meta.catalog(reader), chunk, prepared)
-        is_unchanged = mode is not PutMode.UPSERT
+        is_unchanged = mode is not BulkMode.UPSERT
         return stage(reader, meta.store.unresolved, transaction_id, attempt, written, is_unchanged=is_unchanged)
 
     def reply(_ts: Timestamp, written: object) -> bytes:

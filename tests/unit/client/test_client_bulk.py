@@ -96,7 +96,7 @@ def test_every_row_is_written_and_counted(stored: BulkTable, client: Client) -> 
     assert (result.written, result.refused, result.errors) == (20, 0, [])
     assert done == list(range(2, 21, 2))
     assert result.ts.wall_ms == 10
-    assert stored.starts[0].mode == documents_pb2.PUT_MODE_INSERT
+    assert stored.starts[0].mode == documents_pb2.BULK_MODE_INSERT
 
 
 def test_a_broken_stream_is_taken_up_again_and_each_row_written_once(stored: BulkTable, client: Client) -> None:

@@ -21,7 +21,7 @@ from cortado.store.node.host import Host
 from cortado.store.tables.build import IndexBegun, begin_build, build_step
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check
-from cortado.store.tables.operations import BulkChunk, JsonRows, PutMode
+from cortado.store.tables.operations import BulkChunk, BulkMode, JsonRows
 from support.node_world import World
 
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]})
@@ -47,7 +47,7 @@ async def begun(node: Host) -> Job:
     await change(node, lambda catalog, _: create_database(catalog, "db"))
     await change(node, lambda catalog, _: register_schema(catalog, "db.t", SCHEMA))
     await change(node, lambda catalog, ts: create_table(catalog, "db", "t", key=key, commit_ts=ts))
-    chunk = BulkChunk("db", "t", JsonRows([json.dumps({"id": n}) for n in range(ROWS)]), PutMode.UPSERT)
+    chunk = BulkChunk("db", "t", JsonRows([json.dumps({"id": n}) for n in range(ROWS)]), BulkMode.UPSERT)
     await change(node, lambda catalog, ts: evaluate_bulk(catalog.reader, ts, catalog, chunk))
     declared = IndexDeclaration("by_id", (PartDeclaration("id", descending=True),))
     reply = await change(node, lambda catalog, ts: begin_build(catalog, ts, "db", "t", declared))

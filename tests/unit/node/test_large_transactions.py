@@ -29,7 +29,7 @@ from support.large_transactions import LONG, A, B, C, Row, Scene, committed_at, 
 from support.nodes import NodeDisk, run, running_node
 from support.watchers import Watcher
 
-INSERT, REPLACE = documents_pb2.PUT_MODE_INSERT, documents_pb2.PUT_MODE_REPLACE
+INSERT, REPLACE = documents_pb2.BULK_MODE_INSERT, documents_pb2.BULK_MODE_REPLACE
 Test = Callable[[Scene], Awaitable[None]]
 
 
@@ -93,6 +93,30 @@ def test_a_row_and_its_entries_are_locked_until_the_transaction_ends() -> None:
         await scene.resolved()
         assert scene.staged() == 0
         assert await scene.rows() == [(1, 12, 0), (2, 21, 0), (6, 50, 0)]
+
+    on_a_node(test)
+
+
+def test_deletes_are_staged_also_of_what_is_not_there_and_come_at_the_commit() -> None:
+    async def test(scene: Scene) -> None:
+        await scene.load(rows_of(1, 2, 3))
+        await scene.begin()
+        assert (await scene.stage_deletes([1, 3, 9])).written == 3
+        assert await scene.rows() == rows_of(1, 2, 3)
+        for row in ((3, 31, 0), (9, 90, 0)):
+            with pytest.raises(KeyLocked):
+                await scene.put(row)
+        before = await scene.node.meta.reads.linearize()
+        with nothing_put_in_place() as release:
+            at = committed_at(await scene.commit())
+            assert await scene.rows(at) == await scene.rows() == rows_of(2)
+            assert await scene.rows(before) == rows_of(1, 2, 3)
+            await scene.put((3, 10, 0))
+            release.set()
+        await scene.resolved()
+        assert scene.staged() == 0
+        assert await scene.rows(at) == rows_of(2)
+        assert await scene.rows() == [(2, 20, 0), (3, 10, 0)]
 
     on_a_node(test)
 

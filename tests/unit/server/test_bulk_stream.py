@@ -21,7 +21,7 @@ from support.nodes import NodeDisk, run, running_node, until
 
 ROW = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}]}
 TABLE = documents_pb2.TableName(database="d", table="t")
-START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.PUT_MODE_UPSERT))
+START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.BULK_MODE_UPSERT))
 
 
 async def make_table(node: Host) -> int:

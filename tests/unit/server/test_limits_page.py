@@ -105,7 +105,7 @@ SAID = {
     "rows of a bulk chunk": count(request_limits.ITEMS_MAX["cortado.v1.BulkChunk.json_rows"]),
     "bytes of a bulk chunk": size(rows.BATCH_BYTES_MAX),
     "keys of `MultiGet`": count(request_limits.ITEMS_MAX["cortado.v1.MultiGetRequest.keys"]),
-    "columns of a scan": count(request_limits.ITEMS_MAX["cortado.v1.ScanRequest.columns"]),
+    "columns of a scan, of a bulk update": count(request_limits.ITEMS_MAX["cortado.v1.ScanRequest.columns"]),
     "a filter": size(filters.TEXT_BYTES_MAX),
     "nesting of a filter": count(filters.DEPTH_MAX),
     "terms of a filter": count(filters.NODES_MAX),

@@ -20,7 +20,7 @@ from cortado.store.tables import bulk
 from cortado.store.tables import chunk as chunks
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import AvroRows, BulkChunk, BulkWritten, JsonDocument, JsonRows, PutMode
+from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, BulkWritten, JsonDocument, JsonRows
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld, avro_rows
 
@@ -108,13 +108,13 @@ def test_of_two_rows_with_one_key_the_later_wins_and_both_count(world: TableWorl
 
 def test_modes_hold_row_by_row(world: TableWorld) -> None:
     ts = world.put("orders", order("ann", 1))
-    done = world.bulk("orders", [order("ann", 1), order("bob", 1), order("bob", 1)], PutMode.INSERT)
+    done = world.bulk("orders", [order("ann", 1), order("bob", 1), order("bob", 1)], BulkMode.INSERT)
     assert done.written == 1
     assert reasons(done) == {0: "CONDITION_FAILED", 2: "CONDITION_FAILED"}
     error = done.errors[0][1]
     assert isinstance(error, ConditionFailed)
     assert (error.key, error.actual, error.row) == ("shop.orders('ann', 1)", str(ts), 0)
-    done = world.bulk("orders", [order("cid", 1), order("ann", 1, amount=1.0)], PutMode.REPLACE)
+    done = world.bulk("orders", [order("cid", 1), order("ann", 1, amount=1.0)], BulkMode.REPLACE)
     assert (done.written, reasons(done)) == (1, {0: "CONDITION_FAILED"})
     assert world.check("orders") == []
 
@@ -165,7 +165,7 @@ def test_a_second_run_of_a_task_changes_nothing(world: TableWorld) -> None:
     assert (first.written, again.written, again.errors) == (5, 5, ())
     plan = world.plan("orders", with_versions=True)
     assert world.pages(plan)[0].etags() == [str(first.ts)] * 5
-    insert_again = world.bulk("orders", rows, PutMode.INSERT, unchanged_since=start)
+    insert_again = world.bulk("orders", rows, BulkMode.INSERT, unchanged_since=start)
     assert insert_again.written == 5
 
 

@@ -18,7 +18,7 @@ from cortado.store.tables.build import Pace, build_step, cancel_build
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check
 from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import BulkChunk, Delete, Put, PutMode, Update
+from cortado.store.tables.operations import BulkChunk, BulkMode, Delete, Put, Update
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.operations import Commit
 from support.table_world import DATABASE, WORLDS, TableWorld, index
@@ -194,7 +194,7 @@ def test_a_row_that_the_newest_schema_cannot_read_fails_the_index_and_can_be_rep
 def test_a_chunk_that_was_prepared_before_the_index_is_prepared_again(world: TableWorld) -> None:
     """X1: else its rows would come without entries, below the cursor, and nobody would add them."""
     world.put("things", thing(1, "a"))
-    chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, "early"), thing(2, "late")]), PutMode.UPSERT)
+    chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, "early"), thing(2, "late")]), BulkMode.UPSERT)
     prepared = prepare_chunk(world.catalog(), chunk)
     job_id = world.begin_index("things", PLAIN)
     world.build(job_id, 1)
@@ -208,7 +208,7 @@ def test_the_catalogue_goes_on_from_its_newest_numbers_where_a_chunk_fails_an_in
     """The chunk was prepared before another table was made: its catalogue is old, the counters are not."""
     world.put("things", thing(1, "a"))
     world.begin_index("things", CODE)
-    chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, TOO_LONG)]), PutMode.UPSERT)
+    chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, TOO_LONG)]), BulkMode.UPSERT)
     prepared = prepare_chunk(world.catalog(), chunk)
     world.create("others", {**SCHEMA, "doc": "another schema"}, ["id"])
     before = world.catalog().counters
