@@ -20,6 +20,15 @@ class BulkMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BULK_MODE_REPLACE: _ClassVar[BulkMode]
     BULK_MODE_UPDATE: _ClassVar[BulkMode]
     BULK_MODE_DELETE: _ClassVar[BulkMode]
+
+class AggregateKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AGGREGATE_KIND_UNSPECIFIED: _ClassVar[AggregateKind]
+    AGGREGATE_KIND_COUNT: _ClassVar[AggregateKind]
+    AGGREGATE_KIND_SUM: _ClassVar[AggregateKind]
+    AGGREGATE_KIND_MIN: _ClassVar[AggregateKind]
+    AGGREGATE_KIND_MAX: _ClassVar[AggregateKind]
+    AGGREGATE_KIND_AVG: _ClassVar[AggregateKind]
 PUT_MODE_UPSERT: PutMode
 PUT_MODE_INSERT: PutMode
 PUT_MODE_REPLACE: PutMode
@@ -28,6 +37,12 @@ BULK_MODE_INSERT: BulkMode
 BULK_MODE_REPLACE: BulkMode
 BULK_MODE_UPDATE: BulkMode
 BULK_MODE_DELETE: BulkMode
+AGGREGATE_KIND_UNSPECIFIED: AggregateKind
+AGGREGATE_KIND_COUNT: AggregateKind
+AGGREGATE_KIND_SUM: AggregateKind
+AGGREGATE_KIND_MIN: AggregateKind
+AGGREGATE_KIND_MAX: AggregateKind
+AGGREGATE_KIND_AVG: AggregateKind
 
 class TableName(_message.Message):
     __slots__ = ("database", "table")
@@ -272,6 +287,52 @@ class ScanResponse(_message.Message):
     projected_schema: str
     footprint: bytes
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., batches: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., json_rows: _Optional[_Iterable[str]] = ..., etags: _Optional[_Iterable[str]] = ..., next_page_token: _Optional[bytes] = ..., projected_schema: _Optional[str] = ..., footprint: _Optional[bytes] = ...) -> None: ...
+
+class Aggregate(_message.Message):
+    __slots__ = ("kind", "field")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    kind: AggregateKind
+    field: str
+    def __init__(self, kind: _Optional[_Union[AggregateKind, str]] = ..., field: _Optional[str] = ...) -> None: ...
+
+class AggregateRequest(_message.Message):
+    __slots__ = ("table", "index", "range", "filter", "group_by", "aggregates", "page_token", "at", "schema_id")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    table: TableName
+    index: str
+    range: _common_pb2.KeyRange
+    filter: str
+    group_by: _containers.RepeatedScalarFieldContainer[str]
+    aggregates: _containers.RepeatedCompositeFieldContainer[Aggregate]
+    page_token: bytes
+    at: _common_pb2.ReadAt
+    schema_id: int
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., index: _Optional[str] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ..., filter: _Optional[str] = ..., group_by: _Optional[_Iterable[str]] = ..., aggregates: _Optional[_Iterable[_Union[Aggregate, _Mapping]]] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., schema_id: _Optional[int] = ...) -> None: ...
+
+class AggregateResponse(_message.Message):
+    __slots__ = ("header", "groups", "groups_schema", "result_schema", "next_page_token", "footprint")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    RESULT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    groups: _common_pb2.RowBatch
+    groups_schema: str
+    result_schema: str
+    next_page_token: bytes
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., groups: _Optional[_Union[_common_pb2.RowBatch, _Mapping]] = ..., groups_schema: _Optional[str] = ..., result_schema: _Optional[str] = ..., next_page_token: _Optional[bytes] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class SplitRequest(_message.Message):
     __slots__ = ("table", "range", "parts", "at")

@@ -50,6 +50,11 @@ class DocumentsStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.ScanRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.ScanResponse.FromString,
                 )
+        self.Aggregate = channel.unary_stream(
+                '/cortado.v1.Documents/Aggregate',
+                request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateResponse.FromString,
+                )
         self.Split = channel.unary_unary(
                 '/cortado.v1.Documents/Split',
                 request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.SplitRequest.SerializeToString,
@@ -111,6 +116,15 @@ class DocumentsServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Aggregate(self, request, context):
+        """Counts, sums, least and greatest values of the rows of a range, for each group of rows. Each reply holds the groups of
+        the rows that were read since the reply before it: whoever asks merges groups of equal values. Every reply but the
+        last carries next_page_token, from which a broken stream goes on at the same timestamp.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Split(self, request, context):
         """Bounds that cut a key range of the table into parts with about equal amounts of data, and the timestamp for a
         consistent read of all of them.
@@ -156,6 +170,11 @@ def add_DocumentsServicer_to_server(servicer, server):
                     servicer.Scan,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.ScanRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.ScanResponse.SerializeToString,
+            ),
+            'Aggregate': grpc.unary_stream_rpc_method_handler(
+                    servicer.Aggregate,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateResponse.SerializeToString,
             ),
             'Split': grpc.unary_unary_rpc_method_handler(
                     servicer.Split,
@@ -289,6 +308,23 @@ class Documents(object):
         return grpc.experimental.unary_stream(request, target, '/cortado.v1.Documents/Scan',
             cortado_dot_proto_dot_v1_dot_documents__pb2.ScanRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_documents__pb2.ScanResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Aggregate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/cortado.v1.Documents/Aggregate',
+            cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_documents__pb2.AggregateResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

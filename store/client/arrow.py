@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument, Unsupported
+from cortado.schema.documents import encode_document
 from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
 from cortado.store.client.arguments import texts, whole
@@ -131,6 +132,15 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
         raise error
     columns = decoded.columns if writer is reader else resolve_columns(decoded.columns, writer, reader)
     return to_record_batch(columns, reader)
+
+
+def table_of(schema: Schema, rows: Sequence[Sequence[Any]], places: Sequence[int], names: Sequence[str]) -> pa.Table:
+    """The columns at ``places`` of rows of that schema, under these names."""
+    fields = [field.name for field in schema.record.fields]
+    bodies = [encode_document(schema, dict(zip(fields, row, strict=True))) for row in rows]
+    batch = to_record_batch(decode_rows(schema, b"".join(bodies), list(map(len, bodies))).columns, schema)
+    chosen = [batch.schema.field(place).with_name(name) for place, name in zip(places, names, strict=True)]
+    return pa.Table.from_arrays([batch.column(place) for place in places], schema=pa.schema(chosen))
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

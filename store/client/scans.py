@@ -88,6 +88,21 @@ class Scan:
         )
 
 
+class AggregateOptions(TypedDict, total=False):
+    """What ``aggregate`` and ``count`` of a table take by name, beside the bounds.
+
+    - ``prefix``: every key that begins with these parts;
+    - ``index``: the name of the index whose key the bounds and the prefix speak of;
+    - ``filter``: a condition in the filter grammar;
+    - ``at``: read the past: a Timestamp, its text, or a datetime with a time zone.
+    """
+
+    prefix: KeyLike
+    index: str | None
+    filter: str | None
+    at: At
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRange:
     """The half-open range ``[lower, upper)`` of a table; None is open. ``rows`` is about how many it holds."""

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.aggregate_text import parse_aggregates
+from cortado.store.client.aggregates import GROUPS_MAX, GROUPS_MAX_MOST, Groups, aggregates_to_proto
 from cortado.store.client.arguments import sequence, whole
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded, projection
-from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions, key_ranges
+from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
 from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import items, opened
 from cortado.store.client.tables import AsyncTables
@@ -196,6 +198,75 @@ class TableReads(Generic[D]):
         schema_id = 0 if scan.columns is None else (await table.codec.schema())[0].schema_id
         request = scan.to_proto(self._name, await table._parts_of(scan.index), schema_id)
         return self._batches(request, is_empty=scan.is_empty)
+
+    async def aggregate(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        **options: Unpack[AggregateOptions],
+    ) -> list[dict[str, Any]]:
+        """Works out ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
+        with equal values in ``group_by`` ("shop, address.city as city"); all as of one timestamp.
+
+        One dict for each group, in the order of the groups; without ``group_by`` one in all. ``lower``, ``upper`` and
+        the options, :class:`AggregateOptions`, choose the rows as in :meth:`scan`. Raises InvalidArgument for a text
+        that does not parse, a field that is not there or of a type that does not fit, a sum that overflows; TooLarge
+        for more than a million groups.
+        """
+        return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).rows()
+
+    async def aggregate_arrow(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        **options: Unpack[AggregateOptions],
+    ) -> pa.Table:
+        """As :meth:`aggregate`, as an Arrow table. Needs pyarrow and numpy."""
+        return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).arrow()
+
+    async def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
+        """How many rows there are in a range, or which a filter is true of: ``count(*)`` of :meth:`aggregate`."""
+        [row] = await self.aggregate("count(*) as rows", lower, upper, **options)
+        rows: int = row["rows"]
+        return rows
+
+    async def aggregate_groups(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        groups_max: int = GROUPS_MAX,
+        **options: Unpack[AggregateOptions],
+    ) -> Groups:
+        """As :meth:`aggregate`, not finished yet: for whoever asks several ranges at once, at one ``at``, and merges
+        what comes of them (:meth:`Groups.merge`). Raises TooLarge where there are more groups than ``groups_max``."""
+        query = parse_aggregates(aggregates, group_by)
+        groups = Groups(query, groups_max=whole(groups_max, "groups_max", 1, GROUPS_MAX_MOST))
+        scan = Scan(lower, upper, **options)
+        table = await self._kept(scan.at)
+        request = documents_pb2.AggregateRequest(
+            table=self._name,
+            index=scan.index or "",
+            range=range_to_proto(lower, upper, scan.prefix, await table._parts_of(scan.index)),
+            filter=scan.filter or "",
+            group_by=[each.field for each in query.group_by],
+            aggregates=aggregates_to_proto(query),
+            at=at_to_proto(scan.at),
+            schema_id=0 if self._schema_version is None else (await table.codec.schema())[0].schema_id,
+        )
+        replies = self._connection.replies(self._stub.Aggregate, request, timeout_s=self._timeout_s)
+        async with aclosing(replies):
+            async for reply in replies:
+                groups.add(reply)
+        return groups
 
     def watch(
         self,

@@ -41,6 +41,7 @@ _READS: Final = {
     "GetDocumentRequest",
     "MultiGetRequest",
     "ScanRequest",
+    "AggregateRequest",
     "KvGetRequest",
     "KvMultiGetRequest",
     "KvScanRequest",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.aggregate.bind import Aggregate, Kind
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.keys.types import KeyPart, KeyValue
 from cortado.store.server.convert import expiry_value, key_values, timestamp_value
+from cortado.store.tables.aggregate import AggregateScan
 from cortado.store.tables.json_input import parse_object
 from cortado.store.tables.operations import (
     AvroDocument,
@@ -40,6 +42,16 @@ _BULK_MODES: Final[dict[int, BulkMode]] = {
     documents_pb2.BULK_MODE_DELETE: BulkMode.DELETE,
 }
 _OF_COLUMNS: Final = (BulkMode.UPDATE, BulkMode.DELETE)
+_AGGREGATE_KINDS: Final[dict[int, Kind]] = {
+    documents_pb2.AGGREGATE_KIND_COUNT: Kind.COUNT,
+    documents_pb2.AGGREGATE_KIND_SUM: Kind.SUM,
+    documents_pb2.AGGREGATE_KIND_MIN: Kind.MIN,
+    documents_pb2.AGGREGATE_KIND_MAX: Kind.MAX,
+    documents_pb2.AGGREGATE_KIND_AVG: Kind.AVG,
+}
+
+Bounds: TypeAlias = tuple[Sequence[KeyValue] | None, Sequence[KeyValue] | None, Sequence[KeyValue] | None]
+"""Lower, upper and prefix; None where a side is open."""
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -143,13 +155,7 @@ def bulk_mode(start: documents_pb2.BulkStart) -> BulkMode:
 
 def scan_of(table: TableDescriptor, request: documents_pb2.ScanRequest) -> Scan:
     """What a request asks to be scanned. Raises NotFound for its index, InvalidArgument for its bounds."""
-    parts: Sequence[KeyPart] = table.key
-    if request.index:
-        index = table.index(request.index)
-        if index is None:
-            raise NotFound("index", f"{request.index} of table {table.full_name}")
-        parts = index.parts
-    lower, upper, prefix = range_bounds(request.range, parts)
+    lower, upper, prefix = _bounds_of(table, request)
     return Scan(
         database=table.database,
         table=table.name,
@@ -167,9 +173,41 @@ def scan_of(table: TableDescriptor, request: documents_pb2.ScanRequest) -> Scan:
     )
 
 
-def range_bounds(
-    message: common_pb2.KeyRange, parts: Sequence[KeyPart]
-) -> tuple[Sequence[KeyValue] | None, Sequence[KeyValue] | None, Sequence[KeyValue] | None]:
+def aggregate_of(table: TableDescriptor, request: documents_pb2.AggregateRequest) -> AggregateScan:
+    """What a request asks to be aggregated. Raises NotFound for its index, InvalidArgument for its bounds."""
+    lower, upper, prefix = _bounds_of(table, request)
+    scan = Scan(
+        database=table.database,
+        table=table.name,
+        index=request.index,
+        lower=lower,
+        upper=upper,
+        prefix=prefix,
+        filter=request.filter,
+        schema_id=request.schema_id,
+    )
+    return AggregateScan(scan, tuple(request.group_by), tuple(map(_aggregate, request.aggregates)))
+
+
+def _aggregate(message: documents_pb2.Aggregate) -> Aggregate:
+    kind = _AGGREGATE_KINDS.get(message.kind)
+    if kind is None:
+        raise InvalidArgument("aggregates.kind", "is not an aggregate that this server knows", str(message.kind))
+    return Aggregate(kind, message.field)
+
+
+def _bounds_of(table: TableDescriptor, request: Any) -> Bounds:
+    """The bounds of a scan or an aggregate, which are of the key or of an index."""
+    parts: Sequence[KeyPart] = table.key
+    if request.index:
+        index = table.index(request.index)
+        if index is None:
+            raise NotFound("index", f"{request.index} of table {table.full_name}")
+        parts = index.parts
+    return range_bounds(request.range, parts)
+
+
+def range_bounds(message: common_pb2.KeyRange, parts: Sequence[KeyPart]) -> Bounds:
     """Lower, upper and prefix; None where a side is open. Raises InvalidArgument."""
     if message.HasField("prefix") and (message.HasField("lower") or message.HasField("upper")):
         raise InvalidArgument("range.prefix", "excludes lower and upper")

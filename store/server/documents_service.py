@@ -9,41 +9,39 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
+from cortado.store.paging import decode_token, read_ts_of, request_shape
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import condition_value, expiry_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
+    aggregate_of,
     check_form,
     document_input,
     found_message,
     is_json,
     put_mode,
     range_bounds,
-    row_batch,
     scan_of,
     update_changes,
 )
+from cortado.store.server.scan_steps import AggregateSteps, ScanSteps
 from cortado.store.server.service import (
     KEYS_ON_THE_LOOP,
-    SLICE_BYTES_MAX,
-    SLICE_MS_MAX,
-    SLICE_ROWS_MAX,
     ReplySize,
     Service,
-    Step,
     footprint_of,
 )
+from cortado.store.tables.aggregate import plan_aggregate
 from cortado.store.tables.operations import Delete, Deleted, Put, Update, Updated
 from cortado.store.tables.read import get, get_many
 from cortado.store.tables.rows import BATCH_ROWS_MAX
-from cortado.store.tables.scan import Budget, ScanPlan, ScanSource, plan_scan, scan_range, scan_step
+from cortado.store.tables.scan import plan_scan, scan_range
 from cortado.store.tables.split import TablePart, check_parts, table_parts
 from cortado.store.tables.view import TableView
 from cortado.store.tables.write import evaluate_delete, evaluate_put, evaluate_update
-from cortado.store.transactions.reading import TransactionReads
 
 
 class DocumentsService(Service):
@@ -170,14 +168,7 @@ class DocumentsService(Service):
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
-            if request.page_token:
-                await self.host.meta.reads.caught_up()
-                read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
-                await self.host.meta.reads.applied_to(read_ts)
-                catalog = self.catalog().named_as_in(self.catalog(read_ts))
-            else:
-                read_ts = await self.scan_ts(self.host.meta, request.at)
-                catalog = self.catalog_at(read_ts, request.at)
+            read_ts, catalog = await self._begun(request)
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
             # A token is good for the same scan at the same time.
             shape = request_shape(scan.shape(), read_at_text(request.at))
@@ -186,10 +177,37 @@ class DocumentsService(Service):
             reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
             if reads is not None:
                 reads.rest_on(plan.view.table)
-            step = _ScanSteps(self, plan, shape, request, reads).step(token, request.page_size or None)
+            step = ScanSteps(self, plan, shape, request, reads).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
                     yield reply
+
+    async def aggregate(self, request: documents_pb2.AggregateRequest) -> AsyncGenerator[bytes, None]:
+        with self.host.scans.place():
+            read_ts, catalog = await self._begun(request)
+            asked = aggregate_of(catalog.table(request.table.database, request.table.table), request)
+            shape = request_shape(asked.shape(), read_at_text(request.at))
+            token = decode_token(request.page_token, shape) if request.page_token else None
+            plan = plan_aggregate(catalog, asked, read_ts)
+            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            if reads is not None:
+                reads.rest_on(plan.scan.view.table)
+            steps = AggregateSteps(self, plan, shape, request, reads)
+            async with aclosing(self.stream(steps.begin(token))) as replies:
+                async for reply in replies:
+                    yield reply
+
+    async def _begun(
+        self, request: documents_pb2.ScanRequest | documents_pb2.AggregateRequest
+    ) -> tuple[Timestamp, Catalog]:
+        """When a scan reads, which goes on or begins here, and what its names mean."""
+        if request.page_token:
+            await self.host.meta.reads.caught_up()
+            read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
+            await self.host.meta.reads.applied_to(read_ts)
+            return read_ts, self.catalog().named_as_in(self.catalog(read_ts))
+        read_ts = await self.scan_ts(self.host.meta, request.at)
+        return read_ts, self.catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
         parts = check_parts(request.parts)
@@ -211,55 +229,6 @@ class DocumentsService(Service):
 
     def _view(self, table: documents_pb2.TableName, read_ts: Timestamp, at: common_pb2.ReadAt) -> TableView:
         return TableView(self.catalog_at(read_ts, at), table.database, table.table)
-
-
-class _ScanSteps:
-    """The steps of one scan, each a reply."""
-
-    def __init__(
-        self,
-        service: Service,
-        plan: ScanPlan,
-        shape: bytes,
-        request: documents_pb2.ScanRequest,
-        reads: TransactionReads | None,
-    ) -> None:
-        self._service = service
-        self._plan = plan
-        self._shape = shape
-        self._at = request.at
-        self._json = is_json(request.format)
-        self._reads = reads
-        self._source: ScanSource = service.host.meta.store if reads is None else reads
-        self._header = service.header(plan.read_ts)
-
-    def step(self, token: PageToken | None, page_left: int | None) -> Step:
-        """Read on from ``token``; no step follows at the end of the range, or of ``page_left`` rows."""
-
-        def step() -> tuple[bytes, Step | None]:
-            budget = Budget(
-                rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
-                bytes=SLICE_BYTES_MAX,
-                ms=SLICE_MS_MAX,
-                clock_ms=self._service.host.monotonic_ms,
-            )
-            page = scan_step(self._source, self._plan, token, budget)
-            reply = documents_pb2.ScanResponse(
-                header=self._header,
-                next_page_token=b"" if page.next is None else encode_token(page.next, self._shape),
-                footprint=footprint_of(self._reads, self._at),
-            )
-            if self._json:
-                reply.json_rows.extend(page.json_rows)
-                reply.etags.extend(page.etags())
-            else:
-                reply.batches.extend(map(row_batch, page.runs))
-                reply.projected_schema = self._plan.projected_schema
-            left = None if page_left is None else page_left - page.rows
-            following = None if page.next is None or left == 0 else self.step(page.next, left)
-            return reply.SerializeToString(), following
-
-        return step
 
 
 def _range_message(part: TablePart, view: TableView) -> common_pb2.KeyRange:

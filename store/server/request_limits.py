@@ -16,6 +16,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from cortado.proto import message_class
 from cortado.proto.bounds import MessageBounds
 from cortado.schema.limits import SCHEMA_FIELDS_MAX
+from cortado.store.aggregate.bind import AGGREGATES_MAX, GROUP_FIELDS_MAX
 from cortado.store.catalog.declare import INDEXES_MAX, PARTS_MAX
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.staging.records import ATTEMPTS_MAX, TABLES_MAX
@@ -49,6 +50,8 @@ ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.BulkChunk.json_rows": BATCH_ROWS_MAX,
     "cortado.v1.BulkStart.columns": SCHEMA_FIELDS_MAX,
     "cortado.v1.ScanRequest.columns": SCHEMA_FIELDS_MAX,
+    "cortado.v1.AggregateRequest.group_by": 4 * GROUP_FIELDS_MAX,
+    "cortado.v1.AggregateRequest.aggregates": 4 * AGGREGATES_MAX,
     "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
     "cortado.v1.CreateTableRequest.indexes": 4 * INDEXES_MAX,
     "cortado.v1.Index.parts": _ALL_PARTS_MAX,
@@ -72,6 +75,7 @@ BYTES_MAX: Final[dict[str, int]] = {
     "cortado.v1.Restores.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Bulk": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Scan": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Aggregate": MESSAGE_BYTES_MAX,
     "cortado.v1.Schemas.Register": DECLARATION_BYTES_MAX,
     "cortado.v1.Schemas.Check": DECLARATION_BYTES_MAX,
     "cortado.v1.Tables.CreateTable": DECLARATION_BYTES_MAX,

@@ -56,8 +56,8 @@ SLICE_MS_MAX: Final = 10.0
 RESOLVED_INTERVAL_MS: Final = 1_000
 RESOLVED_INTERVAL_MS_MAX: Final = 60_000
 
-Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
-"""One slice of a stream: the reply that it makes, serialized, and the step after it."""
+Step: TypeAlias = "Callable[[], tuple[bytes | None, Step | None]]"
+"""One slice of a stream: the reply that it makes, serialized, if it makes one, and the step after it."""
 
 _OnlyHeader: Final = cluster_pb2.AcceptLossResponse
 """Every reply has its header as its first field: so this is how each of them begins."""
@@ -226,7 +226,7 @@ class Service:
 
         A caller who goes away or is slow stops it: at most two slices are made that nobody took.
         """
-        ahead: asyncio.Future[tuple[bytes, Step | None]] | None = None
+        ahead: asyncio.Future[tuple[bytes | None, Step | None]] | None = None
         try:
             while step is not None or ahead is not None:
                 if ahead is None:
@@ -234,7 +234,8 @@ class Service:
                     ahead = asyncio.ensure_future(self.host.scan(step))
                 reply, step = await ahead
                 ahead = None if step is None else asyncio.ensure_future(self.host.scan(step))
-                yield reply
+                if reply is not None:
+                    yield reply
                 step = None
         finally:
             if ahead is not None:

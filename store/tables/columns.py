@@ -8,7 +8,7 @@ from typing import Any
 from cortado.errors import DataLoss, InvalidDocument
 from cortado.schema.columnar.column import Column
 from cortado.schema.columnar.decode import decode_rows
-from cortado.schema.columnar.resolve import resolve_columns
+from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 from cortado.schema.model import Schema
 from cortado.store.keys.types import LogicalKey
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
@@ -78,6 +78,6 @@ def read_columns(
     if writer is reader or writer.fingerprint == reader.fingerprint:
         decoded = decode_rows(writer, bodies, lengths, columns=paths)
         return decoded.columns, decoded.errors
-    # The writer may lack a field, or know it by another name: resolution decides from all it has.
-    decoded = decode_rows(writer, bodies, lengths)
+    # The writer may lack a field, or know it by another name.
+    decoded = decode_rows(writer, bodies, lengths, columns=writer_columns(writer, reader, paths))
     return resolve_columns(decoded.columns, writer, reader, paths), decoded.errors

@@ -246,7 +246,7 @@ def _within(values: Sequence[KeyValue], parts: Sequence[KeyPart], name: str) -> 
 def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budget: Budget) -> ScanPage:
     """The next page, from ``token`` or from the beginning. Raises InvalidPageToken, DataLoss, SnapshotTooOld."""
     deadline_ms = budget.clock_ms() + budget.ms
-    page = ScanPage(next=token if token is not None else PageToken(plan.read_ts, _first(plan), plan.limit))
+    page = ScanPage(next=token if token is not None else PageToken(plan.read_ts, first_key(plan), plan.limit))
     while page.next is not None:
         _scan_slice(source, plan, page, budget)
         if page.is_full or page.rows >= budget.rows or page.bytes >= budget.bytes or budget.clock_ms() >= deadline_ms:
@@ -254,7 +254,8 @@ def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budge
     return page
 
 
-def _first(plan: ScanPlan) -> bytes:
+def first_key(plan: ScanPlan) -> bytes:
+    """Where it begins."""
     start, end = plan.range
     return end if plan.reverse else start
 
@@ -281,7 +282,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     chunk = source.scan_chunk(
         start, end, token.read_ts, reverse=plan.reverse, max_rows=_rows_max(plan, wanted), max_bytes=max_bytes
     )
-    payloads, versions = _rows(source, plan, token.read_ts, chunk, max_bytes)
+    payloads, versions = read_rows(source, plan, token.read_ts, chunk, max_bytes)
     chosen: Sequence[int] = range(len(payloads))
     if plan.filter is not None:
         payloads, chosen = _filtered(plan, plan.filter, payloads)
@@ -299,12 +300,12 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     if made.rows < len(chosen):
         looked_at = chosen[made.rows - 1] + 1
     page.take(made)
-    position = _position_after(plan, chunk, looked_at)
+    position = position_after(plan, chunk, looked_at)
     remaining = None if token.remaining is None else token.remaining - made.rows
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
 
 
-def _position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalKey | None:
+def position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalKey | None:
     """Where to go on after the chunk's first rows; None where nothing follows."""
     if looked_at == len(chunk.payloads):
         return chunk.resume
@@ -360,7 +361,7 @@ def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[byt
     return made
 
 
-def _rows(
+def read_rows(
     source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk, max_bytes: int
 ) -> tuple[Sequence[bytes], Sequence[Version] | None]:
     """Row payloads: of the slice itself, or of the rows that its first entries name, whose versions are given then."""

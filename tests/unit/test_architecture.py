@@ -50,13 +50,15 @@ ALLOWED |= {
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
     "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.filter": BELOW_TABLES,
+    "cortado.store.aggregate": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.jobs": BELOW_TABLES,
     "cortado.store.staging": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.collection"},
     "cortado.store.tables": BELOW_TABLES
-    | {"cortado.store.filter", "cortado.store.catalog", "cortado.store.jobs", "cortado.store.staging"},
+    | {"cortado.store.aggregate", "cortado.store.filter"}
+    | {"cortado.store.catalog", "cortado.store.jobs", "cortado.store.staging"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
 }
 # What hot paths and the client need of it; the rest of it looks at everything, from above.
@@ -69,6 +71,7 @@ NODE = (
         "cortado.raft",
         "cortado.store.engine",
         "cortado.store.log_files",
+        "cortado.store.aggregate",
         "cortado.store.filter",
         "cortado.store.catalog",
         "cortado.store.collection",

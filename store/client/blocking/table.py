@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.aggregates import GROUPS_MAX, Groups
 from cortado.store.client.blocking.documents import DocumentCodec
 from cortado.store.client.blocking.drive import each, run, steps
 from cortado.store.client.blocking.forward import forwards
@@ -13,7 +14,7 @@ from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.put_mode import BulkMode, PutMode
-from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions
+from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Expires, Key, KeyLike
 from cortado.store.clock.timestamp import Timestamp
@@ -112,6 +113,44 @@ class Table(Generic[D]):
     ) -> Iterator[RowBatch]:
         scan = Scan(lower, upper, **options, with_versions=with_versions)
         return steps(run(self._core.open_batches(scan)))
+
+    def aggregate(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        **options: Unpack[AggregateOptions],
+    ) -> list[dict[str, Any]]:
+        return run(self._core.aggregate(aggregates, lower, upper, group_by=group_by, **options))
+
+    def aggregate_arrow(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        **options: Unpack[AggregateOptions],
+    ) -> pa.Table:
+        return run(self._core.aggregate_arrow(aggregates, lower, upper, group_by=group_by, **options))
+
+    def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
+        return run(self._core.count(lower, upper, **options))
+
+    def aggregate_groups(
+        self,
+        aggregates: str,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        group_by: str | Sequence[str] | None = None,
+        groups_max: int = GROUPS_MAX,
+        **options: Unpack[AggregateOptions],
+    ) -> Groups:
+        core = self._core
+        return run(core.aggregate_groups(aggregates, lower, upper, group_by=group_by, groups_max=groups_max, **options))
 
     def watch(
         self,

@@ -7,6 +7,8 @@ from pathlib import Path
 from cortado.proto.bounds import FIELDS_MAX
 from cortado.schema import limits as schema
 from cortado.store import names, paging
+from cortado.store.aggregate import bind as aggregates
+from cortado.store.aggregate import partial as groups
 from cortado.store.backup import manifest
 from cortado.store.catalog import declare, dropped, registry
 from cortado.store.clock import timestamp
@@ -109,6 +111,8 @@ SAID = {
     "a filter": size(filters.TEXT_BYTES_MAX),
     "nesting of a filter": count(filters.DEPTH_MAX),
     "terms of a filter": count(filters.NODES_MAX),
+    "aggregates of a request": count(aggregates.AGGREGATES_MAX),
+    "fields of a group": count(aggregates.GROUP_FIELDS_MAX),
     "parts of a split": count(split.PARTS_MAX),
     "keys of a deleted range": count(DEFAULT_LIMITS.delete_range_keys_max),
     "bytes of a deleted range": size(DEFAULT_LIMITS.delete_range_read_bytes_max),
@@ -119,6 +123,8 @@ SAID = {
     "calls in flight on a stream": count(CallsLimits().calls_max),
     "a document as it is read": size(scan.ROW_BYTES_MAX),
     "rows of a scan's reply": size(scan.PAGE_BYTES_MAX),
+    "groups of a reply": count(groups.GROUPS_MAX),
+    "one group": size(groups.GROUP_BYTES_MAX),
     "a page of pairs": size(kv_service.PAGE_BYTES_MAX),
     "pairs of a page": count(kv_service.PAGE_PAIRS_MAX),
     "documents of a partial `MultiGet`": size(service.SLICE_BYTES_MAX),

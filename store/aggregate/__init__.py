@@ -1,0 +1,1 @@
+"""Aggregates of rows by group, worked out on columns."""

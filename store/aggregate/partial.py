@@ -1,0 +1,123 @@
+"""Groups of the rows looked at so far, in columns, until they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from cortado.errors import TooLarge
+from cortado.schema.columnar.column import BytesColumn, Column, FlatColumn
+from cortado.schema.columnar.columns import concat, take
+from cortado.schema.columnar.encode import encode_rows
+from cortado.store.aggregate.bind import Aggregation
+from cortado.store.aggregate.reduce import Merge, group_rows, reduce_column
+from cortado.store.aggregate.values import ordered, travelling
+
+GROUPS_MAX: Final = 100_000
+GROUPS_BYTES_MAX: Final = 2 << 20
+"""More groups, or more bytes of them, leave: a reply then fits what gRPC lets a caller take unasked, 4 MiB."""
+GROUP_BYTES_MAX: Final = 7 << 20
+"""Of one group as it travels."""
+
+_APART_MAX: Final = 8_000
+"""So many groups of single slices wait to be put together, which costs some numpy calls however few there are."""
+
+
+Kept: TypeAlias = list[tuple[Merge, Column]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Groups, each once: the columns that make them, and what each measure keeps of them."""
+
+    keys: list[Column]
+    kept: list[Kept]
+    count: int
+
+    @property
+    def bytes(self) -> int:
+        """About what they take as they travel."""
+        return sum(map(_bytes, self.keys)) + sum(_bytes(column) for kept in self.kept for _, column in kept)
+
+
+def _bytes(column: Column) -> int:
+    if isinstance(column, BytesColumn):
+        return len(column.data) + 3 * column.length
+    assert isinstance(column, FlatColumn)
+    return column.length * (column.values.dtype.itemsize + 2)
+
+
+def piece_of(aggregation: Aggregation, columns: Mapping[str, Column], rows: int) -> Piece:
+    """The groups of these rows, of which there is one at least; ``columns`` are by path."""
+    keys = [ordered(columns[field.path], field) for field in aggregation.group_by]
+    kept = [measure.begin(columns, rows) for measure in aggregation.measures]
+    return _together(keys, kept, rows)
+
+
+def _together(keys: list[Column], kept: list[Kept], rows: int) -> Piece:
+    groups = group_rows(keys, rows)
+    return Piece(
+        [take(key, groups.first_rows) for key in keys],
+        [[(merge, reduce_column(merge, column, groups)) for merge, column in each] for each in kept],
+        len(groups),
+    )
+
+
+def _behind_each_other(kept: Sequence[Kept]) -> Kept:
+    """What one measure keeps in several pieces."""
+    return [(parts[0][0], concat([column for _, column in parts])) for parts in zip(*kept, strict=True)]
+
+
+class PartialGroups:
+    """What the rows since the last reply came to."""
+
+    def __init__(self, aggregation: Aggregation) -> None:
+        self._aggregation = aggregation
+        self._pieces: list[Piece] = []
+        self._apart = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many as may be, and have to leave."""
+        if self._is_over() and len(self._pieces) > 1:
+            self._join()
+        return self._is_over()
+
+    def _is_over(self) -> bool:
+        count = sum(piece.count for piece in self._pieces)
+        return count >= GROUPS_MAX or sum(piece.bytes for piece in self._pieces) >= GROUPS_BYTES_MAX
+
+    def add(self, piece: Piece) -> None:
+        """Put the groups of more rows to those that are there."""
+        self._pieces.append(piece)
+        self._apart += piece.count
+        if self._apart >= _APART_MAX:
+            self._join()
+
+    def _join(self) -> None:
+        pieces = self._pieces
+        if len(pieces) > 1:
+            keys = [concat(list(columns)) for columns in zip(*(piece.keys for piece in pieces), strict=True)]
+            kept = [_behind_each_other(each) for each in zip(*(piece.kept for piece in pieces), strict=True)]
+            self._pieces = [_together(keys, kept, sum(piece.count for piece in pieces))]
+        self._apart = 0
+
+    def take(self) -> tuple[bytes, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
+        """All of them as Avro bodies of the groups' schema, end to end, and their lengths; none are left. Raises
+        TooLarge for a group that no reply could hold."""
+        self._join()
+        if not self._pieces:
+            return b"", np.zeros(0, np.uint32)
+        piece = self._pieces.pop()
+        columns = [travelling(key, field) for key, field in zip(piece.keys, self._aggregation.group_by, strict=True)]
+        for measure, kept in zip(self._aggregation.measures, piece.kept, strict=True):
+            columns += measure.travelling([column for _, column in kept])
+        schema = self._aggregation.groups_schema
+        named = dict(zip((field.name for field in schema.record.fields), columns, strict=True))
+        if piece.count == 1 and piece.bytes > GROUP_BYTES_MAX:
+            problem = f"one has {piece.bytes} bytes, a reply may have {GROUP_BYTES_MAX}"
+            raise TooLarge("groups", problem, "", piece.bytes, GROUP_BYTES_MAX)
+        return encode_rows(schema, named, piece.count, bytes_max=GROUP_BYTES_MAX + 1024)
