@@ -11,6 +11,9 @@ option             for         meaning
 ``tlsKey``         both        PEM file of its private key
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: that of ``load()``
 ``columns``        read        comma-separated fields, in that order; default: all
+``filter``         read        a condition in the filter grammar, which the node evaluates; default: every row
+``limit``          read        at most so many rows, the first ones in the order of the keys; one partition
+``index``          read        the index whose order, and whose key, the bounds speak of; one partition
 ``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
 ``partitions``     read        how many key ranges of about equal size; default 4
@@ -42,6 +45,7 @@ from cortado.store.client import DEFAULT_ENDPOINT, Tls
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 
 PARTITIONS_MAX = 4096
+ROWS_MAX = 2**63 - 1
 CHUNK_ROWS_MAX = 10_000
 TIMEOUT_SECONDS_MAX = 86_400
 
@@ -65,10 +69,18 @@ class ReadOptions:
     connection: Connection
     at: str | None
     columns: tuple[str, ...] | None
+    filter: str | None
+    limit: int | None
+    index: str | None
     key_lower: tuple[Any, ...] | None
     key_upper: tuple[Any, ...] | None
     partitions: int
     schema_version: int | None
+
+    @property
+    def is_one_range(self) -> bool:
+        """It cannot be cut: nobody knows which ranges' rows a limit leaves, and of an index there are no cuts."""
+        return self.limit is not None or self.index is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,8 @@ class WriteOptions:
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
-_READ = (*_BOTH, "at", "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
+_ROWS = ("columns", "filter", "limit", "index", "keyLower", "keyUpper", "partitions")
+_READ = (*_BOTH, "at", *_ROWS, "schemaVersion")
 _WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows", "transactional", "txnAppId", "txnVersion")
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
@@ -100,9 +113,12 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         connection=_connection(given),
         at=given.get("at"),
         columns=_columns(given),
+        filter=_text(given, "filter"),
+        limit=_whole(given, "limit", 0, ROWS_MAX, least=0) if "limit" in given else None,
+        index=_text(given, "index"),
         key_lower=_key(given, "keyLower"),
         key_upper=_key(given, "keyUpper"),
-        partitions=_whole(given, "partitions", 4, PARTITIONS_MAX),
+        partitions=_partitions(given),
         schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
     )
 
@@ -170,6 +186,22 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
     if not all(columns) or len(set(columns)) != len(columns):
         raise InvalidArgument("option columns", "must be different field names with commas between", given["columns"])
     return columns
+
+
+def _text(given: Mapping[str, str], name: str) -> str | None:
+    if not given.get(name, "x").strip():
+        raise InvalidArgument(f"option {name}", "must not be empty", repr(given[name]))
+    return given.get(name)
+
+
+def _partitions(given: Mapping[str, str]) -> int:
+    number = _whole(given, "partitions", 4, PARTITIONS_MAX)
+    alone = next((name for name in ("limit", "index") if name in given), None)
+    if alone is not None and number > 1 and "partitions" in given:
+        raise InvalidArgument(
+            "option partitions", f"must be 1 with the option {alone}: such a read is one range", str(number)
+        )
+    return number
 
 
 def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:

@@ -3,8 +3,10 @@
 ::
 
     driver    load() ── the cluster's timestamp, then the newest version of the subject, as Spark types
+                     ── the filter, held against that version: what is wrong with it is known before the job
               partitions() ── at the first action: the cluster cuts the key range ───────┐
     executor  read(partition) ── rows of one range, as Avro, each run of one version  <──┘
+                              ── the node has filtered them, and ends at the limit
                               ── decoded by column, resolved to the reader's version ── record batches
 
 ``load()`` chooses timestamp and version together: before the first action rows may change, and rows of versions may be
@@ -21,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.model import Schema
 from cortado.store.client import Client
 from cortado.store.client.values import parse_at
+from cortado.store.filter.bind import compile_filter
+from cortado.store.keys.types import KeyPart
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import Connection, ReadOptions
 from pyspark_cortado.types import check_columns, field_names, spark_schema
@@ -65,6 +69,7 @@ def table_schema(options: ReadOptions) -> tuple[StructType, Chosen]:
     table = options.connection.table
     with open_client(options.connection) as client:
         chosen = _choose(client, options)
+        _check(client, options, chosen)
         schema = _reading_schema(client, table, chosen)
     named = None if options.columns is None else field_names(options.columns, schema, table)
     return spark_schema(schema, named, table), chosen
@@ -84,6 +89,18 @@ def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
     return client.schemas.by_id(found.schema_id)
 
 
+def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
+    """What the node would refuse of a filter or an index, once there are tasks. Raises InvalidFilter with the position
+    and what was expected there, InvalidArgument for bounds that do not fit the key or index, NotFound."""
+    table = options.connection.table
+    then = client.at(chosen.at)
+    if options.filter is not None:
+        # The node filters in the newest version, whatever rows are read with.
+        newest = client.schemas.get(then.describe(table).subject)
+        compile_filter(options.filter, client.schemas.by_id(newest.schema_id))
+    _bounds(then, options)
+
+
 def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader:
     """A reader of the columns in ``schema``. Raises NotFound, InvalidArgument where they are not the table's."""
     if not schema.fields:
@@ -91,6 +108,7 @@ def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> Ta
         raise InvalidArgument("schema", "must name at least one column")
     table = options.connection.table
     with open_client(options.connection) as client:
+        _check(client, options, chosen)
         own = _reading_schema(client, table, chosen)
     fields = field_names(schema.names, own, table)
     check_columns(schema, spark_schema(own, fields, table), table)
@@ -107,12 +125,13 @@ class TableReader(DataSourceReader):
         self._chosen = chosen
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ranges that hold about equally many rows."""
+        """Ranges that hold about equally many rows, or the one range that cannot be cut."""
         options = self._options
         with open_client(options.connection) as client:
             then = client.at(self._chosen.at)
-            lower = _bound(then, options, "keyLower", options.key_lower)
-            upper = _bound(then, options, "keyUpper", options.key_upper)
+            lower, upper = _bounds(then, options)
+            if options.is_one_range:
+                return [KeyRangePartition(lower, upper)]
             _, ranges = then.table(options.connection.table).split(options.partitions, lower, upper)
         found = [KeyRangePartition(each.lower, each.upper) for each in ranges]
         # Spark would ask for a partition of its own where there is none.
@@ -127,19 +146,39 @@ class TableReader(DataSourceReader):
         with open_client(self._options.connection) as client:
             then = client.at(self._chosen.at)
             table = then.table(self._options.connection.table, schema_version=self._chosen.version)
-            rows = table.scan_arrow(partition.lower, partition.upper, columns=self._fields)
+            rows = table.scan_arrow(
+                partition.lower,
+                partition.upper,
+                columns=self._fields,
+                index=self._options.index,
+                filter=self._options.filter,
+                limit=self._options.limit,
+            )
             for batch in rows:
                 # They differ in the case of letters, and where Spark's schema alone says "may be null".
                 named = batch.rename_columns(target.names)
                 yield named if named.schema.equals(target) else named.cast(target)
 
 
-def _bound(client: Client, options: ReadOptions, name: str, parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Key parts from JSON, with the types that the table's key declares."""
+def _bounds(client: Client, options: ReadOptions) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+    """The range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
+    described = client.describe(options.connection.table)
+    declared = described.key
+    if options.index is not None:
+        index = described.index(options.index)
+        if index is None:
+            names = ", ".join(each.name for each in described.indexes) or "none"
+            raise NotFound("index", f"{options.index} of table {options.connection.table}; there are {names}")
+        declared = index.parts
+    lower, upper = options.key_lower, options.key_upper
+    return _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
+
+
+def _bound(what: str, declared: Sequence[KeyPart], parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Key parts from JSON, with the types that the key declares."""
     if parts is None:
         return None
-    declared = client.describe(options.connection.table).key
     if len(parts) > len(declared):
         names = ", ".join(part.path for part in declared)
-        raise InvalidArgument(f"option {name}", f"must have at most {len(declared)} parts ({names})", str(len(parts)))
-    return tuple(key_part(value, part, f"option {name}") for value, part in zip(parts, declared, strict=False))
+        raise InvalidArgument(what, f"must have at most {len(declared)} parts ({names})", str(len(parts)))
+    return tuple(key_part(value, part, what) for value, part in zip(parts, declared, strict=False))

@@ -137,7 +137,7 @@ ALLOWED |= {
         "cortado.store.settings",
     },
     "cortado.store": SHARED,
-    "pyspark_cortado": CLIENT | {"cortado.store.client"},
+    "pyspark_cortado": CLIENT | {"cortado.store.client", "cortado.store.filter"},
 }
 
 

@@ -57,7 +57,7 @@ EXTRAS_OF = {
     "cortado.store.doctor.host": ["server"],
     "cortado.store.engine": ["server"],
     "cortado.store.aggregate": ["server"],
-    "cortado.store.filter": ["server"],
+    "cortado.store.filter": ["server", "spark"],
     "cortado.store.keys": ["server"],
     "cortado.store.log_files": ["server"],
     "cortado.store.mvcc": ["server"],
