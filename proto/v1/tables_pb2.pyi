@@ -287,24 +287,28 @@ class TruncateTableResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ...) -> None: ...
 
 class RenameTableRequest(_message.Message):
-    __slots__ = ("database", "name", "new_name", "request_id")
+    __slots__ = ("database", "name", "new_name", "request_id", "replaces")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NEW_NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLACES_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
     new_name: str
     request_id: bytes
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., new_name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    replaces: int
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., new_name: _Optional[str] = ..., request_id: _Optional[bytes] = ..., replaces: _Optional[int] = ...) -> None: ...
 
 class RenameTableResponse(_message.Message):
-    __slots__ = ("header", "table")
+    __slots__ = ("header", "table", "dropped")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     table: Table
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+    dropped: Dropped
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ...) -> None: ...
 
 class UndropTableRequest(_message.Message):
     __slots__ = ("database", "name", "number", "as_name", "request_id")

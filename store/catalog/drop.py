@@ -48,9 +48,10 @@ class TableTruncated:
 
 @dataclass(frozen=True, slots=True)
 class TableNamed:
-    """The reply of :func:`rename_table` and :func:`undrop_table`: the table as it is now."""
+    """The reply of :func:`rename_table` and :func:`undrop_table`: the table as it is now, and what it has replaced."""
 
     table: TableDescriptor
+    replaced: Dropped | None = None
 
 
 def drop_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timestamp) -> Evaluation:
@@ -78,19 +79,29 @@ def truncate_table(catalog: Catalog, database: str, name: str, *, commit_ts: Tim
     return Evaluation(mutations, TableTruncated(empty, made))
 
 
-def rename_table(catalog: Catalog, database: str, name: str, new_name: str, *, commit_ts: Timestamp) -> Evaluation:
+def rename_table(
+    catalog: Catalog, database: str, name: str, new_name: str, *, replaces: int = 0, commit_ts: Timestamp
+) -> Evaluation:
     """Another name in the same database; replies TableNamed.
 
-    Raises InvalidArgument, NotFound, AlreadyExists.
+    The table with the id ``replaces`` is dropped for it; 0: the name must be free. Raises InvalidArgument, NotFound,
+    AlreadyExists (also where another table has the new name), TooLarge.
     """
     table = _table(catalog, database, name)
-    _check_free(catalog, database, names.check_table(new_name, "new_name"))
+    there = catalog.find_table(database, names.check_table(new_name, "new_name"))
+    if there is not None and (there.table_id != replaces or new_name == name):
+        raise AlreadyExists("table", there.full_name)
+    if there is None and replaces:
+        raise NotFound("table", f"{database}.{new_name}, which was to be replaced")
     renamed = replace(table, name=new_name, version=table.version + 1, named_ts=commit_ts)
     mutations = Mutations()
     mutations.delete(stored.table_key(database, name))
     mutations.put(stored.table_key(database, new_name), stored.encode_table(renamed))
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
-    return Evaluation(mutations, TableNamed(renamed))
+    if there is None:
+        mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+        return Evaluation(mutations, TableNamed(renamed))
+    (made,) = drop_ranges(catalog, mutations, [drop_of_table(there, DropKind.TABLE)], commit_ts)
+    return Evaluation(mutations, TableNamed(renamed, made))
 
 
 def undrop_table(

@@ -291,9 +291,16 @@ class AsyncClient(ClientTransactions):
         NotFound."""
         return await self._tables.truncate(full_name)
 
-    async def rename_table(self, full_name: str, new_name: str) -> TableDescriptor:
-        """Gives a table another name in its database. Raises NotFound, AlreadyExists."""
-        return await self._tables.rename(full_name, new_name)
+    async def rename_table(
+        self, full_name: str, new_name: str, *, replaces: TableDescriptor | None = None
+    ) -> TableDescriptor:
+        """Gives a table another name in its database.
+
+        The table ``replaces``, as :meth:`describe` gave it, has that name until then, and is dropped in the same
+        commit: readers find the one or the other. Raises NotFound, and AlreadyExists where a table has the new name, or
+        another one than ``replaces``.
+        """
+        return await self._tables.rename(full_name, new_name, replaces)
 
     async def undrop_table(
         self, full_name: str, *, as_name: str | None = None, number: int | None = None

@@ -212,8 +212,10 @@ class Client:
     def truncate_table(self, full_name: str) -> DropRecord:
         return run(self._core.truncate_table(full_name))
 
-    def rename_table(self, full_name: str, new_name: str) -> TableDescriptor:
-        return run(self._core.rename_table(full_name, new_name))
+    def rename_table(
+        self, full_name: str, new_name: str, *, replaces: TableDescriptor | None = None
+    ) -> TableDescriptor:
+        return run(self._core.rename_table(full_name, new_name, replaces=replaces))
 
     def undrop_table(self, full_name: str, *, as_name: str | None = None, number: int | None = None) -> TableDescriptor:
         return run(self._core.undrop_table(full_name, as_name=as_name, number=number))

@@ -139,11 +139,16 @@ class AsyncTables:
         self._remember(reply.table)
         return record_from_proto(reply.dropped)
 
-    async def rename(self, full_name: str, new_name: str) -> TableDescriptor:
+    async def rename(self, full_name: str, new_name: str, replaces: TableDescriptor | None) -> TableDescriptor:
         """Raises NotFound, AlreadyExists, InvalidArgument."""
         database, name = split_table_name(full_name)
+        if not isinstance(replaces, TableDescriptor | None):
+            raise InvalidArgument("replaces", "must be a table as describe gives it", type(replaces).__name__)
         request = tables_pb2.RenameTableRequest(
-            database=database, name=name, new_name=check_table(new_name, "new_name")
+            database=database,
+            name=name,
+            new_name=check_table(new_name, "new_name"),
+            replaces=0 if replaces is None else replaces.table_id,
         )
         reply = await self._connection.write(self._stub.RenameTable, request, timeout_s=self._timeout_s)
         self._cache.forget(full_name)

@@ -151,11 +151,19 @@ class TablesService(Service):
     async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return rename_table(catalog, request.database, request.name, request.new_name, commit_ts=commit_ts)
+            return rename_table(
+                catalog,
+                request.database,
+                request.name,
+                request.new_name,
+                replaces=request.replaces,
+                commit_ts=commit_ts,
+            )
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableNamed)
-            return tables_pb2.RenameTableResponse(table=_table(value.table))
+            dropped = None if value.replaced is None else dropped_message(value.replaced)
+            return tables_pb2.RenameTableResponse(table=_table(value.table), dropped=dropped)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 

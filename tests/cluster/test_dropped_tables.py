@@ -64,7 +64,12 @@ def drop_database(client: Client, name: str) -> None:
     client.drop_database(name.partition(".")[0], cascade=True)
 
 
-ENDS = [drop, drop_and_make_anew, truncate, rename, drop_database]
+def replace(client: Client, name: str) -> None:
+    client.create_table(f"{name}_new", ["id"], subject=name)
+    client.rename_table(f"{name}_new", name.partition(".")[2], replaces=client.describe(name))
+
+
+ENDS = [drop, drop_and_make_anew, truncate, rename, replace, drop_database]
 
 
 @pytest.mark.parametrize("end", ENDS)

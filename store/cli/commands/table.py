@@ -17,6 +17,7 @@ from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 from cortado.store.keys.keyspace import show_table_id
+from cortado.store.names import split_table_name
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
@@ -214,16 +215,28 @@ def undrop(session: Session, table: TableArgument, as_name: AsNameOption = None,
     examples="""
         cortado table rename flights.airlines_copy airlines_of_2013
         cortado table rename flights.airlines_of_2013 airlines_copy
+        cortado table rename flights.airlines_new airlines_copy --replace --yes
     """,
 )
 def rename(
     session: Session,
     table: TableArgument,
     new_name: Annotated[str, Argument(help="The new name, in the same database.", metavar="NEW_NAME")],
+    replace: Annotated[bool, Option("--replace", help="Drop the table that has the new name, in one step.")] = False,
+    yes: YesOption = False,
 ) -> Answer:
-    """Give a table another name in its database."""
+    """Give a table another name in its database.
+
+    With --replace readers find the one or the other table under that name, and what is dropped can be undropped under
+    another name until its grace is over.
+    """
     with session.client() as client:
-        found = client.rename_table(table, new_name)
+        replaced = None
+        if replace:
+            database, _ = split_table_name(table)
+            replaced = client.describe(f"{database}.{new_name}")
+            confirm(f"Drop table {replaced.full_name}{_grace(replaced)} for it?", yes=yes)
+        found = client.rename_table(table, new_name, replaces=replaced)
     return Said(f"renamed {table} to {found.full_name}", descriptor_json(found))
 
 

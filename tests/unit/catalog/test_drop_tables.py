@@ -145,6 +145,26 @@ def test_a_renamed_table_keeps_its_id_and_its_name_is_free(store: CatalogStore) 
         store.write_at(rename_table, "air", "trips", "a.b")
 
 
+def test_a_table_takes_the_name_of_another_one_which_is_dropped_in_the_same_commit(store: CatalogStore) -> None:
+    old = flights(store)
+    store.create_table("air", "fresh", subject="air.flights", key=KEY)
+    fresh = store.catalog().table("air", "fresh")
+    for wrong in (0, fresh.table_id, old.table_id + 1):
+        with pytest.raises(AlreadyExists, match=r"table air\.flights already exists"):
+            store.write_at(rename_table, "air", "fresh", "flights", replaces=wrong)
+    with pytest.raises(NotFound, match=r"air\.gone, which was to be replaced"):
+        store.write_at(rename_table, "air", "fresh", "gone", replaces=old.table_id)
+    with pytest.raises(AlreadyExists):
+        store.write_at(rename_table, "air", "flights", "flights", replaces=old.table_id)
+    named = store.write_at(rename_table, "air", "fresh", "flights", replaces=old.table_id)
+    assert (named.table.table_id, named.table.named_ts) == (fresh.table_id, store.store.now)
+    assert (named.replaced.what.kind, named.replaced.what.table_id) == (DropKind.TABLE, old.table_id)
+    assert [each.full_name for each in store.catalog().tables()] == ["air.flights"]
+    with pytest.raises(AlreadyExists):
+        store.write_at(undrop_table, "air", "flights")
+    assert store.write_at(undrop_table, "air", "flights", as_name="before").table.table_id == old.table_id
+
+
 def test_names_that_are_not_there_or_could_never_be_are_refused(store: CatalogStore) -> None:
     commands = [drop_table, truncate_table, undrop_table, lambda *args, **ts: rename_table(*args, "x", **ts)]
     for command in commands:
