@@ -36,6 +36,8 @@ class Space(StrEnum):
     """What a node must remember: each group's applied state, and marks (it joined; a snapshot is being installed)."""
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
+    CHANGES = "changes"
+    """The index of changes by time: which keys each entry changed (``cortado.store.node.changefeed.index``)."""
 
 
 PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]
@@ -124,6 +126,9 @@ class WriteTransaction(ReadTransaction, Protocol):
 
     def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
         """Put all; give them in key order where that is cheap, since neighbours share pages."""
+
+    def append(self, space: Space, items: Sequence[tuple[bytes, bytes]]) -> None:
+        """:meth:`put_many` of ascending items that mostly come behind all that are there: they fill pages then."""
 
     def delete(self, space: Space, key: bytes) -> bool:
         """True where there was such a key."""

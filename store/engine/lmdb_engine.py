@@ -45,8 +45,8 @@ MAP_BYTES_MIN: Final = 1 << 20
 RESERVE_BYTES_DEFAULT: Final = 64 << 20
 
 CHECKED_BYTES_DEFAULT: Final = 2 << 30
-_CHECKED: Final = (Space.DATA, Space.REQUESTS)
-"""Each item has a checksum that covers its key, and is repaired by itself."""
+_CHECKED: Final = (Space.DATA, Space.REQUESTS, Space.CHANGES)
+"""Each item has a checksum that covers its key, and is repaired by itself, or can be done without."""
 
 _LOOK_AGAIN_AFTER_BYTES: Final = 1 << 20
 _EVIDENTLY_FULL_BYTES: Final = 1 << 20

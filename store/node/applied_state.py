@@ -1,9 +1,9 @@
 """Where a node stands: the record that is written in the same transaction as everything that it speaks of.
 
-Format 4, numbers big-endian (golden files pin it)::
+Format 5, numbers big-endian (golden files pin it)::
 
     format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
-    | request_bytes 8 | expires_to_ms 8 | reserved 24 | CRC-32C 4
+    | request_bytes 8 | expires_to_ms 8 | changed_ts 12 | reserved 24 | CRC-32C 4
 
 The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: others would mean
 something that this version does not keep. The checksum is little-endian, as everywhere, and covers all bytes before it.
@@ -21,9 +21,9 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 _RESERVED: Final = bytes(2 * TIMESTAMP_BYTES)
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQQ24s")
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQQ12s24s")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -38,6 +38,8 @@ class AppliedState:
     - ``request_floor``: results of requests with an id below this one (20 bytes) are no longer remembered.
     - ``requests``, ``request_bytes``: how many are, and the bytes of their records.
     - ``expires_to_ms``: whatever was written in this epoch and expires does so by this wall time; 0: nothing does.
+    - ``changed_ts``: ``last_ts`` of the last entry that changed what is stored, staged values aside: where the index of
+      changes ends (:mod:`cortado.store.node.changefeed.index`).
     """
 
     index: int = 0
@@ -49,6 +51,7 @@ class AppliedState:
     requests: int = 0
     request_bytes: int = 0
     expires_to_ms: int = 0
+    changed_ts: Timestamp = ZERO
 
     def is_after(self, other: AppliedState) -> bool:
         """Whether this may be the same group's state later on: nothing that only rises is below ``other``'s."""
@@ -59,6 +62,7 @@ class AppliedState:
             and self.ceiling >= other.ceiling
             and self.epoch_began >= other.epoch_began
             and self.request_floor >= other.request_floor
+            and self.changed_ts >= other.changed_ts
         )
 
     def encode(self) -> bytes:
@@ -73,6 +77,7 @@ class AppliedState:
             self.requests,
             self.request_bytes,
             self.expires_to_ms,
+            bytes(self.changed_ts),
             _RESERVED,
         )
         return record + _CHECKSUM.pack(google_crc32c.value(record))
@@ -87,7 +92,8 @@ class AppliedState:
             raise DataLoss("the node's state", f"format {record[0]} is unknown, this version reads {FORMAT}")
         if len(record) != _LAYOUT.size:
             raise DataLoss("the node's state", f"a record of {len(encoded)} bytes, not of {_LAYOUT.size + 4}")
-        _, index, term, last_ts, ceiling, epoch_began, request_floor, *counts, reserved = _LAYOUT.unpack(record)
+        _, index, term, last_ts, ceiling, epoch_began, request_floor, *rest = _LAYOUT.unpack(record)
+        requests, request_bytes, expires_to_ms, changed_ts, reserved = rest
         if reserved != _RESERVED:
             raise DataLoss("the node's state", "a newer version wrote a safepoint or a resolved timestamp")
         return cls(
@@ -97,5 +103,8 @@ class AppliedState:
             Timestamp.from_bytes(ceiling),
             Timestamp.from_bytes(epoch_began),
             request_floor,
-            *counts,
+            requests,
+            request_bytes,
+            expires_to_ms,
+            Timestamp.from_bytes(changed_ts),
         )

@@ -118,8 +118,8 @@ class Replica:
         self.members = Membership(driver, group.node_id)
         """Changes of who belongs to the group, and of who leads it."""
         self.watches = Watches(
-            engine=host.engine,
             store=group.store,
+            group_id=group.of.group_id,
             limits=host.limits,
             feed=driver.feed,
             run_scan=host.scan,

@@ -2,6 +2,7 @@
 
     what is removed           stored keys that the entries name, and the first items of ranges
     versions of keys          as the entries hold them, byte for byte
+    the index of changes      CHANGES space: which keys they are (:mod:`cortado.store.node.changefeed.index`)
     results of requests       REQUESTS space, what is below an entry's floor deleted
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
 
@@ -26,7 +27,7 @@ from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
-from cortado.store.clock.timestamp import LARGEST, Timestamp
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
@@ -37,6 +38,7 @@ from cortado.store.mvcc.staged import NOTHING_UNRESOLVED, LargeTransaction, Unre
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import latest_expiry, suffix_of
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.changefeed.index import IndexWriter
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.removals import Removals, remove_densely
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
@@ -61,6 +63,7 @@ class StateMachine:
         """Raises DataLoss where the stored state is damaged."""
         self._engine = engine
         self._versions = versions
+        self._group_id = group_id
         self._state_key, self._reset_key = applied_key(group_id), reset_key(group_id)
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
@@ -201,12 +204,17 @@ class StateMachine:
         with self._engine.write() as txn:
             if txn.get(Space.META, self._state_key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
-            before = state
+            before, safepoints = state, self.safepoints
+            index = IndexWriter(txn, self._group_id, state.changed_ts)
             for entry in entries:
-                last, state = state, self._apply_entry(txn, state, entry)
+                last, state = state, self._apply_entry(txn, index, state, entry)
                 unresolved = self._note_records(unresolved)
                 is_next = state.index == last.index + 1 and state.term >= last.term
                 invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
+            # Those that stand for damaged ones are higher than what may be cut.
+            cut_below = ZERO if self.are_safepoints_damaged else self.safepoints.cluster
+            changed_ts = index.finish(cut_below, has_risen=self.safepoints is not safepoints)
+            state = replace(state, changed_ts=changed_ts)
             invariant(state.is_after(before), "what an applied state says does not fall", before, state)
             record = state.encode()
             txn.put(Space.META, self._state_key, record)
@@ -261,7 +269,9 @@ class StateMachine:
             self._decoded = encoded, AppliedState.decode(encoded)
         return self._decoded[1]
 
-    def _apply_entry(self, txn: WriteTransaction, state: AppliedState, entry: Entry) -> AppliedState:
+    def _apply_entry(
+        self, txn: WriteTransaction, index: IndexWriter, state: AppliedState, entry: Entry
+    ) -> AppliedState:
         payload = entry.payload
         if isinstance(payload, Nothing | Configuration | Registry):
             return replace(state, index=entry.index, term=entry.term)
@@ -273,8 +283,14 @@ class StateMachine:
         txn.put_many(Space.DATA, log_entry.items)
         restore = applied_restore(log_entry.items, self.restore)
         self.restores += (restore is None) != (self.restore is None)
-        self.restore = restore
-        self.newly_applied.append(self._applied(entry.index, log_entry))
+        is_restoring, self.restore = restore is not None or self.restore is not None, restore
+        applied = self._applied(entry.index, log_entry)
+        self.newly_applied.append(applied)
+        if is_restoring:
+            index.restart(log_entry.last_ts)
+        else:
+            is_one = log_entry.first_ts == log_entry.last_ts
+            index.add(log_entry.last_ts, applied.items, applied.moved, is_one=is_one)
         for control in log_entry.controls:
             state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:

@@ -179,6 +179,7 @@ def _watches(of: Watches) -> Iterator[Found]:
     yield "watch_events_total", (), watches.events
     yield "watch_overflows_total", (), watches.overflows
     yield "watch_passes_total", (), watches.passes
+    yield "watch_passes_by_index_total", (), watches.passes_by_index
     yield "watch_lag_seconds", (), watches.resolved_lag_ms / _MS
 
 

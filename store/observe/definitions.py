@@ -179,7 +179,8 @@ PARTS: Final = (
             _counter(
                 "watch_overflows_total", "Times that a watch overflowed its queue and went back to reading history."
             ),
-            _counter("watch_passes_total", "Passes over the stored versions of a range."),
+            _counter("watch_passes_total", "Searches of a range's history."),
+            _counter("watch_passes_by_index_total", "Searches that the index of changes answered."),
             _gauge("watch_lag_seconds", "How far the slowest watch is behind the last applied entry."),
         ),
     ),

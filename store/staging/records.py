@@ -207,6 +207,12 @@ def changes_records(keys: Sequence[LogicalKey]) -> bool:
     return len(keys) <= 2 * UNRESOLVED_MAX and any(_RANGE[0] <= key < _RANGE[1] for key in keys)
 
 
+def holds_records(items: Sequence[Item]) -> bool:
+    """Whether versions, in the order of their keys, begin or end large transactions."""
+    place = bisect_left(items, _RANGE[0], key=_engine_key)
+    return place < len(items) and items[place][0] < _RANGE[1]
+
+
 def applied_records(items: Sequence[Item], before: Unresolved) -> Unresolved:
     """Those that have not ended once these versions, in the order of their keys, are applied. Raises DataLoss."""
     place = bisect_left(items, _RANGE[0], key=_engine_key)

@@ -1,41 +1,36 @@
-"""What was changed in a range between two timestamps, found among the versions that the engine keeps.
+"""What was changed in a range between two timestamps: by the index of changes, or among the versions themselves.
 
-Versions are ordered by key, changes by time. So a pass goes over the keys of the whole range and keeps the *oldest*
-changes, as many as fit into a bounded memory; where there are more, the window that it found ends before them, and the
-next pass begins there::
+Versions are ordered by key, changes by time. So a pass over them goes over the keys of the whole range and keeps the
+*oldest* changes, as many as fit into a bounded memory; where there are more, the window that it found ends before them,
+and the next pass begins there::
 
     pass 1   (after .................... until]   ──► window (after .. w1]   the oldest changes, in order
     pass 2         (w1 ................. until]   ──► window (w1 .. w2]
 
 Each window is complete up to its end, so changes leave in the order of commits however many there are. A pass reads
 keys alone, in slices with a transaction each; values are read when they are sent. It costs one look at each version in
-the range: a far larger range than what changed in it is a reason to come back while
-:mod:`cortado.store.node.changefeed.recent` still has it.
+the range.
+
+The :mod:`index <cortado.store.node.changefeed.indexed>` costs one look at each change of that time, whatever its range.
+Which of the two is less nobody knows before: so they take turns, slice by slice, and the first that is done says what
+there is. They say the same. Where the index cannot prove that, the versions alone do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
-from cortado.store.node.changefeed.order import place_of
+from cortado.store.mvcc.versions import Item, decode_version, timestamp_of
+from cortado.store.node.changefeed.indexed import IndexPass, Progress
+from cortado.store.node.changefeed.oldest import OldestChanges, Window
 
 KEYS_PER_STEP: Final = 10_000
 ITEMS_PER_READ: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The engine keys of all changes above where the pass began, up to and including ``until``, in their order."""
-
-    keys: list[bytes]
-    until: Timestamp
 
 
 class HistoryPass:
@@ -51,57 +46,67 @@ class HistoryPass:
         until: Timestamp,
         *,
         events_max: int,
+        group_id: int,
     ) -> None:
         """Changes in ``(after, until]`` of keys in ``[start, end)``; about ``events_max`` in a window, but always whole
         commits."""
-        self._engine = engine
-        self._store = store
-        self._position = start
-        self._end = end
-        self._after = after
-        self._until = until
-        self._events_max = events_max
-        self._found: list[bytes] = []
+        self._versions = VersionsPass(engine, store, start, end, OldestChanges(after, until, events_max), after)
+        self._indexed: IndexPass | None = IndexPass(
+            store, group_id, start, end, OldestChanges(after, until, events_max), after
+        )
+        self._is_turn_of_index = True
+        self.is_by_index = False
+        """Whether the index had it all, once it is done."""
 
     def step(self) -> bool:
-        """Look at the next versions. True once the range is done.
+        """Look at what comes next. True once all of it is done.
 
         Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state,
         DataLoss where a change may be missing, or lie under another key or timestamp.
         """
+        is_turn, self._is_turn_of_index = self._is_turn_of_index, not self._is_turn_of_index
+        if self._indexed is None or not is_turn:
+            return self._versions.step()
+        progress = self._indexed.step()
+        if progress is Progress.BROKEN:
+            self._indexed = None
+        self.is_by_index = progress is Progress.DONE
+        return self.is_by_index
+
+    def window(self) -> Window:
+        """What was found, once it is done."""
+        return self._indexed.window() if self._indexed is not None and self.is_by_index else self._versions.window()
+
+
+class VersionsPass:
+    """As :class:`HistoryPass`, among the versions."""
+
+    def __init__(
+        self, engine: Engine, store: VersionStore, start: bytes, end: bytes, found: OldestChanges, after: Timestamp
+    ) -> None:
+        """``found`` is empty, and bounds what is looked for."""
+        self._engine = engine
+        self._store = store
+        self._position = start
+        self._end = end
+        self._found = found
+        self._after = after
+
+    def step(self) -> bool:
+        """Look at the next versions. True once the range is done."""
         start, doubted = self._position, self._store.suspect
         with self._engine.read() as txn:
             keys, exhausted = txn.keys(Space.DATA, start, self._end, max_items=KEYS_PER_STEP)
         self._store.check_readable(self._after, start, self._end)
         self._store.check_trusted(start, self._end if exhausted else next_key(keys[-1]), doubted)
-        # Inverted: the newest wanted version has the smallest suffix.
-        newest, too_old = suffix_of(self._until), suffix_of(self._after)
-        self._found += [key for key in keys if newest <= key[-TIMESTAMP_BYTES:] < too_old]
-        if len(self._found) > 2 * self._events_max:
-            self._keep_oldest()
+        self._found.add(keys)
         if keys and not exhausted:
             self._position = next_key(keys[-1])
         return exhausted
 
     def window(self) -> Window:
         """What was found, once the range is done."""
-        if len(self._found) > self._events_max:
-            self._keep_oldest()
-        self._found.sort(key=place_of)
-        return Window(self._found, self._until)
-
-    def _keep_oldest(self) -> None:
-        """Drop the newest commits, whole, so that at most ``events_max`` changes stay, or one commit."""
-        found = self._found
-        found.sort(key=place_of)
-        first_suffix = found[0][-TIMESTAMP_BYTES:]
-        cut_suffix = found[self._events_max][-TIMESTAMP_BYTES:]
-        if cut_suffix == first_suffix:
-            self._until = timestamp_of(first_suffix)
-        else:
-            self._until = timestamp_of(cut_suffix).previous()
-        last_suffix = suffix_of(self._until)
-        self._found = [key for key in found if key[-TIMESTAMP_BYTES:] >= last_suffix]
+        return self._found.window()
 
 
 def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, bytes_max: int) -> list[Item]:

@@ -26,7 +26,8 @@ from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
-from cortado.store.node.changefeed.history import HistoryPass, Window
+from cortado.store.node.changefeed.history import HistoryPass
+from cortado.store.node.changefeed.oldest import Window
 from cortado.store.node.changefeed.order import place_after, place_of, ts_of
 
 T = TypeVar("T")
@@ -49,6 +50,9 @@ class History(Protocol):
 
     def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
         """See :class:`HistoryPass`."""
+
+    def passed(self, search: HistoryPass) -> None:
+        """It is done."""
 
     def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
         """See :func:`~cortado.store.node.changefeed.history.read_changes`."""
@@ -201,6 +205,7 @@ class Watch:
             search = history.begin(self._queue, self.sent, until)
             while not await history.run(search.step):
                 self.check()
+            history.passed(search)
             return await history.run(search.window)
 
     async def _is_done(self, search: asyncio.Future[Window]) -> bool:

@@ -21,7 +21,6 @@ from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.clock.timestamp import Timestamp, lag_ms
-from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.admission import Gate
@@ -46,7 +45,8 @@ class WatchStatistics:
     - ``queued_events``, ``queued_bytes``: changes that wait to be sent.
     - ``recent_bytes``: changes that are kept in memory for who comes back.
     - ``events``: changes handed over since the start, by all; ``overflows``: how often a watch was too slow for its
-      queue, and caught up from the engine instead; ``passes``: how often versions of a range were searched.
+      queue, and caught up from the engine instead; ``passes``: how often history was searched, and ``passes_by_index``:
+      how often the index of changes had it.
     - ``resolved_lag_ms``: how far the slowest watch is behind what is applied, 0 without watches; of one that comes
       from the beginning, since it began.
     """
@@ -60,6 +60,7 @@ class WatchStatistics:
     events: int
     overflows: int
     passes: int
+    passes_by_index: int
     resolved_lag_ms: int
 
 
@@ -69,8 +70,8 @@ class Watches:
     def __init__(
         self,
         *,
-        engine: Engine,
         store: VersionStore,
+        group_id: int,
         limits: NodeLimits,
         feed: ChangeFeed,
         run_scan: Callable[[Callable[[], T]], Awaitable[T]],
@@ -83,7 +84,7 @@ class Watches:
         self.feed = feed
         self.gate = Gate("watches", count_max=limits.watches_max)
         self._limits = limits
-        self._history = _History(engine, store, limits, run_scan)
+        self._history = _History(store, group_id, limits, run_scan)
         self._has_leader = has_leader
         self._is_idle_for = is_idle_for
         self._close_time = close_time
@@ -140,6 +141,7 @@ class Watches:
             events=self._events_of_closed + sum(watch.events for watch in self._watches),
             overflows=feed.overflows,
             passes=self._history.passes,
+            passes_by_index=self._history.passes_by_index,
             resolved_lag_ms=max((lag_ms(feed.position, watch.sent, watch.began) for watch in self._watches), default=0),
         )
 
@@ -179,17 +181,17 @@ class _History:
 
     def __init__(
         self,
-        engine: Engine,
         store: VersionStore,
+        group_id: int,
         limits: NodeLimits,
         run_scan: Callable[[Callable[[], T]], Awaitable[T]],
     ) -> None:
-        self._engine = engine
         self._store = store
+        self._group_id = group_id
         self._limits = limits
         self._run_scan = run_scan
         self._places = asyncio.Semaphore(limits.watch_passes_max)
-        self.passes = 0
+        self.passes = self.passes_by_index = 0
         self.held_events = 0
         """Of windows that are being sent."""
 
@@ -198,13 +200,17 @@ class _History:
         # Many watches that come back at once take smaller windows, so that together they stay bounded.
         room = self._limits.watch_bytes_max // _KEY_BYTES - self.held_events
         events_max = min(self._limits.watch_pass_events_max, max(room, _WINDOW_EVENTS_MIN))
-        return HistoryPass(self._engine, self._store, queue.start, queue.end, after, until, events_max=events_max)
+        bounds = (queue.start, queue.end, after, until)
+        return HistoryPass(self._store.engine, self._store, *bounds, events_max=events_max, group_id=self._group_id)
+
+    def passed(self, search: HistoryPass) -> None:
+        self.passes_by_index += search.is_by_index
 
     def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
-        return read_changes(self._engine, self._store, keys, bytes_max=bytes_max)
+        return read_changes(self._store.engine, self._store, keys, bytes_max=bytes_max)
 
     def previous(self, items: list[Item], bytes_max: int) -> list[Item | None]:
-        return read_previous(self._engine, self._store, items, bytes_max=bytes_max)
+        return read_previous(self._store.engine, self._store, items, bytes_max=bytes_max)
 
     async def run(self, step: Callable[[], T]) -> T:
         return await self._run_scan(step)  # type: ignore[return-value, arg-type]

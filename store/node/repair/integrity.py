@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
+from cortado.store.engine.interface import Space
 from cortado.store.log_files.verifying import SegmentDamage
 from cortado.store.mvcc.damage import SEGMENT, Damage
 from cortado.store.node.driver import Driver
@@ -72,6 +73,10 @@ class Integrity:
     async def start(self) -> None:
         """Verify what the walk at a start has time for, and go on in the background."""
         for each in self._host.engine.disordered:
+            if each.space is Space.CHANGES:
+                # Whoever reads the index sees it, and looks at the versions instead.
+                _LOG.warning("keys of the index of changes are out of their order")
+                continue
             damage = Damage.of_disorder(each)
             _LOG.critical("what is stored here is damaged: %s", damage.what)
             self._patrol_found(damage)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from cortado.errors import NotFound, ResourceExhausted
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.changefeed.index import index_range
 from cortado.store.node.snapshots.file_format import Block, damaged
 from cortado.store.node.snapshots.file_reader import FrameReader, WholeFile
 from cortado.store.node.snapshots.files import SnapshotFiles
@@ -42,6 +43,8 @@ class Installation:
         self._gathered: list[Block] = []
         self._blocks_left = whole.blocks
         self._to_clear = [(*self._of.bounds(space), space) for space in (Space.DATA, Space.REQUESTS)]
+        # It is of what was applied here one by one: it begins anew behind the snapshot.
+        self._to_clear.append((*index_range(of.group_id), Space.CHANGES))
 
     def check_fits(self) -> None:
         """Raises ResourceExhausted where the state can't fit, even in the place of the old one: it is kept then."""

@@ -70,7 +70,7 @@ def test_the_checksums_constants_are_what_they_are_said_to_be() -> None:
 def test_the_files_of_a_data_directory_are_the_golden_ones(tmp_path: Path) -> None:
     path = tmp_path / "data"
     LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1", "9c41"), map_bytes=1 << 24).close()
-    assert (path / "FORMAT").read_bytes() == b"cortado-data 7\n"
+    assert (path / "FORMAT").read_bytes() == b"cortado-data 8\n"
     identity = b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1",\n  "storage_id": "9c41",\n  "crc32c": "cccd6804"\n}\n'
     assert (path / "identity.json").read_bytes() == identity
 
@@ -79,13 +79,17 @@ def test_the_engines_spaces_are_named_sub_databases(tmp_path: Path) -> None:
     engine = LmdbEngine.open(tmp_path, new_identity=lambda: Identity("c", "n", "s"), map_bytes=1 << 24)
     with engine.write() as txn:
         VersionStore(engine).apply(txn, Mutations([KEYS[0]], [b"payload"]), TIMESTAMPS[1])
-        for space in (Space.META, Space.REQUESTS):
+        for space in (Space.META, Space.REQUESTS, Space.CHANGES):
             txn.put(space, b"key", space.encode())
     engine.close()
     with lmdb.open(str(tmp_path / "engine"), max_dbs=8, readonly=True) as environment:
-        found = {name: environment.open_db(name, create=False) for name in (b"data", b"meta", b"requests")}
+        found = {name: environment.open_db(name, create=False) for name in (b"data", b"meta", b"requests", b"changes")}
         with environment.begin() as txn:
-            assert [txn.get(b"key", db=found[name]) for name in (b"meta", b"requests")] == [b"meta", b"requests"]
+            assert [txn.get(b"key", db=found[name]) for name in (b"meta", b"requests", b"changes")] == [
+                b"meta",
+                b"requests",
+                b"changes",
+            ]
             stored = list(txn.cursor(found[b"data"]))
             assert stored == encode_versions([KEYS[0]], [b"payload"], TIMESTAMPS[1])
 

@@ -135,6 +135,8 @@ PATHS: Final = (
     "transactions cancelled",
     "transactions committed",
     "transactions found committed",
+    "windows that the index had",
+    "windows that the index had not",
     "writes that expire",
     "transactions that only read",
     "transactions unknown",

@@ -29,6 +29,7 @@ from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server import transactions_service
 from cortado.store.tables.check import CheckProblem
+from support.simulation.changes import check_changes
 from support.simulation.checkers import (
     Truth,
     check_linearizable,
@@ -375,6 +376,7 @@ class Run:
             *check_linearizable(truth, self.history, REGISTERS),
             *check_expiring({**self.record.items, **left}, self.expirers),
             *check_watched(truth, self.watchers),
+            *check_changes(self.cluster, random.Random(f"changes/{self.seed}")),
             *check_transactions(truth, self.transactors),
             *(problem for each in self.large for problem in check_large({**self.record.items, **left}, left, each)),
             *(f"in the end: {each}" for each in self._check_indexes(leader.node)),

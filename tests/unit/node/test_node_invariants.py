@@ -195,11 +195,19 @@ def test_an_entry_is_applied_behind_the_last_one_or_nothing_is(entries: list[Ent
 
 @pytest.mark.parametrize(
     "less",
-    [{"index": 4}, {"term": 1}, {"last_ts": ZERO}, {"ceiling": ZERO}, {"epoch_began": ZERO}, {"request_floor": b""}],
+    [
+        {"index": 4},
+        {"term": 1},
+        {"last_ts": ZERO},
+        {"ceiling": ZERO},
+        {"epoch_began": ZERO},
+        {"request_floor": b""},
+        {"changed_ts": ZERO},
+    ],
 )
 def test_a_state_of_later_has_nothing_that_only_rises_below_the_one_before(less: dict[str, object]) -> None:
     ts = Timestamp(1, 2, 3)
-    state = AppliedState(5, 2, ts, ts, ts, b"\1" * 20)
+    state = AppliedState(5, 2, ts, ts, ts, b"\1" * 20, changed_ts=ts)
     assert state.is_after(state)
     assert replace(state, index=6, term=3, last_ts=FUTURE).is_after(state)
     assert not replace(state, **less).is_after(state)
@@ -210,7 +218,9 @@ def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None
     engine = MemoryEngine()
     machine = StateMachine(engine, VersionStore(engine))
     monkeypatch.setattr(
-        StateMachine, "_apply_entry", lambda _machine, _txn, _state, entry: AppliedState(entry.index, entry.term)
+        StateMachine,
+        "_apply_entry",
+        lambda _machine, _txn, _index, _state, entry: AppliedState(entry.index, entry.term),
     )
     state = AppliedState(request_floor=b"\1" * 20)
     with broken("what an applied state says does not fall"):

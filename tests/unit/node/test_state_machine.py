@@ -53,7 +53,7 @@ def test_entries_are_applied_in_their_order_and_the_logs_own_ones_move_the_place
         Entry(4, 1, group.registry),
         Entry(5, 1, Encoded(encoded.payload.encode())),
     )
-    assert state == AppliedState(index=5, term=1, last_ts=at(8))
+    assert state == AppliedState(index=5, term=1, last_ts=at(8), changed_ts=at(8))
     store = VersionStore(engine)
     for name in "ab":
         version = store.get(key(name), at(9))

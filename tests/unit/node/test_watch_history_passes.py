@@ -7,6 +7,7 @@ import random
 import pytest
 
 from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
+from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
@@ -15,10 +16,13 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version
-from cortado.store.node.changefeed import history
+from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version, suffix_of
+from cortado.store.node.changefeed import history, indexed
 from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
+from cortado.store.node.changefeed.oldest import Window
 from cortado.store.node.changefeed.order import place_of
+from cortado.store.node.log_entry import LogEntry
+from cortado.store.node.state_machine import StateMachine
 from support.memory_engine import MemoryEngine
 from support.nodes import key
 
@@ -49,7 +53,7 @@ class Versions:
             self.store.apply(txn, mutations, at(number))
 
     def search(self, after: Timestamp, until: Timestamp, events_max: int = 1_000) -> HistoryPass:
-        return HistoryPass(self.engine, self.store, *ALL, after, until, events_max=events_max)
+        return HistoryPass(self.engine, self.store, *ALL, after, until, events_max=events_max, group_id=1)
 
     def keys(self, after: Timestamp, until: Timestamp) -> list[bytes]:
         """What a pass should find, in order."""
@@ -57,12 +61,17 @@ class Versions:
         return [places[each] for each in sorted(places) if bytes(after) < each[:12] <= bytes(until)]
 
 
-def windows(versions: Versions, after: Timestamp, until: Timestamp, events_max: int) -> list[history.Window]:
+def done(search: HistoryPass) -> None:
+    while not search.step():
+        pass
+
+
+def windows(versions: Versions, after: Timestamp, until: Timestamp, events_max: int) -> list[Window]:
     found = []
     while after < until:
         search = versions.search(after, until, events_max)
         while not search.step():
-            assert len(search._found) <= 2 * events_max + history.KEYS_PER_STEP
+            assert len(search._versions._found.found) <= 2 * events_max + history.KEYS_PER_STEP
         found.append(search.window())
         assert after < found[-1].until <= until
         after = found[-1].until
@@ -87,7 +96,38 @@ def test_windows_hold_every_change_once_and_in_order(seed: int, monkeypatch: pyt
 def test_a_window_that_holds_everything_reaches_the_end() -> None:
     versions = Versions()
     versions.commit(3, a=b"1")
-    assert windows(versions, at(1), at(9), 10) == [history.Window(versions.keys(at(1), at(9)), at(9))]
+    assert windows(versions, at(1), at(9), 10) == [Window(versions.keys(at(1), at(9)), at(9))]
+
+
+def test_a_small_window_of_a_large_range_is_read_from_the_index_alone() -> None:
+    engine = MemoryEngine()
+    store = VersionStore(engine)
+    machine = StateMachine(engine, store)
+    state = machine.state
+    for number in range(1, 60):
+        items = [encode_version(key(f"{number} {name}"), b"v", at(number)) for name in "abc"]
+        entry = LogEntry(state.index, state.term, at(number), at(number), items)
+        state = machine.apply(state, [Entry(number, 1, entry)])
+    search = HistoryPass(engine, store, *ALL, at(40), at(42), events_max=100, group_id=1)
+    assert search.step()
+    assert search.is_by_index
+    assert search._versions._position == ALL[0]
+    assert [each[-12:] for each in search.window().keys] == [suffix_of(at(ms)) for ms in (41, 41, 41, 42, 42, 42)]
+
+
+def test_a_small_range_is_looked_through_where_much_was_changed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexed, "_ITEMS_PER_STEP", 2)
+    engine = MemoryEngine()
+    store = VersionStore(engine)
+    machine = StateMachine(engine, store)
+    state = machine.state
+    for number in range(1, 60):
+        entry = LogEntry(state.index, state.term, at(number), at(number), [encode_version(key("b"), b"v", at(number))])
+        state = machine.apply(state, [Entry(number, 1, entry)])
+    search = HistoryPass(engine, store, key("c"), key("d"), ZERO, at(59), events_max=100, group_id=1)
+    assert [search.step(), search.step()] == [False, True]
+    assert not search.is_by_index
+    assert search.window() == Window([], at(59))
 
 
 def test_history_that_was_collected_is_refused_by_name() -> None:
@@ -95,18 +135,18 @@ def test_history_that_was_collected_is_refused_by_name() -> None:
     versions.commit(3, a=b"1")
     versions.store.safepoints = Safepoints(at(5))
     with pytest.raises(SnapshotTooOld) as refused:
-        versions.search(at(4), at(9)).step()
+        done(versions.search(at(4), at(9)))
     assert refused.value.safepoint == str(at(5))
-    assert versions.search(at(5), at(9)).step()
+    done(versions.search(at(5), at(9)))
     with pytest.raises(SnapshotTooOld):
-        versions.search(ZERO, at(9)).step()
+        done(versions.search(ZERO, at(9)))
 
 
 def test_nothing_is_read_while_the_state_is_replaced() -> None:
     versions = Versions()
     versions.store.unreadable = "a snapshot is being installed"
     with pytest.raises(Unavailable):
-        versions.search(ZERO, at(9)).step()
+        done(versions.search(ZERO, at(9)))
 
 
 def test_values_are_read_in_pieces() -> None:
@@ -152,9 +192,9 @@ def test_a_range_in_which_a_change_may_hide_is_data_loss_and_never_a_gap() -> No
     # As a search sees it where a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
     doubted(versions, key("b"), key("c"))
     with pytest.raises(DataLoss):
-        versions.search(at(1), at(9)).step()
-    beside = HistoryPass(versions.engine, versions.store, key("c"), ALL[1], at(1), at(9), events_max=10)
-    assert beside.step()
+        done(versions.search(at(1), at(9)))
+    beside = HistoryPass(versions.engine, versions.store, key("c"), ALL[1], at(1), at(9), events_max=10, group_id=1)
+    done(beside)
     assert len(beside.window().keys) == 2
 
 

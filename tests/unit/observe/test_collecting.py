@@ -187,6 +187,7 @@ def test_what_watches_say_is_told(collected: Collected) -> None:
         "watch_events_total": said.events,
         "watch_overflows_total": said.overflows,
         "watch_passes_total": said.passes,
+        "watch_passes_by_index_total": said.passes_by_index,
         "watch_lag_seconds": said.resolved_lag_ms / 1000,
     }
 

@@ -1,0 +1,70 @@
+"""In the end every replica's index of changes must say what its versions say, or that it does not know."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+from cortado.errors import SnapshotTooOld
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, STAGED_SPACE, TABLE_SPACE
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import timestamp_of
+from cortado.store.node.changefeed.history import VersionsPass
+from cortado.store.node.changefeed.indexed import IndexPass, Progress
+from cortado.store.node.changefeed.oldest import OldestChanges, Window
+from support.simulation.cluster import Cluster
+
+RANGES: Final = (
+    (KV_SPACE, META_SPACE),
+    (META_SPACE, STAGED_SPACE),
+    (TABLE_SPACE, ABOVE_KEYS),
+)
+BOUNDS: Final = 6
+
+
+def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
+    """What is wrong with a window, of any replica, a sentence each."""
+    for host in cluster.hosts.values():
+        life = host.life
+        if life is None or not hasattr(life, "node"):
+            continue
+        store, position = life.node.meta.store, life.node.meta.applied.last_ts
+        with store.engine.read() as txn:
+            keys = [key for start, end in RANGES for key in txn.keys(Space.DATA, start, end, max_items=1 << 20)[0]]
+        times = {timestamp_of(key[-12:]) for key in source.sample(keys, min(BOUNDS, len(keys)))}
+        for after, until in combinations(sorted({ZERO, position, *times}), 2):
+            for start, end in RANGES:
+                events_max = source.choice((1, 4, 1_000))
+                try:
+                    wanted = by_versions(store, start, end, after, until, events_max)
+                except SnapshotTooOld:
+                    continue
+                found = by_index(store, start, end, after, until, events_max)
+                cluster.counts["windows that the index had" if found else "windows that the index had not"] += 1
+                if found is not None and found != wanted:
+                    yield f"{host.node_id}: of ({after}, {until}] the index says {found}, the versions say {wanted}"
+
+
+def by_versions(
+    store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
+) -> Window:
+    """What the versions say."""
+    search = VersionsPass(store.engine, store, start, end, OldestChanges(after, until, events_max), after)
+    while not search.step():
+        pass
+    return search.window()
+
+
+def by_index(
+    store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
+) -> Window | None:
+    """What the index says; None where it does not know."""
+    search = IndexPass(store, 1, start, end, OldestChanges(after, until, events_max), after)
+    progress = search.step()
+    while progress is Progress.MORE:
+        progress = search.step()
+    return search.window() if progress is Progress.DONE else None
