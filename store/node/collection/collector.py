@@ -35,6 +35,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints
 from cortado.store.node.changefeed.recent import Applied
+from cortado.store.node.collection.findings import Findings
 from cortado.store.node.collection.horizon import Horizon
 from cortado.store.node.collection.pieces import PIECE_VERSIONS, Piece, Pieces
 from cortado.store.node.collection.slices import Place, Slice, look
@@ -60,8 +61,6 @@ _REST_IDLE: Final = 1.0
 _BUSY_REMOVED: Final = 1_000
 _IDLE_REMOVED: Final = 4_000
 """Items that one entry removes."""
-_DENSE: Final = 16
-"""Where one of so many items goes, about every page is written anew, and the others are packed."""
 _BUSY_MS: Final = 100.0
 
 
@@ -246,25 +245,24 @@ class Collector:
         written_from, piece.written_from = piece.written_from, None
         end, place, looked = self._pieces.end_of(piece), Place(piece.start), 0
         following: Place | None = place
-        keys: list[bytes] = []
-        deleted: list[Cleared] = []
-        versions = 0
+        findings = Findings(piece.loose)
         try:
             while following is not None:
                 place, safepoint = following, self._below(piece)
                 if looked >= PIECE_VERSIONS and not place.behind:
-                    piece, looked = self._pieces.divide(piece, place.key), 0
+                    await self._remove(findings.take())
+                    rest = self._pieces.divide(piece, place.key)
+                    piece.loose = findings.loose
+                    piece, looked = rest, 0
+                    findings = Findings(piece.loose)
                 found = await self._look(place, end, safepoint)
                 self._pieces.mark(piece, safepoint if found.was_left else found.garbage.next_ts)
-                keys += found.garbage.keys
-                deleted += found.garbage.deleted
-                versions += found.versions
-                if len(keys) + len(deleted) >= self._removed_at_once:
-                    await self._remove(Removal(keys, deleted, is_dense=len(keys) * _DENSE > versions))
-                    keys, deleted, versions = [], [], 0
+                findings.add(found)
+                if findings.is_enough(self._removed_at_once):
+                    await self._remove(findings.take())
                 looked, following = looked + found.versions, found.next
-            if keys or deleted:
-                await self._remove(Removal(keys, deleted, is_dense=len(keys) * _DENSE > versions))
+            await self._remove(findings.take())
+            piece.loose = findings.loose
             await self._under_way.end()
         except BaseException:
             self._under_way.give_up()
@@ -282,8 +280,10 @@ class Collector:
         await asyncio.sleep(took_ms * (_REST_BUSY if self._is_busy else _REST_IDLE) / 1000)
         return found
 
-    async def _remove(self, removal: Removal) -> None:
+    async def _remove(self, removal: Removal | None) -> None:
         """One after the other; the next slices are looked at meanwhile."""
+        if removal is None:
+            return
         await self._under_way.end()
         self._under_way.begin(self._write(self._removing(removal)))
 

@@ -34,10 +34,14 @@ _SAMPLED: Final = 16
 class Piece:
     """Stored keys from ``start`` to the next piece's. ``written_from`` is None where nothing was written since it was
     looked at, and nothing is left there that will be garbage. It is a time to come where all that will be has to
-    expire first."""
+    expire first.
+
+    ``loose`` is which part of its versions was removed since the rest of them was packed, as far as this leader knows.
+    """
 
     start: bytes
     written_from: Timestamp | None
+    loose: float = 0.0
 
 
 class Pieces:
@@ -91,7 +95,7 @@ class Pieces:
         if len(self._pieces) >= PIECES_MAX:
             return piece
         place = self._place(piece.start) + 1
-        rest = Piece(start, piece.written_from)
+        rest = Piece(start, piece.written_from, piece.loose)
         self._pieces.insert(place, rest)
         self._starts.insert(place, start)
         return rest

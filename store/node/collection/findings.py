@@ -1,0 +1,74 @@
+"""What a pass has found in one piece, and how it is removed: run by run, and packed where that pays.
+
+::
+
+    removed    ▒ one of sixteen, or more  ──► what is between is packed: about every page is written anew in any case
+               ░ less, and more to come   ──► one by one; the piece is a little looser now
+               ░ less, but the last of it ──► packed, where one of sixteen went since it was: it stays as it is then
+
+Where it is written all the time nothing is packed for long: a page that is full is divided by the next version that
+comes into it. But what is left once writing ends is read for years.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.store.mvcc.evaluation import Cleared, Removal
+from cortado.store.node.collection.slices import Slice
+
+DENSE: Final = 16
+"""Where one of so many items goes, packing pays."""
+PACKED_VERSIONS: Final = 16_000
+"""An entry packs so many, and those of a slice."""
+
+
+class Findings:
+    """Of one piece, in one pass. ``loose`` is which part of its versions went since the rest was packed."""
+
+    def __init__(self, loose: float) -> None:
+        self._before = loose
+        self._looked = self._removed = 0
+        self._is_packed = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self._keys: list[bytes] = []
+        self._deleted: list[Cleared] = []
+        self._versions = 0
+        self._is_settled = True
+
+    def add(self, found: Slice) -> None:
+        """What the next slice of the run has."""
+        self._keys += found.garbage.keys
+        self._deleted += found.garbage.deleted
+        self._versions += found.versions
+        self._is_settled &= found.garbage.next_ts is None and not found.was_left
+
+    def is_enough(self, items_max: int) -> bool:
+        """Whether an entry is to remove what the run has so far."""
+        count = len(self._keys) + len(self._deleted)
+        return count >= items_max or (self._versions >= PACKED_VERSIONS and self._is_dense)
+
+    def take(self) -> Removal | None:
+        """What removes that; another run begins behind it. None where there is nothing."""
+        keys, deleted, is_dense = self._keys, self._deleted, self._is_dense
+        self._looked += self._versions
+        self._removed += len(keys)
+        self._is_packed &= is_dense or not keys
+        self._begin()
+        return Removal(keys, deleted, is_dense=is_dense) if keys or deleted else None
+
+    @property
+    def loose(self) -> float:
+        """As of now, once all is taken."""
+        if self._removed and self._is_packed:
+            return 0.0
+        return self._before + self._removed / max(self._looked, 1)
+
+    @property
+    def _is_dense(self) -> bool:
+        if not self._keys:
+            return False
+        part = len(self._keys) / self._versions
+        return DENSE * (part + self._before if self._is_settled else part) > 1
