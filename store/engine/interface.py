@@ -127,9 +127,6 @@ class WriteTransaction(ReadTransaction, Protocol):
     def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
         """Put all; give them in key order where that is cheap, since neighbours share pages."""
 
-    def append(self, space: Space, items: Sequence[tuple[bytes, bytes]]) -> None:
-        """:meth:`put_many` of ascending items that mostly come behind all that are there: they fill pages then."""
-
     def delete(self, space: Space, key: bytes) -> bool:
         """True where there was such a key."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
 from math import ceil
 from operator import itemgetter
@@ -228,13 +228,6 @@ class LmdbWriteTransaction(LmdbReadTransaction):
 
     def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
         self._transaction.cursor(self._spaces[space]).putmulti(items)
-
-    def append(self, space: Space, items: Sequence[tuple[bytes, bytes]]) -> None:
-        cursor = self._transaction.cursor(self._spaces[space])
-        _, added = cursor.putmulti(items, append=True)
-        if added < len(items):
-            # Something stands above one of them, so it was passed over.
-            cursor.putmulti(items)
 
     def delete(self, space: Space, key: bytes) -> bool:
         return self._transaction.delete(key, db=self._spaces[space])

@@ -207,9 +207,6 @@ class MemoryWriteTransaction(MemoryReadTransaction):
         if len(into.keys) > before:
             into.keys.sort()
 
-    def append(self, space: Space, items: Sequence[tuple[bytes, bytes]]) -> None:
-        self.put_many(space, items)
-
     def delete(self, space: Space, key: bytes) -> bool:
         items = self._spaces[space]
         if items.values.pop(key, None) is None:

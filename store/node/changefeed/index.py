@@ -208,7 +208,7 @@ class IndexWriter:
     def _flush(self) -> None:
         if self._items:
             self._added += len(self._items)
-            self._txn.append(Space.CHANGES, self._items)
+            self._txn.put_many(Space.CHANGES, self._items)
             self._items = []
 
     def _cut_stray(self, end: bytes) -> None:

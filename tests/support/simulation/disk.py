@@ -247,9 +247,6 @@ class SimulatedWrite(SimulatedRead):
         for key, value in items:
             self._set(space, key, value)
 
-    def append(self, space: Space, items: Sequence[tuple[bytes, bytes]]) -> None:
-        self.put_many(space, items)
-
     def delete(self, space: Space, key: bytes) -> bool:
         if key not in self._spaces[space].values:
             return False

@@ -59,30 +59,6 @@ def test_a_key_that_was_not_checked_is_a_defect_and_harms_nothing(lmdb_engine: L
     put(lmdb_engine, b"k", b"v")
 
 
-ITEMS = [(b"%06d" % number, b"v" * 80) for number in range(5_000)]
-
-
-def test_appended_items_fill_pages(lmdb_engine: LmdbEngine) -> None:
-    before = lmdb_engine.use().used_bytes
-    with lmdb_engine.write() as txn:
-        txn.append(Space.CHANGES, ITEMS)
-    appended = lmdb_engine.use().used_bytes
-    with lmdb_engine.write() as txn:
-        txn.put_many(Space.DATA, ITEMS)
-    put_there = lmdb_engine.use().used_bytes
-    assert 1.5 * (appended - before) < put_there - appended
-
-
-def test_appended_items_are_there_though_something_stands_above_them(lmdb_engine: LmdbEngine) -> None:
-    with lmdb_engine.write() as txn:
-        txn.put(Space.CHANGES, b"002500+", b"stray")
-        txn.append(Space.CHANGES, ITEMS[:2_400])
-        txn.append(Space.CHANGES, ITEMS[2_400:])
-    with lmdb_engine.read() as txn:
-        found = txn.page(Space.CHANGES, b"", b"9", max_items=10_000, max_bytes=1 << 30)
-    assert [item for item in zip(found.keys, found.values, strict=True) if item[1] != b"stray"] == ITEMS
-
-
 def test_what_was_written_is_there_after_a_reopen(tmp_path: Path) -> None:
     for number in range(3):
         engine = open_lmdb(tmp_path / "data")
