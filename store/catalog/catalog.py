@@ -35,9 +35,10 @@ from cortado.store.catalog.descriptors import (
     SubjectState,
     TableDescriptor,
 )
+from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.stored import Counters
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.keys.keyspace import meta_range
+from cortado.store.keys.keyspace import meta_range, namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
 
@@ -46,17 +47,20 @@ T = TypeVar("T")
 STATES_MAX: Final = 8
 PARSED_TEXT_MAX: Final = 4 << 20
 VERDICTS_MAX: Final = 16
+GENERATIONS_MAX: Final = 1_000
 
 
 @dataclass(slots=True)
 class _State:
-    """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store."""
+    """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store; but
+    of namespaces the absence of a mark as well, of GENERATIONS_MAX at once."""
 
     databases: dict[str, DatabaseDescriptor] = field(default_factory=dict)
     tables: dict[tuple[str, str], TableDescriptor] = field(default_factory=dict)
     subjects: dict[str, SubjectState] = field(default_factory=dict)
     registered: dict[int, RegisteredSchema] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
     verdicts: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
 
 
@@ -114,11 +118,24 @@ class Catalog:
 
     def unchanged_since(self, start: Timestamp) -> Catalog:
         """This catalogue, for a transaction that began at ``start``: where a name did not mean then what it means now,
-        looking its table up raises WriteConflict, also where it means nothing any more."""
+        looking it up raises WriteConflict, also where it means nothing any more."""
         return self if self.changed_ts <= start else _UnchangedSince(self, start)
 
     def check_still(self, database: str, name: str, table_id: int) -> None:
         """The name means the table of that id, for a transaction that found it so. Raises WriteConflict."""
+
+    # --- namespaces
+
+    def generation_of(self, namespace: str) -> int:
+        """Which generation of a namespace its name means (:mod:`cortado.store.catalog.namespaces`). Raises
+        InvalidArgument."""
+        generations = self._state.generations
+        found = generations.get(namespace)
+        if found is None:
+            if len(generations) >= GENERATIONS_MAX:
+                generations.clear()
+            found = generations[namespace] = generation_of(self.reader, namespace)
+        return found
 
     # --- databases and tables
 
@@ -316,13 +333,17 @@ class _NamedAsIn(Catalog):
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
         return self._past.tables(database)
 
+    def generation_of(self, namespace: str) -> int:
+        return self._past.generation_of(namespace)
+
 
 class _UnchangedSince(Catalog):
-    """Tables whose names mean what they meant at ``start``."""
+    """Tables and namespaces whose names mean what they meant at ``start``."""
 
     def __init__(self, newest: Catalog, start: Timestamp) -> None:
         super().__init__(newest.reader, newest._cache)
         self._start = start
+        self._unchanged: set[str] = set()
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
         try:
@@ -336,6 +357,15 @@ class _UnchangedSince(Catalog):
         elif table.named_ts > self._start:
             raise self._conflict_at(database, name, table.named_ts)
         return table
+
+    def generation_of(self, namespace: str) -> int:
+        found = super().generation_of(namespace)
+        if namespace not in self._unchanged:
+            changed = self.reader.changed_since([namespace_key(namespace)], (), self._start)
+            if changed is not None:
+                raise WriteConflict(namespace, str(self._start), str(changed.ts), kind="namespace")
+            self._unchanged.add(namespace)
+        return found
 
     def check_still(self, database: str, name: str, table_id: int) -> None:
         table = None

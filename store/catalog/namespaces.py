@@ -10,7 +10,8 @@ and then which *generation* of it the name means; the keys of all pairs have it 
 The new generation is the number of the record of the drop, and these are never used again: so pairs that are written
 after a drop meet nothing of the old ones, and clearing the old ones meets nothing of the new.
 
-The mark is versioned, as all keys are. Whoever reads at an earlier time finds the generation of that time, and a
+The mark is versioned, as all keys are, and whatever writes one changes the catalogue, by whose timestamp it may be kept
+in mind (:meth:`Catalog.generation_of`). Whoever reads at an earlier time finds the generation of that time, and a
 transaction sees whether the name has come to mean another one since it began. It stays for ever, as what is left of a
 subject that was deleted does.
 
@@ -31,6 +32,7 @@ from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped
 from cortado.store.catalog.dropped import drop_ranges, forget
+from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange, kv_range, namespace_key, pair_of
 from cortado.store.keys.types import LogicalKey
@@ -66,12 +68,6 @@ class Looked:
         generation = generation_of(reader, namespace)
         found = next(iter(reader.scan(*pairs_range(namespace, generation), limit=1)), None)
         return cls(reader.read_ts, generation, None if found is None else found[0])
-
-
-def generation_of(reader: Reader, namespace: str) -> int:
-    """Which generation the name means there. Raises InvalidArgument, DataLoss."""
-    version = reader.get(namespace_key(check_namespace(namespace)))
-    return 0 if version is None else stored.decode_generation(version.payload)
 
 
 def pairs_range(namespace: str, generation: int) -> KeyRange:

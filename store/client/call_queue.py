@@ -22,6 +22,7 @@ tasks in :mod:`cortado.store.client.aio.call_stream`.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from contextlib import suppress
 from copy import copy
 from typing import Final, Generic, TypeVar
@@ -90,6 +91,10 @@ class CallQueue(Generic[W]):
     @property
     def in_flight(self) -> int:
         return len(self._waiting)
+
+    def waiters(self) -> Collection[W]:
+        """Those that have no outcome yet."""
+        return self._waiting.values()
 
     @property
     def has_news(self) -> bool:

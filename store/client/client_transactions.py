@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self, cast
 
@@ -29,8 +28,9 @@ class ClientTransactions:
     _retry_budget: RetryBudget
 
     def _through(self, view: View) -> Self:
-        bound = copy(self)
-        bound._connection = self._connection.through(view)
+        # As copy() makes it, at a tenth of its cost: each transaction has one.
+        bound = object.__new__(type(self))
+        bound.__dict__ = {**self.__dict__, "_connection": self._connection.through(view)}
         return bound
 
     def _bound(self, view: View) -> AsyncClient:

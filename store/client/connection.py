@@ -24,7 +24,6 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from typing import Any, Final, Literal, TypeAlias
 
 from cortado.errors import (
@@ -131,8 +130,8 @@ class Connection:
 
     def through(self, view: View) -> Connection:
         """The same connection, whose reads and writes are ``view``'s."""
-        bound = copy(self)
-        bound._view, bound._base = view, self.base
+        bound = object.__new__(Connection)
+        bound.__dict__ = {**self.__dict__, "_view": view, "_base": self.base}
         return bound
 
     def check_present(self, doing: str) -> None:

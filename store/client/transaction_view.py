@@ -17,8 +17,8 @@ counts only while its next rows are waited for, so rows may be changed while the
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge, Unsupported
@@ -58,6 +58,52 @@ class _Kept:
     sums = (None,)
 
 
+class _Alone:
+    """Lets one caller in at a time, until the transaction has ended. No generator, since each call passes it."""
+
+    __slots__ = ("_is_used", "_lock", "ended")
+
+    def __init__(self) -> None:
+        self.ended = ""
+        """How; empty before."""
+        self._lock = threading.Lock()
+        self._is_used = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self.ended:
+                raise Unsupported("using a transaction after its end", self.ended)
+            if self._is_used:
+                raise Unsupported("using a transaction from two threads or tasks at once", "begin one for each")
+            self._is_used = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_used = False
+
+
+class _Reading:
+    """Around one wait for a reply."""
+
+    __slots__ = ("_alone", "_is_begun", "_request", "_view")
+
+    def __init__(self, view: TransactionView, alone: _Alone, request: Any, is_begun: bool) -> None:
+        self._view = view
+        self._alone = alone
+        self._request = request
+        self._is_begun = is_begun
+
+    async def __aenter__(self) -> Callable[[Any], None]:
+        self._alone.__enter__()
+        try:
+            return self._view.begin_reading(self._request, self._is_begun)
+        except BaseException:
+            self._alone.__exit__()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._alone.__exit__()
+
+
 class TransactionView:
     """The reads and writes of one transaction."""
 
@@ -76,34 +122,22 @@ class TransactionView:
         self._count = 0
         self._size_bytes = 0
         self._unfit: CortadoError | None = None
-        self._end = ""
-        self._lock = threading.Lock()
-        self._is_used = False
+        self._alone = _Alone()
 
     # --- its life ------------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
-        return not self._end
+        return not self._alone.ended
 
     def end(self, how: str) -> None:
         """From now on every use is refused, since ``how``, such as "it was committed"."""
-        self._end = how
+        self._alone.ended = how
         self._operations, self._own, self._footprints = [], {}, {}
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Around each use. Raises Unsupported where the transaction has ended, or somebody else uses it just now."""
-        with self._lock:
-            if self._end:
-                raise Unsupported("using a transaction after its end", self._end)
-            if self._is_used:
-                raise Unsupported("using a transaction from two threads or tasks at once", "begin one for each")
-            self._is_used = True
-        try:
-            yield
-        finally:
-            self._is_used = False
+        return self._alone
 
     def commit_request(self) -> transactions_pb2.CommitRequest | None:
         """What to send, None where nothing was written. Raises TooLarge where it has read more than is validated."""
@@ -134,19 +168,21 @@ class TransactionView:
         """Raises Unsupported: bulk loads are for large transactions."""
         raise self.refusal("writing")
 
-    @asynccontextmanager
-    async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:
+    def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:
         """See :class:`~cortado.store.client.views.View`."""
-        with self.alone():
-            if request.DESCRIPTOR.name == "DescribeTableRequest":
-                # What the rows are like that are read at the start. It rests on nothing, and begins nothing.
-                if self._start is not None and not request.HasField("at"):
-                    request.at.timestamp.CopyFrom(self._start)
-                yield nothing_more
-                return
-            if not is_begun and not is_continued(request):
-                self._turn(request)
-            yield lambda reply: self._observe(reply, request.at.footprint)
+        return _Reading(self, self._alone, request, is_begun)
+
+    def begin_reading(self, request: Any, is_begun: bool) -> Callable[[Any], None]:
+        """Tells ``request`` when to read; what it returns is called with the reply. Raises Unsupported."""
+        if request.DESCRIPTOR.name == "DescribeTableRequest":
+            # What the rows are like that are read at the start. It rests on nothing, and begins nothing.
+            if self._start is not None and not request.HasField("at"):
+                request.at.timestamp.CopyFrom(self._start)
+            return nothing_more
+        if not is_begun and not is_continued(request):
+            self._turn(request)
+        has_footprint = request.at.footprint
+        return lambda reply: self._observe(reply, has_footprint)
 
     # --- what is kept --------------------------------------------------------------------------------------------
 

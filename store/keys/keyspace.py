@@ -250,8 +250,10 @@ def primary_key_of_entry(entry: LogicalKey, payload: bytes, part_count: int, *, 
 
 def kv_key(namespace: str, user_key: bytes, generation: int = 0) -> LogicalKey:
     """The key of a pair. Raises InvalidArgument for an empty namespace, KeyTooLong for a long key."""
-    key = LogicalKey(_pairs_prefix(namespace, generation) + encode_part(user_key, KeyType.BYTES, path="key"))
-    check_key_length(key, "key")
+    start = _pairs_prefix(namespace, generation)
+    key = LogicalKey(start + _BYTES_TAG + user_key.replace(b"\0", ESCAPED_ZERO) + END_OF_TEXT)
+    if len(key) > LOGICAL_KEY_BYTES_MAX:
+        check_key_length(key, "key")
     return key
 
 

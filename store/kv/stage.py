@@ -7,11 +7,12 @@ A counter is a value of 8 bytes, signed and big-endian.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from cortado.errors import ConditionFailed, InvalidArgument, WriteConflict
-from cortado.store.catalog.namespaces import generation_of
-from cortado.store.keys.keyspace import kv_keys, namespace_key
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.keys.keyspace import kv_keys
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.batches import KvBatch, check_batch
 from cortado.store.kv.operations import (
@@ -37,12 +38,13 @@ COUNTER_BYTES = 8
 class PairStage:
     """Every method takes ``row``, the operation's place, which errors name."""
 
-    def __init__(self, origin: Origin, limits: KvLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, origin: Origin, catalog: Catalog, limits: KvLimits = DEFAULT_LIMITS) -> None:
+        """``catalog`` knows where the transaction began, and what the names of namespaces meant there (T15)."""
         self._origin = origin
+        self._catalog = catalog
         self._reader = origin.reader
         self._limits = limits
         self._values: dict[LogicalKey, bytes | None] = {}
-        self._generations: dict[str, int] = {}
         self._expiries: dict[LogicalKey, int] = {}
 
     def mutations(self) -> Mutations:
@@ -106,14 +108,10 @@ class PairStage:
 
     def _generation(self, namespace: str, row: int) -> int:
         """T15: the pairs that the name meant where the transaction began. Raises InvalidArgument, WriteConflict."""
-        found = self._generations.get(namespace)
-        if found is None:
-            reader, start = self._origin.reader, self._origin.start
-            found = self._generations[namespace] = generation_of(reader, namespace)
-            changed = None if start is None else reader.changed_since([namespace_key(namespace)], (), start)
-            if changed is not None:
-                raise WriteConflict(namespace, str(start), str(changed.ts), row=row, kind="namespace")
-        return found
+        try:
+            return self._catalog.generation_of(namespace)
+        except WriteConflict as conflict:
+            raise replace(conflict, row=row) from None
 
     def _put(self, keys: Sequence[LogicalKey], values: Sequence[bytes], expires_ms: int) -> None:
         self._values.update(zip(keys, values, strict=True))

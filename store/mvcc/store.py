@@ -415,10 +415,25 @@ class Snapshot:
         return item
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        if len(keys) <= _SOUGHT_KEYS_MAX:
+            return self._get_few(keys, max_bytes)
         are_many = len(keys) >= _MANY_KEYS and self._seen is None
         if are_many and self._store.has_none_between(min(keys), max(keys), self._read_ts):
             return [None] * len(keys)
         return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen, as_of=self._as_of)
+
+    def _get_few(self, keys: Sequence[LogicalKey], max_bytes: int | None) -> list[Version | None]:
+        """Each by a search of its own. Versions at a time do not change, so they are of one state all the same."""
+        found: list[Version | None] = []
+        left_bytes = max_bytes
+        for key in keys:
+            version = self.get(key)
+            found.append(version)
+            if left_bytes is not None and version is not None:
+                left_bytes -= len(version.payload)
+                if left_bytes <= 0:
+                    break
+        return found
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None

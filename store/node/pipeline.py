@@ -233,6 +233,7 @@ class Pipeline:
             return True
         if not self._open.commands:
             self._open.seen = self._draw_seen()
+        physical_ms = self._clock.physical_ms
         began_ms = now_ms = self._monotonic_ms()
         while self._waiting and self._has_room() and now_ms <= until_ms:
             proposal = self._waiting.popleft()
@@ -241,7 +242,7 @@ class Pipeline:
             else:
                 self.measures.waiting.observe((now_ms - proposal.proposed_ms) / 1000)
                 proposal.evaluated_ms = now_ms
-                self._evaluate(proposal)
+                self._evaluate(proposal, physical_ms)
             now_ms = self._monotonic_ms()
         self._open.evaluating_ms += now_ms - began_ms
         return now_ms <= until_ms or not self._waiting or not self._has_room()
@@ -287,16 +288,15 @@ class Pipeline:
             and batch.commands < self._limits.batch_commands_max
         )
 
-    def _evaluate(self, proposal: Proposal) -> None:
+    def _evaluate(self, proposal: Proposal, physical_ms: int) -> None:
         try:
-            ts = self._clock.tick()
+            ts = self._clock.tick(physical_ms)
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
             reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent)
             if self.restore is not None and not proposal.is_restoring:
                 raise self.restore.refusal()
             evaluation = proposal.evaluate(reader, ts)
-            unresolved = self._machine.unresolved
-            if unresolved:
+            if unresolved := self._machine.unresolved:
                 evaluation = past_staged(reader, unresolved, evaluation)
                 if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
                     self.moved_ts = ts

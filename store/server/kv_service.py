@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 
 from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import kv_pb2
+from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import (
     Looked,
     NamespaceDropped,
     drop_namespace,
-    generation_of,
     pairs_range,
     undrop_namespace,
 )

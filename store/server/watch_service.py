@@ -14,7 +14,7 @@ from typing import Final
 from cortado.errors import InvalidArgument, NotFound, NotLeader
 from cortado.proto.v1 import watch_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.catalog.namespaces import generation_of
+from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey

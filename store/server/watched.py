@@ -16,7 +16,8 @@ from contextlib import suppress
 from cortado.errors import NotFound
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import DropKind, TableDescriptor
-from cortado.store.catalog.namespaces import dropped_generation, generation_of
+from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.namespaces import dropped_generation
 from cortado.store.clock.timestamp import ZERO, Timestamp
 
 _ENDS = {DropKind.TABLE: "dropped", DropKind.TRUNCATED: "truncated"}

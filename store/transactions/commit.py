@@ -131,7 +131,7 @@ class Staged:
         self._origin = origin
         self._catalog = catalog
         self._rows = RowStage(origin)
-        self._pairs = PairStage(origin)
+        self._pairs = PairStage(origin, catalog)
         self._views: dict[tuple[str, str], TableView] = {}
         self._size_bytes = 0
         self._place = self._row = 0

@@ -8,8 +8,9 @@ next; the replies of a message settle all their callers in one step. What is sen
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
@@ -20,11 +21,14 @@ from cortado.store.client.aio.writing import write
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
 from cortado.store.client.retry import Failure, failure_of
 
+_LOOK_AGAIN_S: Final = 0.002
+"""Not more often are all waits looked at."""
+
 
 class TaskWaiter(Waiter):
     """A call whose task waits for a future; a new one for each wait, since waits have bounds and the call goes on."""
 
-    __slots__ = ("_has_ended", "_loop", "_stream", "_waking")
+    __slots__ = ("_has_ended", "_loop", "_stream", "_waking", "waits_to_s")
 
     def __init__(self, stream: CallStream, loop: asyncio.AbstractEventLoop, call_id: int, encoded: bytes) -> None:
         super().__init__(call_id, encoded)
@@ -32,16 +36,22 @@ class TaskWaiter(Waiter):
         self._loop = loop
         self._has_ended = False
         self._waking: asyncio.Future[None] | None = None
+        self.waits_to_s = math.inf
+        """When its wait is over, by the loop's time."""
 
     async def wait(self, wait_s: float) -> bool:
         if not self._has_ended:
             self._waking = waking = self._loop.create_future()
-            bound = self._loop.call_later(wait_s, _finish, waking)
-            try:
-                await waking
-            finally:
-                bound.cancel()
+            self.waits_to_s = self._loop.time() + wait_s
+            self._stream.look_at(self.waits_to_s)
+            await waking
         return self._has_ended
+
+    def waited(self) -> None:
+        """Its wait is over, and the call goes on."""
+        self.waits_to_s = math.inf
+        if self._waking is not None:
+            _finish(self._waking)
 
     def give_up(self) -> bool:
         return self._stream.give_up(self)
@@ -63,6 +73,7 @@ class CallStream:
         self._news: asyncio.Future[None] | None = None
         self._was_used = False
         self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
+        self._look: asyncio.TimerHandle | None = None
         self._writer = tasks.start(self._write())
         tasks.start(self._read())
 
@@ -79,6 +90,25 @@ class CallStream:
         if self._calls.has_news:
             self._wake_writer()
         return is_given_up
+
+    def look_at(self, time_s: float) -> None:
+        """Look then whose wait is over. One timer for all: nearly every call is answered long before, and to set and
+        cancel a timer costs more than all else of a wait."""
+        if self._look is None or time_s < self._look.when():
+            if self._look is not None:
+                self._look.cancel()
+            self._look = self._loop.call_at(time_s, self._end_waits)
+
+    def _end_waits(self) -> None:
+        self._look = None
+        now_s, next_s = self._loop.time(), math.inf
+        for waiter in self._calls.waiters():
+            if waiter.waits_to_s <= now_s:
+                waiter.waited()
+            else:
+                next_s = min(next_s, waiter.waits_to_s)
+        if next_s < math.inf:
+            self.look_at(max(next_s, now_s + _LOOK_AGAIN_S))
 
     def close(self, failure: Failure) -> None:
         """Ends the stream, and every call on it with ``failure``."""
@@ -133,6 +163,9 @@ class CallStream:
 
     def _end(self, failure: Failure) -> None:
         self._idle_check.cancel()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         # It may wait for a connection that will never be.
         self._writer.cancel()
         left = self._calls.end(failure)

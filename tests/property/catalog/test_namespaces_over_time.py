@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from cortado.errors import AlreadyExists, CortadoError, NotFound, WriteConflict
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
-from cortado.store.catalog.namespaces import Looked, drop_namespace, generation_of, undrop_namespace
+from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.namespaces import Looked, drop_namespace, undrop_namespace
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import namespaces_range
 from cortado.store.kv.namespaces import list_namespaces
@@ -95,7 +96,7 @@ class World:
         self.pairs(name)[key] = (2 * number).to_bytes(8, signed=True)
 
         def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
-            stage = PairStage(Origin(reader))
+            stage = PairStage(Origin(reader), Catalog(reader))
             for each in KEYS:
                 stage.delete(name, KvDelete(each))
             stage.add(name, KvAdd(key, number))
@@ -177,7 +178,8 @@ class World:
                 self.check_conflict(ts, name)
 
     def check_conflict(self, start: Timestamp, name: str) -> None:
-        stage = PairStage(Origin(self.store.snapshot(), start))
+        reader = self.store.snapshot()
+        stage = PairStage(Origin(reader, start), Catalog(reader).unchanged_since(start))
         put = partial(stage.put, name, KvPut(b"k", b"v"))
         if self.changes.get(name, start) <= start:
             put()

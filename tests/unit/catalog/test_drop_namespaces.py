@@ -8,9 +8,11 @@ import pytest
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, ResourceExhausted, TooLarge
 from cortado.store.catalog import dropped as module
+from cortado.store.catalog.catalog import GENERATIONS_MAX, Catalog, CatalogCache
 from cortado.store.catalog.descriptors import DropKind
 from cortado.store.catalog.dropped import begin_clearing
-from cortado.store.catalog.namespaces import Looked, drop_namespace, dropped_generation, generation_of, undrop_namespace
+from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.namespaces import Looked, drop_namespace, dropped_generation, undrop_namespace
 from cortado.store.keys.keyspace import kv_key, kv_range, namespaces_range, pair_of
 from cortado.store.kv.namespaces import list_namespaces
 from cortado.store.kv.operations import KvDelete, KvPut, evaluate_delete, evaluate_put, get
@@ -66,6 +68,25 @@ def test_numbers_of_other_drops_are_no_generation_of_this_one(pairs: Pairs) -> N
     pairs.put(b"a", "other")
     pairs.write_at(drop_namespace, "other", pairs.looked("other"))
     assert pairs.drop().number == generation_of(pairs.store.snapshot(), "n") == 2
+
+
+def test_a_catalogue_keeps_generations_in_mind_for_as_long_as_they_last(pairs: Pairs) -> None:
+    cache, seen = CatalogCache(), []
+    for change in (lambda: None, pairs.drop, lambda: pairs.put(b"b"), lambda: pairs.delete(b"b"), pairs.undrop):
+        change()
+        reader = pairs.store.snapshot()
+        seen.append((reader, generation_of(reader, "n")))
+        for then, generation in seen:
+            assert [Catalog(then, cache).generation_of("n") for _ in range(2)] == [generation] * 2
+    assert [generation for _, generation in seen] == [0, 1, 1, 1, 0]
+
+
+def test_a_catalogue_keeps_so_many_generations_in_mind_and_no_more(pairs: Pairs) -> None:
+    cache = CatalogCache()
+    catalog = Catalog(pairs.store.snapshot(), cache)
+    for number in range(2 * GENERATIONS_MAX + 1):
+        assert catalog.generation_of(f"n{number}") == 0
+        assert len(cache.state_at(catalog.changed_ts).generations) <= GENERATIONS_MAX
 
 
 @pytest.mark.parametrize("namespace", ["", "-n", "a b", "n" * 65])

@@ -71,6 +71,16 @@ def test_rows_of_many_versions_are_scanned_at_any_time_and_mostly_passed_by(engi
         assert len(store.scan_chunk(START, END, at(versions), max_rows=max_rows).payloads) == max_rows
 
 
+@pytest.mark.parametrize("count", [3, 9])
+def test_as_many_keys_are_read_as_reach_the_bytes_that_were_asked_for(engine: Engine, count: int) -> None:
+    store = VersionStore(engine)
+    put(engine, store, at(1), **{f"k{number}": bytes(1_000) for number in range(count - 1)})
+    wanted = [key(number) for number in range(count)]
+    lengths = [len(store.snapshot(at(1)).get_many(wanted, max_bytes=each)) for each in (1, 1_000, 1_900, 1 << 20)]
+    assert lengths == [1, 1, 2, count]
+    assert [each is None for each in store.snapshot(at(1)).get_many(wanted)] == [n == count - 1 for n in range(count)]
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("wanted", [1, 3])
 def test_who_wants_a_few_rows_passes_by_thousands_of_deletes_in_a_few_slices(

@@ -1,0 +1,22 @@
+"""Which generation of a namespace its name means: what stands in its mark (:mod:`cortado.store.catalog.namespaces`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cortado.store.catalog import stored
+from cortado.store.keys.keyspace import namespace_key
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Reader
+from cortado.store.names import check_namespace
+
+
+def generation_of(reader: Reader, namespace: str) -> int:
+    """What is stored of it there, 0 where there is no mark. Raises InvalidArgument, DataLoss."""
+    version = reader.get(_mark_of(namespace))
+    return 0 if version is None else stored.decode_generation(version.payload)
+
+
+@lru_cache(maxsize=1_024)
+def _mark_of(namespace: str) -> LogicalKey:
+    return namespace_key(check_namespace(namespace))
