@@ -105,6 +105,13 @@ FilterOption: TypeAlias = Annotated[
 ColumnsOption: TypeAlias = Annotated[
     str | None, Option("--columns", help="Only these fields, separated by commas.", metavar="FIELD,...")
 ]
+LeadingPartsArgument: TypeAlias = Annotated[
+    list[str] | None, Argument(help="Leading parts of the key, or of the index's key.", metavar="PART")
+]
+FromOption: TypeAlias = Annotated[
+    str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
+]
+ToOption: TypeAlias = Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")]
 MaxBadOption: TypeAlias = Annotated[
     int | None,
     Option(

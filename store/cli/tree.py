@@ -29,6 +29,7 @@ _COLUMN_MAX: Final = 34
 # What the API calls otherwise than a command's parameters.
 _OPTION_OF: Final = {
     "condition.etag": ("if_match",),
+    "aggregates": ("aggregate",),
     "options.after": ("after",),
     "options.until": ("until",),
     "to_node_id": ("node_id",),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.v1 import documents_pb2
 from cortado.schema.documents import decode_document
+from cortado.schema.json_format import to_json_value
 from cortado.schema.limits import LONG_MAX, LONG_MIN
 from cortado.schema.model import AvroType, Kind, Logical, Primitive, Schema, Union
 from cortado.store.client.aggregate_text import Aggregate, AggregateKind, AggregateQuery
@@ -104,6 +105,15 @@ class Groups:
         one row, also of an empty table. Raises InvalidArgument for a sum that its type does not hold."""
         places = self._places()
         return [dict(zip(self.query.names, (row[at] for at in places), strict=True)) for row in self._finished()]
+
+    def json_rows(self) -> list[dict[str, Any]]:
+        """As :meth:`rows`, of values as JSON has them: see :meth:`Document.to_json`."""
+        places = self._places()
+        types = [field.type for field in self.schema().record.fields]
+        return [
+            dict(zip(self.query.names, (to_json_value(types[at], row[at]) for at in places), strict=True))
+            for row in self._finished()
+        ]
 
     def arrow(self) -> pa.Table:
         """The same as an Arrow table. Needs pyarrow and numpy."""

@@ -299,6 +299,35 @@ def test_a_subject_that_does_not_exist_is_not_compatible_with_everything(cortado
     assert "compatible with" in cortado("schema", "check", f"{database}.nope", "-", "--new", stdin=text)
 
 
+def test_what_rows_come_to_is_shown_to_people_and_to_scripts(cortado: Shell, flights: str) -> None:
+    late = [{**DOCUMENT, "flight": number, "carrier": "UAB"[number % 2 :], "delay": number / 2} for number in range(10)]
+    cortado("put", flights, stdin="".join(json.dumps(each) + "\n" for each in late))
+    assert cortado("count", flights) == "10 documents\n"
+    assert cortado.json("count", flights, KEY[0], "AB") == [{"count": 5}]
+    assert cortado.json("count", flights, "--filter", "delay > 4") == [{"count": 1}]
+    asked = ("scan", flights, "--aggregate", "count(*) as n, sum(delay) as late, min(time_hour) as first")
+    assert cortado.json(*asked) == [{"n": 10, "late": 22.5, "first": KEY[0]}]
+    assert cortado.json(*asked, "--group-by", "carrier", "--limit", "1") == [
+        {"carrier": "AB", "n": 5, "late": 12.5, "first": KEY[0]}
+    ]
+    shown = cortado(*asked, "--group-by", "carrier")
+    assert shown.splitlines()[0].split() == ["carrier", "n", "late", "first"]
+    assert cortado.err == "2 groups\n"
+
+
+def test_aggregates_that_are_wrong_name_the_option(cortado: Shell, flights: str) -> None:
+    for arguments, problem in (
+        (("--aggregate", "sum(carrier)"), "--aggregate: field carrier is string: sum takes"),
+        (("--aggregate", "count(*)", "--group-by", "nothing"), "--group-by: no field nothing"),
+        (("--aggregate", "count(*)", "--group-by", "carrier,"), "--group-by: expected a field, found the end"),
+        (("--group-by", "carrier"), "--group-by: must be given together with --aggregate"),
+        (("--aggregate", "count(*)", "--reverse"), "--reverse: must not be given together with --aggregate"),
+        (("--aggregate", "count(*)", "--columns", "carrier"), "--columns: must not be given together"),
+    ):
+        cortado("scan", flights, *arguments, expect=2)
+        assert problem in cortado.err
+
+
 def test_a_scan_of_keys_brings_no_values(cortado: Shell, database: str) -> None:
     cortado("kv", "put", database, "a", "secret")
     assert list(cortado.json("kv", "scan", database, "--keys-only")[0]) == ["key", "etag"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cortado.store.client import Client, Stale, Table
+from cortado.store.client.aggregates import Groups
 from support.cluster import Cluster, cortado, running_cluster
 from support.server_process import wait_until
 
@@ -133,6 +134,28 @@ def test_a_scan_goes_on_at_another_leader_at_the_same_timestamp(
     rest = list(found)
     assert seen + [document.value["id"] for document in rest] == list(range(30_000))
     assert rest[-1].value["text"] == "x" * 200
+
+
+@pytest.mark.parametrize("hurt", [kill, pause], ids=lambda each: each.__name__)
+def test_an_aggregate_goes_on_at_another_leader_and_counts_each_row_once(
+    cluster: Cluster, client: Client, hurt: Callable[[Cluster], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = rows_of(client, f"aggregate_{hurt.__name__}")
+    table.bulk({"id": number, "text": f"{number % 15_000:>01000}"} for number in range(30_000))
+    replies = []
+    add = Groups.add
+
+    def counted(groups: Groups, reply: Any) -> None:
+        replies.append(reply.header.node_id)
+        if len(replies) == 3:
+            hurt(cluster)
+        add(groups, reply)
+
+    monkeypatch.setattr(Groups, "add", counted)
+    # More groups than one reply holds, and each twice: the client merges those of different replies.
+    rows = table.aggregate("count(*) as n, sum(id) as ids", group_by="text")
+    assert [(row["n"], row["ids"]) for row in rows] == [(2, 2 * number + 15_000) for number in range(15_000)]
+    assert len(set(replies)) == 2
 
 
 def test_one_endpoint_is_enough_for_a_client_that_has_called_once(cluster: Cluster) -> None:

@@ -76,6 +76,8 @@ def test_own_writes_are_seen_by_gets_scans_index_scans_and_filters_and_by_nobody
         assert ids(own.scan(index="by_left", prefix=0)) == ["tea"]
         assert ids(own.scan(filter="left = 0")) == ["tea"]
         assert ids(own.scan(reverse=True, limit=1)) == ["tea"]
+        assert own.aggregate("count(*) as n, max(left) as most") == [{"n": 2, "most": 1}]
+        assert own.count(index="by_left", prefix=0) == 1
         assert [row for batch in own.scan_arrow(columns=["id"]) for row in batch.column(0).to_pylist()] == [
             "cake",
             "tea",
@@ -200,7 +202,7 @@ def test_what_is_validated_must_be_unchanged_also_under_snapshot(client: Client,
     assert [pair.key for pair in client.kv(database).scan()] == [b"False"]
 
 
-@pytest.mark.parametrize("read", ["scan", "index", "filter", "pairs"])
+@pytest.mark.parametrize("read", ["scan", "index", "filter", "count", "pairs"])
 def test_a_phantom_is_refused_under_serializable(client: Client, items: Table, database: str, read: str) -> None:
     with pytest.raises(WriteConflict), client.transaction(isolation="serializable") as txn:
         own = txn.table(items.full_name)
@@ -211,6 +213,8 @@ def test_a_phantom_is_refused_under_serializable(client: Client, items: Table, d
                 assert ids(own.scan(index="by_left", prefix=1)) == []
             case "filter":
                 assert ids(own.scan(filter="left = 1")) == []
+            case "count":
+                assert own.count(filter="left = 1") == 0
             case "pairs":
                 assert list(txn.kv(database).scan(prefix=b"c")) == []
         items.put({"id": "cake", "left": 1})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.aggregates import Aggregates, chosen_rows
 from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.asking import DryRunOption, dry_delete
 from cortado.store.cli.common_options import (
@@ -17,6 +18,8 @@ from cortado.store.cli.common_options import (
     ColumnsOption,
     DocumentKeyArgument,
     FilterOption,
+    FromOption,
+    LeadingPartsArgument,
     LimitOption,
     MatchOption,
     MaxBadOption,
@@ -25,6 +28,7 @@ from cortado.store.cli.common_options import (
     ModeOption,
     ReverseOption,
     TableArgument,
+    ToOption,
     TtlOption,
     as_of,
     chosen_columns,
@@ -37,9 +41,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
-    from cortado.store.catalog.descriptors import TableDescriptor
     from cortado.store.client import Client, Document
-    from cortado.store.keys.types import KeyPart
 
 
 @command(
@@ -101,47 +103,81 @@ def delete(
         cortado scan flights.flights N14228 --index by_tailnum --columns time_hour,origin,dest
         cortado scan flights.flights --from 2013-06-01T00:00:00Z --to 2013-07-01T00:00:00Z -o json
         cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --reverse
+        cortado scan flights.flights --aggregate "count(*) as n, avg(arr_delay) as late" --group-by carrier
     """,
 )
 def scan(
     session: Session,
     table: TableArgument,
-    prefix: Annotated[
-        list[str] | None, Argument(help="Leading parts of the key, or of the index's key.", metavar="PART")
-    ] = None,
-    lower: Annotated[
-        str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
-    ] = None,
-    upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
+    prefix: LeadingPartsArgument = None,
+    lower: FromOption = None,
+    upper: ToOption = None,
     index: Annotated[str | None, Option(help="Scan in the order of this index.", metavar="NAME")] = None,
     filter: FilterOption = None,
     columns: ColumnsOption = None,
     limit: LimitOption = None,
     reverse: ReverseOption = False,
     at: AtOption = None,
+    aggregate: Annotated[
+        str | None,
+        Option(help="Instead of documents: count(*), and count, sum, min, max, avg of fields.", metavar="TEXT"),
+    ] = None,
+    group_by: Annotated[
+        str | None, Option(help="Aggregate for each group of equal values of these fields.", metavar="FIELD,...")
+    ] = None,
     meta: MetaOption = False,
 ) -> None:
-    """Show the documents of a key range, in key or index order, as of one timestamp."""
-    from cortado.store.cli.parse import parse_bound, parse_key
+    """Show the documents of a key range, or what they come to, as of one timestamp.
 
-    if prefix and (lower is not None or upper is not None):
-        raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
+    Documents come in the order of the key or of the index, groups in the order of their values.
+    """
+    if aggregate is not None:
+        excluded = {"--columns": columns is not None, "--reverse": reverse, "--meta": meta}
+        for option in (name for name, is_given in excluded.items() if is_given):
+            raise InvalidArgument(option, "must not be given together with --aggregate")
+    elif group_by is not None:
+        raise InvalidArgument("--group-by", "must be given together with --aggregate")
     shown_max = SHOWN_MAX if limit is None and not session.as_json else None
     with session.client() as client:
         handle = as_of(client, at).table(table)
-        parts = index_parts(handle.descriptor, index)
+        chosen = chosen_rows(handle.descriptor, prefix, (lower, upper), index, filter)
+        if aggregate is not None:
+            groups = handle.aggregate_groups(aggregate, group_by=group_by, **chosen)
+            session.answer(Aggregates(groups, limit, shown_max))
+            return
         found = handle.scan(
-            parse_bound(lower, parts, "--from"),
-            parse_bound(upper, parts, "--to"),
-            prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
-            index=index,
-            filter=filter,
+            **chosen,
             columns=chosen_columns(columns),
             # One more tells whether there are more.
             limit=limit if shown_max is None else shown_max + 1,
             reverse=reverse,
         )
         session.answer(_Documents(found, shown_max, meta=meta))
+
+
+@command(
+    "count",
+    examples="""
+        cortado count flights.flights
+        cortado count flights.flights --filter "arr_delay > 60 and origin = 'JFK'"
+        cortado count flights.flights N14228 --index by_tailnum -o json
+    """,
+)
+def count_documents(
+    session: Session,
+    table: TableArgument,
+    prefix: LeadingPartsArgument = None,
+    lower: FromOption = None,
+    upper: ToOption = None,
+    index: Annotated[str | None, Option(help="Count by the key of this index.", metavar="NAME")] = None,
+    filter: FilterOption = None,
+    at: AtOption = None,
+) -> Answer:
+    """Count the documents of a key range, as of one timestamp."""
+    with session.client() as client:
+        handle = as_of(client, at).table(table)
+        rows = handle.count(**chosen_rows(handle.descriptor, prefix, (lower, upper), index, filter))
+    return Said(count(rows, "document"), {"count": rows})
 
 
 @command(
@@ -297,13 +333,3 @@ def _json(document: Document, *, meta: bool) -> Any:
     value = document.to_json()
     expires = {"expires_ms": document.expires_ms} if document.expires_ms else {}
     return {"document": value, "etag": document.etag, **expires} if meta else value
-
-
-def index_parts(table: TableDescriptor, index: str | None) -> tuple[KeyPart, ...]:
-    """The parts of a range: those of the primary key, or of an index. Raises NotFound."""
-    if index is None:
-        return table.key
-    found = table.index(index)
-    if found is None:
-        raise NotFound("index", f"{index} of table {table.full_name}")
-    return found.parts

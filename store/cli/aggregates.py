@@ -1,0 +1,80 @@
+"""Which rows ``scan`` and ``count`` look at, and how what they come to is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.failures import OK
+from cortado.store.cli.render import Renderer, count
+
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client.aggregates import Groups
+    from cortado.store.client.values import KeyLike
+    from cortado.store.keys.types import KeyPart
+
+
+class ChosenRows(TypedDict):
+    """What chooses rows, as a table's reads take it."""
+
+    lower: KeyLike
+    upper: KeyLike
+    prefix: KeyLike
+    index: str | None
+    filter: str | None
+
+
+def chosen_rows(
+    table: TableDescriptor,
+    prefix: Sequence[str] | None,
+    bounds: tuple[str | None, str | None],
+    index: str | None,
+    filter: str | None,
+) -> ChosenRows:
+    """The rows of PART, --from and --to, --index, --filter. Raises InvalidArgument, NotFound for the index."""
+    from cortado.store.cli.parse import parse_bound, parse_key
+
+    lower, upper = bounds
+    if prefix and (lower is not None or upper is not None):
+        raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
+    parts = _parts(table, index)
+    return {
+        "lower": parse_bound(lower, parts, "--from"),
+        "upper": parse_bound(upper, parts, "--to"),
+        "prefix": parse_key(prefix, parts, prefix=True) if prefix else None,
+        "index": index,
+        "filter": filter,
+    }
+
+
+def _parts(table: TableDescriptor, index: str | None) -> tuple[KeyPart, ...]:
+    if index is None:
+        return table.key
+    found = table.index(index)
+    if found is None:
+        raise NotFound("index", f"{index} of table {table.full_name}")
+    return found.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """The first ``limit`` groups; of a table ``shown_max`` at most."""
+
+    groups: Groups
+    limit: int | None
+    shown_max: int | None
+    exit_code: int = OK
+
+    def as_json(self) -> Iterable[Any]:
+        return self.groups.json_rows()[: self.limit]
+
+    def as_table(self, show: Renderer) -> None:
+        found = self.groups.json_rows()[: self.limit]
+        shown = found[: self.shown_max]
+        show.table(self.groups.query.names, [list(row.values()) for row in shown])
+        if self.groups.query.group_by:
+            more = ", and there are more (--limit)" if len(found) > len(shown) else ""
+            show.note(count(len(shown), "group") + more)
