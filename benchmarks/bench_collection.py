@@ -6,10 +6,15 @@ After some turns each server's data file is compared with the live data, and a s
 whose pairs were written once.
 
     python -m benchmarks.bench_collection
+
+Or for how long the data file stays level: one server whose pairs are overwritten without a pause for so many seconds.
+
+    python -m benchmarks.bench_collection --level-s 600
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -35,6 +40,8 @@ TURN_S: Final = 10.0
 TURNS: Final = 5
 RETENTION: Final = "5s"
 SCANS: Final = 5
+LEVEL_PAIRS: Final = 200_000
+LEVEL_EVERY_S: Final = 20.0
 SETTLE_S: Final = 8.0
 """More than the retention: all that was overwritten is below the safepoint then."""
 
@@ -95,10 +102,29 @@ def serving(directory: Path, retention: str) -> Iterator[str]:
         process.wait()
 
 
-def _load(address: str) -> None:
+def stay_level(seconds: float, console: Console) -> None:
+    """Overwrite pairs for so long, and show what becomes of the data file."""
+    live_bytes = LEVEL_PAIRS * VALUE_BYTES
+    console.print(f"{LEVEL_PAIRS:,} pairs of {VALUE_BYTES} bytes ({live_bytes / 1e6:g} MB), kept for {RETENTION}")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory) / "node"
+        with serving(place, RETENTION) as address, Client(address) as client:
+            _load(address, LEVEL_PAIRS)
+            began_s, done = time.perf_counter(), 0
+            while (so_far_s := time.perf_counter() - began_s) < seconds:
+                puts = _overwrite(address, LEVEL_PAIRS, turn_s := min(LEVEL_EVERY_S, seconds - so_far_s), done)
+                done += int(puts * turn_s)
+                part, lag_s = _file_bytes(place) / live_bytes, client.collection.status().lag_s
+                console.print(
+                    f"{time.perf_counter() - began_s:6.0f} s: {puts:6,.0f} puts/s, the file {part:.2f} times the live "
+                    f"data, the safepoint {lag_s:.1f} s back"
+                )
+
+
+def _load(address: str, pairs: int = PAIRS) -> None:
     with Client(address) as client:
         namespace = client.kv("bench")
-        for first in range(0, PAIRS, 500):
+        for first in range(0, pairs, 500):
             namespace.batch([Put(_key(i), bytes(VALUE_BYTES)) for i in range(first, first + 500)])
 
 
@@ -106,17 +132,17 @@ def _key(i: int) -> bytes:
     return b"%08d" % i
 
 
-def _overwrite(address: str) -> float:
-    """Puts a second, of many threads of one client."""
+def _overwrite(address: str, pairs: int = PAIRS, turn_s: float = TURN_S, first: int = 0) -> float:
+    """Puts a second, of many threads of one client; they go on behind the ``first`` ones."""
     done = [0] * CALLERS
     with Client(address) as client:
         namespace = client.kv("bench")
-        until_s = time.perf_counter() + TURN_S
+        until_s = time.perf_counter() + turn_s
 
         def put(caller: int) -> None:
-            i = caller
+            i = first + caller
             while time.perf_counter() < until_s:
-                namespace.put(_key(i * 7_919 % PAIRS), b"%0*d" % (VALUE_BYTES, i))
+                namespace.put(_key(i * 7_919 % pairs), b"%0*d" % (VALUE_BYTES, i))
                 i += CALLERS
                 done[caller] += 1
 
@@ -125,7 +151,7 @@ def _overwrite(address: str) -> float:
             each.start()
         for each in threads:
             each.join()
-    return sum(done) / TURN_S
+    return sum(done) / turn_s
 
 
 def _scan(address: str) -> float:
@@ -144,4 +170,10 @@ def _file_bytes(directory: Path) -> int:
 
 
 if __name__ == "__main__":
-    show(TITLE, settings(), run(), Console())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--level-s", type=float, default=0.0, help="show for so long how the data file stays level")
+    level_s = parser.parse_args().level_s
+    if level_s:
+        stay_level(level_s, Console())
+    else:
+        show(TITLE, settings(), run(), Console())

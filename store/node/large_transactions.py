@@ -5,17 +5,21 @@
     open, and its lease has ended ──► aborted, by an entry
     committed ──► staged rows, piece by piece in the order of their keys ─► in their place, through the log ──► resolved
     aborted ────► staged rows, piece by piece in the order of their keys ─► away, through the log ────────────► resolved
+    no record ──► looked for where no transaction is known of ───────────► away, through the log
 
 A piece is found in what is applied, beside the loop, and evaluated where it is appended: what a writer has moved since
 is left alone. Payloads travel again, so that replicas do nothing but put bytes. Nothing is kept here that a next leader
 would miss: it begins with the first staged row that is left.
+
+A record that is damaged everywhere may be given up by an operator, and then nobody knows whose its rows are. They are
+nobody's (L8), and are in nobody's way; but they take room, which nobody would ever find.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,7 +27,7 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection.leases import find_lease
 from cortado.store.engine.interface import Space
-from cortado.store.keys.keyspace import key_of_staged, staged_range
+from cortado.store.keys.keyspace import STAGED_SPACE, key_of_staged, prefix_range, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader, logical_of
@@ -32,7 +36,7 @@ from cortado.store.mvcc.versions import Item, decode_version
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.staging.records import expire, forget, records_of, resolve
-from cortado.store.staging.stage import Piece, put_in_place
+from cortado.store.staging.stage import Piece, put_in_place, take_strays_away
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ LOOK_EVERY_S: Final = 0.2
 KEPT_MS: Final = 24 * 3_600_000
 """So long the record of one is kept that has ended."""
 _FORGET_EVERY_MS: Final = 60_000.0
+"""So often it is looked for records to forget, and for rows without one."""
 _FORGOTTEN_AT_ONCE: Final = 100
 _PIECE_ITEMS: Final = 4_000
 _PIECE_BYTES: Final = 2 << 20
@@ -70,6 +75,7 @@ class LargeTransactions:
             if self._monotonic_ms() >= forget_from_ms:
                 forget_from_ms = self._monotonic_ms() + _FORGET_EVERY_MS
                 await self._forget()
+                await self._sweep()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _go_on(self, transaction: LargeTransaction) -> None:
@@ -115,6 +121,21 @@ class LargeTransactions:
         self, transaction: LargeTransaction, start: LogicalKey, end: LogicalKey
     ) -> tuple[Piece, LogicalKey | None]:
         """The next of what it has staged, and where to go on, None at the end."""
+        stored: list[bytes] = []
+        items: dict[bytes, Item] = {}
+        found, resume = self._page(start, end)
+        for key, staged in found:
+            if staged.transaction_id != transaction.transaction_id:
+                continue
+            stored.append(key)
+            item = transaction.item_of(key_of_staged(logical_of(key)), staged)
+            if item is not None:
+                # Of a key the newest comes first, which has what the others have.
+                items.setdefault(item[0], item)
+        return Piece(stored, list(items.values())), resume
+
+    def _page(self, start: LogicalKey, end: LogicalKey) -> tuple[list[tuple[bytes, Staged]], LogicalKey | None]:
+        """The next staged values under their stored keys, and where to go on, None at the end. Raises DataLoss."""
         store = self._group.store
         doubted = store.suspect
         with store.tree_reported(), store.engine.read() as txn:
@@ -122,20 +143,23 @@ class LargeTransactions:
         resume = None if is_end else LogicalKey(keys[-1] + b"\0")
         store.check_trusted(start, end if resume is None else resume, doubted)
         store.check_intact(keys, values)
-        stored: list[bytes] = []
-        items: dict[bytes, Item] = {}
+        found: list[tuple[bytes, Staged]] = []
         for key, value in zip(keys, values, strict=True):
             version = decode_version(key, value, key[-TIMESTAMP_BYTES:])
-            staged_at = logical_of(key)
-            staged = None if version is None else Staged.decode(staged_at, version.payload)
-            if staged is None or staged.transaction_id != transaction.transaction_id:
-                continue
-            stored.append(key)
-            item = transaction.item_of(key_of_staged(staged_at), staged)
-            if item is not None:
-                # Of a key the newest comes first, which has what the others have.
-                items.setdefault(item[0], item)
-        return Piece(stored, list(items.values())), resume
+            if version is not None:
+                found.append((key, Staged.decode(logical_of(key), version.payload)))
+        return found, resume
+
+    async def _sweep(self) -> None:
+        """Take away what is staged of nobody; while there is a transaction, whose rows are many, that waits."""
+        machine = self._group.machine
+        start, end = prefix_range(STAGED_SPACE)
+        position: LogicalKey | None = start
+        while position is not None and not machine.durably_unresolved:
+            found, position = await self._group.host.scan(partial(self._page, position, end))
+            if found:
+                _LOG.warning("%d staged values are looked at that no transaction is known of", len(found))
+                await self._write(_taking_away(found))
 
     def _placing(self, piece: Piece, looked_ts: Timestamp) -> Evaluate:
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -143,6 +167,10 @@ class LargeTransactions:
             return put_in_place(piece if is_whole else piece.without_moved(reader))
 
         return evaluate
+
+
+def _taking_away(found: Sequence[tuple[bytes, Staged]]) -> Evaluate:
+    return lambda reader, _ts: take_strays_away(reader, found)
 
 
 def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:

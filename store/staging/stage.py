@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from operator import itemgetter, not_
 from typing import Final
 
@@ -192,6 +192,16 @@ class Met:
 def put_in_place(piece: Piece) -> Evaluation:
     """Move what counts to its place, and take all of it away; replies how many stored items those were."""
     return Evaluation(Mutations(), len(piece.stored), removal=Removal(piece.stored), restored=piece.items)
+
+
+def take_strays_away(reader: Reader, found: Iterable[tuple[bytes, Staged]]) -> Evaluation:
+    """Of stored keys those that are staged by no transaction that there is a record of. Raises DataLoss, where that of
+    one may only be damaged."""
+    strays: dict[bytes, list[bytes]] = {}
+    for key, staged in found:
+        strays.setdefault(staged.transaction_id, []).append(key)
+    gone = [keys for transaction_id, keys in strays.items() if find_record(reader, transaction_id) is None]
+    return Evaluation(Mutations(), None, removal=Removal(sorted(chain.from_iterable(gone))) if gone else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,12 @@ from cortado.errors import DataLoss, NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import row_key, row_range, staged_key
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.staged import Staged
+from cortado.store.node import large_transactions
 from cortado.store.node.host import Host
 from cortado.store.node.repair.by_operator import accept_loss
 from cortado.store.staging.records import record_key
+from cortado.store.staging.stage import take_strays_away
 from support.damaged_nodes import NAMES, equal, rot, until_whole
 from support.large_transactions import LONG, A, B, Scene, committed_at, nothing_put_in_place
 from support.node_world import Place, World
@@ -125,6 +128,56 @@ def test_a_record_that_nobody_has_whole_is_given_up_alike_by_all() -> None:
         assert not n3.meta.store.unresolved
         await world.settled()
         assert equal(world)
+
+    world.run(scenario)
+
+
+def test_rows_whose_record_was_given_up_are_taken_away_once_there_is_no_other_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    monkeypatch.setattr(large_transactions, "_FORGET_EVERY_MS", 100.0)
+
+    async def scenario() -> None:
+        n1, *_ = await world.grow(*NAMES)
+        scene = await Scene.make(n1)
+        await scene.begin()
+        await scene.stage(ROWS)
+        await world.settled()
+        stored = stored_under(world.places["n1"], record_key(A))
+        for place in world.places.values():
+            rot(place, stored)
+            with pytest.raises(DataLoss):
+                place.node.meta.store.snapshot(place.node.meta.applied.last_ts).get(record_key(A))
+        await lost(world, stored)
+        await accept_loss(n1.meta, stored)
+        await scene.begin(B)
+        await scene.stage([(7, 70, 0)], B)
+        await world.settled()
+        staged = scene.staged()
+        await world.sleep(1_000)
+        assert scene.staged() == staged
+        await scene.abort(B)
+        await world.until(lambda: scene.staged() == 0, "nobody's rows are gone")
+        await world.settled()
+        assert equal(world)
+
+    world.run(scenario)
+
+
+def test_rows_are_nobodys_only_if_there_is_no_record_when_they_are_to_go() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        scene = await Scene.make(n1)
+        await scene.begin()
+        reader = n1.meta.reader(n1.meta.read_ts())
+        found = [(b"s2", Staged(B, {})), (b"s1", Staged(A, {})), (b"s0", Staged(B, {}))]
+        removal = take_strays_away(reader, found).removal
+        assert removal is not None
+        assert removal.keys == [b"s0", b"s2"]
+        assert take_strays_away(reader, [(b"s1", Staged(A, {}))]).removal is None
 
     world.run(scenario)
 
