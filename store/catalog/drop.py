@@ -149,7 +149,7 @@ def _record(
     """The record of that number, or the newest, and its table; without a number those that were ``truncated`` count
     where they are asked for, or where there is no other."""
     found = []
-    for each in catalog.dropped():
+    for each in catalog.dropped(stored.field_of_table(name=name)):
         if each.what.kind in (DropKind.TABLE, DropKind.TRUNCATED) and number in (0, each.number):
             table = stored.decode_table(each.what.descriptor)
             if database_number_of(table.table_id) == database_number and table.name == name:

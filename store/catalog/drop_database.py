@@ -86,7 +86,8 @@ def undrop_database(
     if catalog.find_database(back_as) is not None:
         raise AlreadyExists("database", back_as)
     check_room_for_databases(catalog)
-    members = [each for each in catalog.dropped() if each.dropped_with == record.number]
+    beside = catalog.dropped(stored.field_of_dropped(dropped_with=record.number))
+    members = [each for each in beside if each.dropped_with == record.number]
     whole = [each for each in members if not each.is_clearing]
     check_room_for_tables(catalog, len(whole))
     mutations = Mutations()
@@ -102,7 +103,7 @@ def undrop_database(
 
 
 def _record(catalog: Catalog, name: str, number: int) -> Dropped:
-    for each in reversed(catalog.dropped()):
+    for each in reversed(catalog.dropped(stored.field_of_dropped(name=name))):
         if each.what.kind is DropKind.DATABASE and each.what.name == name and number in (0, each.number):
             return each
     numbered = f" with number {number}" if number else ""

@@ -127,7 +127,7 @@ def dropped_generation(record: Dropped) -> int:
 
 
 def _record(catalog: Catalog, namespace: str, number: int) -> Dropped:
-    for each in reversed(catalog.dropped()):
+    for each in reversed(catalog.dropped(stored.field_of_dropped(name=namespace))):
         if each.what.kind is DropKind.NAMESPACE and each.what.name == namespace and number in (0, each.number):
             return each
     numbered = f" with number {number}" if number else ""

@@ -157,6 +157,16 @@ def decode_table(payload: bytes) -> TableDescriptor:
     )
 
 
+def field_of_table(*, name: str = "", subject: str = "") -> bytes:
+    """Bytes that the descriptor of a table has somewhere of which this is so; others may have them, too."""
+    return _encode(pb.StoredTable(name=name, subject=subject))
+
+
+def field_of_dropped(*, name: str = "", dropped_with: int = 0) -> bytes:
+    """As :func:`field_of_table`, of a record of what was dropped."""
+    return _encode(pb.StoredDropped(name=name, dropped_with=dropped_with))
+
+
 def encode_dropped(dropped: Dropped) -> bytes:
     what = dropped.what
     return _encode(

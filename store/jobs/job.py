@@ -112,14 +112,15 @@ def begin_job(
     reader: Reader, mutations: Mutations, kind: JobKind, target: str, parameters: bytes, commit_ts: Timestamp
 ) -> Job:
     """A new job, put into ``mutations``. Those that ended longest ago go where there are too many. Raises TooLarge."""
-    known = jobs_of(reader)
-    unfinished = sum(not each.state.has_ended for each in known)
+    # On the loop, where a thousand jobs are too many to be made of what is stored.
+    known = [_parsed(version.payload) for _, version in reader.scan(*meta_range("job"))]
+    ended = sorted((each.ended_ts, each.job_id) for each in known if each.ended_ts)
+    unfinished = len(known) - len(ended)
     if unfinished >= UNFINISHED_MAX:
         problem = f"there are {unfinished} that have not ended, the most that are allowed"
         raise TooLarge("jobs", problem, "", unfinished, UNFINISHED_MAX)
-    ended = sorted((each for each in known if each.state.has_ended), key=lambda each: each.ended_ts)
-    for each in ended[: max(len(ended) - FINISHED_MAX, 0)]:
-        mutations.delete(job_key(each.job_id))
+    for _, job_id in ended[: max(len(ended) - FINISHED_MAX, 0)]:
+        mutations.delete(job_key(job_id))
     job = Job(next_job_id(reader), kind, target, parameters, commit_ts)
     put_job(mutations, job)
     mutations.put(JOBS_KEY, _encode_counter(job.job_id + 1))
@@ -186,8 +187,8 @@ def encode_job(job: Job) -> bytes:
 
 def decode_job(payload: bytes) -> Job:
     """Raises DataLoss."""
+    stored = _parsed(payload)
     try:
-        stored = pb.StoredJob.FromString(payload)
         return Job(
             job_id=stored.job_id,
             kind=JobKind(stored.kind),
@@ -201,5 +202,12 @@ def decode_job(payload: bytes) -> Job:
             ended_ts=Timestamp.from_bytes(stored.ended_ts) if stored.ended_ts else ZERO,
             error=stored.error,
         )
-    except (DecodeError, ValueError, InvalidArgument) as malformed:
+    except (ValueError, InvalidArgument) as malformed:
+        raise DataLoss("jobs", f"a job does not decode: {malformed}") from malformed
+
+
+def _parsed(payload: bytes) -> pb.StoredJob:
+    try:
+        return pb.StoredJob.FromString(payload)
+    except DecodeError as malformed:
         raise DataLoss("jobs", f"a job does not decode: {malformed}") from malformed

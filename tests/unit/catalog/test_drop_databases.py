@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
-from cortado.store.catalog import declare
+from cortado.store.catalog import declare, stored
 from cortado.store.catalog import drop_database as module
 from cortado.store.catalog.declare import PartDeclaration, create_database
 from cortado.store.catalog.drop import drop_table, undrop_table
@@ -131,3 +131,21 @@ def test_there_is_no_room_for_a_database_or_its_tables_too_many(
     monkeypatch.setattr(declare, "TABLES_MAX", 2)
     with pytest.raises(TooLarge, match="no room for 3"):
         store.write_at(undrop_database, "air")
+
+
+def test_what_comes_back_is_found_without_decoding_all_that_was_dropped(
+    store: CatalogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        store.create_table("air", f"t{number}", key=KEY, subject="flights")
+        store.write_at(drop_table, "air", f"t{number}")
+    store.write(create_database, "sea")
+    store.create_table("sea", "a", key=KEY, subject="flights")
+    store.write_at(drop_database, "sea", cascade=True)
+    decoded = []
+    decode = stored.decode_dropped
+    monkeypatch.setattr(stored, "decode_dropped", lambda payload: decoded.append(payload) or decode(payload))
+    store.write_at(undrop_table, "air", "t7")
+    assert len(decoded) <= 2
+    assert store.write_at(undrop_database, "sea").tables[0].full_name == "sea.a"
+    assert len(decoded) <= 5

@@ -350,6 +350,20 @@ def test_jobs_are_bounded_and_those_that_ended_first_go_first(
     assert next_job_id(world.store.snapshot()) == 6
 
 
+def test_a_job_that_begins_makes_nothing_of_those_that_are_known(
+    world: TableWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.build(world.begin_index("things", PLAIN))
+    world.drop_index("things", "plain")
+
+    def decoded(_payload: bytes) -> None:
+        raise AssertionError("on the loop a thousand are too many")
+
+    with monkeypatch.context() as patching:
+        patching.setattr(jobs, "decode_job", decoded)
+        assert world.begin_index("things", PLAIN) == 2
+
+
 def test_entries_of_an_index_that_is_not_read_are_not_counted_as_checked(world: TableWorld) -> None:
     world.bulk("things", [thing(n, f"c{n}") for n in range(5)])
     job_id = world.begin_index("things", CODE)
