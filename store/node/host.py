@@ -169,6 +169,12 @@ class Host:
         self.clock_watch.start(self._voters, self._veto_clock)
         await self.meta.start()
 
+    @property
+    def refused_for(self) -> str:
+        """Why there was no room for what was to be stored last; empty while it goes well. It is known while
+        :meth:`start` waits, which lasts as long as what is committed cannot be applied."""
+        return next((each.driver.refused_for for each in self._replicas.values() if each.driver.refused_for), "")
+
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
         until then, so that callers find the next one at once."""

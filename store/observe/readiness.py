@@ -47,9 +47,14 @@ class Readiness:
     def __init__(self, monotonic_ms: Callable[[], float], *, lag_ms_max: int = READY_LAG_MS_DEFAULT) -> None:
         self._monotonic_ms = monotonic_ms
         self._lag_ms_max = lag_ms_max
+        self._starting: Host | None = None
         self._host: Host | None = None
         self._looked_ms = float("-inf")
         self._was_ready = False
+
+    def begin(self, host: Host) -> None:
+        """The node starts."""
+        self._starting = host
 
     def attach(self, host: Host) -> None:
         """The node has started."""
@@ -69,7 +74,11 @@ class Readiness:
         """Every reason that holds now; none where the node can serve."""
         host = self._host
         if host is None:
-            return [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
+            found = [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
+            if self._starting is not None and self._starting.refused_for:
+                full = f"what is committed cannot be applied, and is waited for: {self._starting.refused_for}"
+                found.append(Problem(Reason.NO_ROOM, full))
+            return found
         status, failure = node_status(host), host.meta.driver.failure
         if failure is not None:
             return [Problem(Reason.FAILED, f"the node has stopped: {failure}")]

@@ -145,6 +145,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     host, transport = _make_host(config, stores, advertised, certificates)
     served = _register(config, server, host, transport, observing)
     listener = PeerListener(PeersService(host, transport), transport)
+    observing.readiness.begin(host)
     await host.start()
     observing.attach(host, transport, served.calls, certificates)
     try:

@@ -79,6 +79,17 @@ def test_before_it_has_started_it_is_not_ready() -> None:
     assert not starting.is_ready()
 
 
+def test_one_that_cannot_start_for_want_of_room_says_so() -> None:
+    starting, host = Readiness(lambda: NOW_MS), SimpleNamespace(refused_for="")
+    starting.begin(cast(Host, host))
+    assert [each.reason for each in starting.problems()] == [Reason.STARTING]
+    host.refused_for = "the disk is full"
+    reasons = [each.reason for each in starting.problems()]
+    assert reasons == [Reason.STARTING, Reason.NO_ROOM]
+    assert "the disk is full" in starting.problems()[1].message
+    assert not starting.is_ready()
+
+
 def test_who_asks_often_is_content_with_a_look_of_just_now() -> None:
     now_ms, of = [NOW_MS], node()
     asked = readiness(of, now_ms)
