@@ -18,7 +18,8 @@ option             for         meaning
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
 ``partitions``     read        how many key ranges of about equal size; default 4
 ``schemaVersion``  read        version of the subject to read with; default: the newest
-``writeMode``      write       ``upsert`` (default), ``insert`` or ``replace``
+``operation``      write       ``upsert`` (default), ``insert``, ``update`` (of the DataFrame's columns) or ``delete``
+``confirmTruncate`` write      ``true``: mode "overwrite" may replace all rows of the table; default ``false``
 ``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
 ``chunkRows``      write       rows a commit; default 2000
@@ -88,7 +89,8 @@ class WriteOptions:
     """A write, as asked for."""
 
     connection: Connection
-    mode: str
+    operation: str
+    confirm_truncate: bool
     refuse_conflicts: bool
     chunk_rows: int
     transactional: bool
@@ -99,7 +101,8 @@ class WriteOptions:
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "at", *_ROWS, "schemaVersion")
-_WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows", "transactional", "txnAppId", "txnVersion")
+OPERATIONS = ("upsert", "insert", "update", "delete")
+_WRITE = (*_BOTH, "operation", "confirmTruncate", "onConflict", "chunkRows", "transactional", "txnAppId", "txnVersion")
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 # With which Spark describes a table of its own catalogue that is to be made.
@@ -128,7 +131,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     given = _known(options, _WRITE, _READ, "a write")
     return WriteOptions(
         connection=_connection(given),
-        mode=_one_of(given, "writeMode", ("upsert", "insert", "replace")),
+        operation=_one_of(given, "operation", OPERATIONS),
+        confirm_truncate=_one_of(given, "confirmTruncate", ("false", "true")) == "true",
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
         chunk_rows=_whole(given, "chunkRows", 2000, CHUNK_ROWS_MAX),
         transactional=_one_of(given, "transactional", ("false", "true")) == "true",

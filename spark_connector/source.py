@@ -43,11 +43,13 @@ class DefaultSource(DataSource):
         return prepare_read(options, schema, self._chosen or choose(options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
-        """``schema`` is the DataFrame's. ``overwrite`` (Spark's mode "overwrite") is refused."""
+        """``schema`` is the DataFrame's; ``overwrite`` is Spark's mode "overwrite"."""
         from pyspark_cortado.options import write_options
+        from pyspark_cortado.overwriting import prepare_overwrite
         from pyspark_cortado.writer import prepare_write
 
-        return prepare_write(write_options(self.options), schema, overwrite)
+        options = write_options(self.options)
+        return prepare_overwrite(options, schema) if overwrite else prepare_write(options, schema)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802, ARG002
         """Raises Unsupported. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""

@@ -99,25 +99,41 @@ def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
             raise InvalidArgument(f"column {field.name}", f"may be null in {table}", "NOT NULL")
 
 
-def check_frame(frame: StructType, schema: Schema, key_fields: Sequence[str], table: str) -> tuple[str, ...]:
-    """The fields that the columns of a DataFrame are which is to be written.
+def check_frame(
+    frame: StructType, schema: Schema, key_fields: Sequence[str], table: str, operation: str = "upsert"
+) -> dict[int, str]:
+    """Which columns of a DataFrame are to be written, by their places, and the fields that they are.
 
-    Raises NotFound for one that the table lacks, InvalidArgument for one that is missing or of another type.
+    Those of a "delete" are the key's, whatever else the DataFrame has. Raises NotFound for one that the table lacks,
+    InvalidArgument for one that is missing or of another type.
     """
-    names = field_names(frame.names, schema, table)
-    required = [each.name for each in schema.record.fields if each.default is NO_DEFAULT]
+    places = list(range(len(frame.fields)))
+    if operation == "delete":
+        of_key = {name.lower() for name in key_fields}
+        places = [place for place in places if frame.names[place].lower() in of_key]
+    names = field_names([frame.names[place] for place in places], schema, table)
+    if operation == "delete":
+        # A field that is called like one of the key's in other letters is none of them.
+        chosen = [(place, name) for place, name in zip(places, names, strict=True) if name in key_fields]
+        places, names = [place for place, _ in chosen], tuple(name for _, name in chosen)
     for name in key_fields:
         if name not in names:
             raise InvalidArgument(
                 f"column {name}", f"is required: it is part of the primary key of {table}", "no column"
             )
-    for name in required:
-        if name not in names:
-            raise InvalidArgument(f"column {name}", f"is required: it has no default in {table}", "no column")
-    for field, own in zip(frame.fields, spark_schema(schema, names, table).fields, strict=True):
+    if operation == "update" and set(names) <= set(key_fields):
+        raise InvalidArgument(
+            "option operation", f"has nothing to update in {table}: all columns are the key's", operation
+        )
+    if operation in ("upsert", "insert"):
+        for name in [each.name for each in schema.record.fields if each.default is NO_DEFAULT]:
+            if name not in names:
+                raise InvalidArgument(f"column {name}", f"is required: it has no default in {table}", "no column")
+    chosen_fields = [frame.fields[place] for place in places]
+    for field, own in zip(chosen_fields, spark_schema(schema, names, table).fields, strict=True):
         if not (isinstance(field.dataType, NullType) and own.nullable) and not widens(field.dataType, own.dataType):
             raise _other_type(field, own, table)
-    return names
+    return dict(zip(places, names, strict=True))
 
 
 def _other_type(field: StructField, own: StructField, table: str) -> InvalidArgument:

@@ -4,15 +4,16 @@ An append is an upsert by primary key and may be repeated: a task that Spark run
 rows that are the same byte for byte count as written. A row that differs from one written since the job began is either
 a second row with the same key in the job, or another writer's; by default it fails the job (``onConflict``).
 
-What was written before a failure stays, unless the job is ``transactional`` (:class:`TransactionWriter`). Spark's save
-mode "errorifexists", its default, is refused by Spark itself for sources in Python; "overwrite" is refused here.
+What was written before a failure stays, unless the job is ``transactional`` (:class:`TransactionWriter`) or overwrites
+the table (:mod:`pyspark_cortado.overwriting`). Spark's save mode "errorifexists", its default, is refused by Spark
+itself for sources in Python.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -29,7 +30,6 @@ from cortado.errors import (
     OutcomeUnknown,
     TransactionAborted,
     TryAgain,
-    Unsupported,
     WriteConflict,
 )
 from cortado.schema.model import Schema
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cortado.store.client import Client, LargeTransactionRecord, LargeTransactions, Staging
-    from cortado.store.client.put_mode import PutMode
+    from cortado.store.client.put_mode import BulkMode
 
 _TWICE = (
     "Two rows of this job have that key, or another writer changed it since the job began. "
@@ -76,49 +76,61 @@ class StagedResult(TaskResult):
     attempt: int
 
 
-def prepare_write(options: WriteOptions, frame: StructType, overwrite: bool) -> TableWriter:
+def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
     """Check the DataFrame's columns against the table before any task starts."""
-    if overwrite:
-        raise Unsupported('mode("overwrite")', 'mode("append") upserts by primary key')
-    name = options.connection.table
     with open_client(options.connection) as client:
-        table = client.describe(name)
-        version = client.schemas.get(table.subject)
-        schema: Schema = client.schemas.by_id(version.schema_id)
-        fields = check_frame(frame, schema, [part.path.partition(".")[0] for part in table.key], name)
-        writer = TransactionWriter if options.transactional else TableWriter
-        return writer(options, fields, version.version, client.now())
+        job = plan_job(client, options, frame)
+    return TransactionWriter(options, job) if options.transactional else TableWriter(options, job)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, the
+    version of the schema to write with, and the timestamp before the job's first row."""
+
+    fields: Mapping[int, str]
+    version: int
+    began: Timestamp
+
+
+def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
+    """Raises NotFound, InvalidArgument."""
+    name = options.connection.table
+    table = client.describe(name)
+    version = client.schemas.get(table.subject)
+    schema: Schema = client.schemas.by_id(version.schema_id)
+    key_fields = list(dict.fromkeys(part.path.partition(".")[0] for part in table.key))
+    fields = check_frame(frame, schema, key_fields, name, options.operation)
+    return Job(fields, version.version, client.now())
 
 
 class TableWriter(DataSourceArrowWriter):
-    """Writes record batches as they come from Spark, with one version of the table's schema.
+    """Writes record batches as they come from Spark, with one version of the table's schema."""
 
-    ``fields`` are what its columns are called in the table; ``began`` is the timestamp before the job's first row.
-    """
-
-    def __init__(self, options: WriteOptions, fields: Sequence[str], version: int, began: Timestamp) -> None:
+    def __init__(self, options: WriteOptions, job: Job) -> None:
         self._options = options
-        self._fields = list(fields)
-        self._version = version
-        self._began = began
+        self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
         with open_client(self._options.connection) as client:
-            result = self._load(client, iterator)
+            result = self._load(client, iterator, self._options.connection.table, self._job.began)
         if result.refused:
-            raise _refusal(result)
+            raise refusal(result)
         return TaskResult(result.written)
 
-    def _load(self, tables: Client | Staging, batches: Iterator[pa.RecordBatch]) -> BulkResult:
-        """Into the table as ``tables`` has it."""
-        options = self._options
-        table = tables.table(options.connection.table, schema_version=self._version)
-        return table.bulk_arrow(
-            (batch.rename_columns(self._fields) for batch in batches),
-            mode=cast("PutMode", options.mode),
+    def _load(
+        self, tables: Client | Staging, batches: Iterator[pa.RecordBatch], name: str, began: Timestamp
+    ) -> BulkResult:
+        """Into the table ``name`` as ``tables`` has it."""
+        options, fields = self._options, self._job.fields
+        columns = list(fields.values())
+        return tables.table(name, schema_version=self._job.version).bulk_arrow(
+            (batch.select(list(fields)).rename_columns(columns) for batch in batches),
+            mode=cast("BulkMode", options.operation),
+            columns=columns if options.operation == "update" else None,
             chunk_rows=options.chunk_rows,
-            unchanged_since=self._began if options.refuse_conflicts else None,
+            unchanged_since=began if options.refuse_conflicts else None,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -139,8 +151,8 @@ class TransactionWriter(TableWriter):
     the cluster aborts it. What a task has staged that ran again, or twice at once, is kept beside, and not written.
     """
 
-    def __init__(self, options: WriteOptions, fields: Sequence[str], version: int, began: Timestamp) -> None:
-        super().__init__(options, fields, version, began)
+    def __init__(self, options: WriteOptions, job: Job) -> None:
+        super().__init__(options, job)
         self._transaction_id = os.urandom(ID_BYTES).hex()
         of = f", {options.application} {options.version}" if options.application else ""
         self._label = f"Spark, {options.connection.table}{of}"[:LABEL_CHARS_MAX]
@@ -158,7 +170,8 @@ class TransactionWriter(TableWriter):
                 return StagedResult(0, task, attempt)
             with transactions.staging(self._transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
                 try:
-                    result = self._load(staging, chain([first], batches))
+                    name = self._options.connection.table
+                    result = self._load(staging, chain([first], batches), name, self._job.began)
                 except (WriteConflict, AlreadyExists) as error:
                     error.add_note(_TWICE_STAGED)
                     raise
@@ -221,7 +234,7 @@ def _task_and_attempt() -> tuple[int, int]:
     return context.partitionId(), (context.taskAttemptId() << 3 | context.attemptNumber() & 7) & ATTEMPT_MAX
 
 
-def _refusal(result: BulkResult) -> CortadoError:
+def refusal(result: BulkResult) -> CortadoError:
     """The first refused row's error, with what else there is to know."""
     error = result.errors[0].error
     if isinstance(error, WriteConflict):

@@ -105,7 +105,7 @@ def test_a_task_that_writes_goes_on_at_the_next_leader(
     table = on_cluster.make(PERSON, suffix="_written")
     people = _people(on_cluster.spark)
     frame = people.mapInArrow(pausing(tmp_path), people.schema)
-    while_the_leader_dies(cluster, tmp_path, lambda: on_cluster.append(frame, table, chunkRows=500, writeMode="insert"))
+    while_the_leader_dies(cluster, tmp_path, lambda: on_cluster.append(frame, table, chunkRows=500, operation="insert"))
     # A task that ran twice would be refused for its own rows, had it written any of them twice.
     assert sum(1 for _ in table.scan()) == ROWS
     assert on_cluster.client.check_table(table.full_name).problems == ()

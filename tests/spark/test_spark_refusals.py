@@ -42,18 +42,19 @@ def test_sparks_other_save_modes_are_refused_by_spark(tables: SparkTables, mode:
     _in(message, "UNSUPPORTED_DATA_SOURCE_SAVE_MODE")
 
 
-def test_overwrite_is_refused(tables: SparkTables) -> None:
-    table = tables.make(ROW)
-    table.put({"id": 1, "name": "stays"})
-    writer = tables.read(table).write.format("cortado").option("endpoint", tables.endpoint)
-    message = _refusal(writer.option("table", table.full_name).mode("overwrite").save)
-    _in(
-        message, 'cortado.errors.Unsupported: mode("overwrite") is not supported: mode("append") upserts by primary key'
-    )
-    assert table.get(1) is not None
-
-
-# --- options, tables, nodes ----------------------------------------------------------------------------------------
+def test_overwrite_has_to_be_confirmed(tables: SparkTables) -> None:
+    table = tables.make({"id": "long"})
+    table.put({"id": 7})
+    frame = tables.spark.range(3)
+    writer = frame.write.format("cortado").option("endpoint", tables.endpoint).option("table", table.full_name)
+    message = _refusal(writer.mode("overwrite").save)
+    _in(message, f'option confirmTruncate: must be "true": mode("overwrite") replaces all rows of {table.full_name}')
+    for name, value in {"operation": "delete", "txnAppId": "a"}.items():
+        more = {"transactional": "true", "txnVersion": "1"} if name == "txnAppId" else {}
+        options = {"confirmTruncate": "true", name: value, **more}
+        _in(_refusal(writer.options(**options).mode("overwrite").save), f"option {name}: ")
+        writer = frame.write.format("cortado").option("endpoint", tables.endpoint).option("table", table.full_name)
+    assert [each.value["id"] for each in table.scan()] == [7]
 
 
 def test_an_option_that_is_none_is_refused(tables: SparkTables) -> None:

@@ -111,7 +111,7 @@ def test_of_a_task_that_ran_twice_the_second_run_counts_whatever_the_first_has_s
             raise RuntimeError("the executor was lost")
 
     frame = _people(tables.spark, parts=1)
-    _append(tables, frame.mapInArrow(first_other_rows_then_fail, frame.schema), table, writeMode="insert")
+    _append(tables, frame.mapInArrow(first_other_rows_then_fail, frame.schema), table, operation="insert")
     assert flag.exists()
     assert [document.value["id"] for document in table.scan()] == list(range(1, ROWS, 2))
     assert set(_names(table)) == {"second"}
@@ -135,14 +135,14 @@ def test_a_job_that_fails_for_good_leaves_no_row_and_no_lock(tables: SparkTables
 
 def test_a_job_of_an_application_that_is_repeated_changes_nothing(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    own = {"txnAppId": table.full_name, "writeMode": "replace"}
+    own = {"txnAppId": table.full_name, "operation": "update"}
     table.bulk([{"id": number, "name": ""} for number in range(100)])
     for version, name, expected in ((3, "a", "a"), (3, "b", "a"), (2, "c", "a"), (4, "d", "d")):
         _append(tables, _people(tables.spark, 100, name=name), table, txnVersion=version, **own)
         assert set(_names(table)) == {expected}
     assert [each.cause for each in _transactions(tables, table)] == ["", "repeated", "repeated", ""]
     # Rows that are there refuse an insert, but nobody looks at those of a job that is repeated.
-    _append(tables, _people(tables.spark, 100), table, txnVersion=4, **{**own, "writeMode": "insert"})
+    _append(tables, _people(tables.spark, 100), table, txnVersion=4, **{**own, "operation": "insert"})
     assert set(_names(table)) == {"d"}
 
 

@@ -64,7 +64,7 @@ def test_a_task_that_fails_after_it_wrote_is_run_again_with_one_effect(tables: S
             raise RuntimeError("the executor was lost")
 
     frame = _people(tables.spark, 20_000, parts=1)
-    tables.append(frame.mapInArrow(fail_once, frame.schema), table, chunkRows=500, writeMode="insert")
+    tables.append(frame.mapInArrow(fail_once, frame.schema), table, chunkRows=500, operation="insert")
     assert flag.exists()
     documents = list(table.scan())
     assert [document.value["id"] for document in documents] == list(range(20_000))
@@ -194,8 +194,8 @@ def test_inserts_and_replacements_are_refused_by_key(tables: SparkTables) -> Non
     table = tables.make(PERSON)
     table.put({"id": 5, "name": "there"})
     with pytest.raises(Exception, match=r"ConditionFailed: .*5.*expected absent"):
-        tables.append(_people(tables.spark, 10, parts=1), table, writeMode="insert")
+        tables.append(_people(tables.spark, 10, parts=1), table, operation="insert")
     with pytest.raises(Exception, match=r"ConditionFailed: .*expected present, found absent"):
-        tables.append(_people(tables.spark, 20, parts=1), table, writeMode="replace")
-    tables.append(_people(tables.spark, 10), table, writeMode="replace")
+        tables.append(_people(tables.spark, 20, parts=1), table, operation="update")
+    tables.append(_people(tables.spark, 10), table, operation="update")
     assert [document.value["name"] for document in table.scan()] == [f"p{n}" for n in range(10)]

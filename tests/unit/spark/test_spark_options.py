@@ -32,7 +32,7 @@ def test_a_table_is_all_that_a_read_needs() -> None:
 
 def test_a_table_is_all_that_a_write_needs() -> None:
     options = write_options({"table": "nyc.flights"})
-    assert (options.mode, options.refuse_conflicts, options.chunk_rows) == ("upsert", True, 2000)
+    assert (options.operation, options.refuse_conflicts, options.chunk_rows) == ("upsert", True, 2000)
 
 
 def test_a_transactional_write_may_name_who_writes_and_the_number_of_the_job() -> None:
@@ -152,7 +152,7 @@ def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("writeMode", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("att", "0.1.2")],
+    [("operation", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("att", "0.1.2")],
 )
 def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
@@ -172,7 +172,7 @@ def test_a_table_may_be_what_load_and_save_are_given() -> None:
 
 
 def test_a_view_is_read_and_inserted_into_with_one_set_of_options() -> None:
-    both = {"table": "a.b", "partitions": "2", "columns": "a", "at": "0.1.2", "writeMode": "insert", "chunkRows": "9"}
+    both = {"table": "a.b", "partitions": "2", "columns": "a", "at": "0.1.2", "operation": "insert", "chunkRows": "9"}
     assert read_options(both).partitions == 2
     assert write_options(both).chunk_rows == 9
 

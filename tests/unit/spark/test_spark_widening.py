@@ -115,7 +115,7 @@ def test_what_widens_is_stored_to_the_last_digit(given: str, own: str) -> None:
         with pytest.raises(InvalidArgument, match=r"column v: must be "):
             check_frame(frame, schema, [], "d.t")
         return
-    assert check_frame(frame, schema, [], "d.t") == ("v",)
+    assert check_frame(frame, schema, [], "d.t") == {0: "v"}
     if own in BY_VALUE:
         return
     arrow = to_arrow_schema(frame, timezone="UTC")
@@ -151,7 +151,7 @@ def test_widening_is_what_the_page_says() -> None:
 def test_columns_are_found_whatever_the_case_of_their_letters() -> None:
     schema = schema_of(id="long", Name="string")
     assert field_names(["ID", "name"], schema, "d.t") == ("id", "Name")
-    assert check_frame(struct(NAME=StringType(), Id=IntegerType()), schema, ["id"], "d.t") == ("Name", "id")
+    assert check_frame(struct(NAME=StringType(), Id=IntegerType()), schema, ["id"], "d.t") == {0: "Name", 1: "id"}
 
 
 def test_a_column_that_may_be_two_fields_or_two_that_are_one_are_refused() -> None:

@@ -1,0 +1,160 @@
+"""Updates, deletes and overwrites by Spark: which columns they take, and what is there after tasks that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from cortado.store.client import Client, Index, Table
+from support.spark_tables import SparkTables
+
+pytestmark = pytest.mark.spark
+
+PERSON = {"id": "long", "name": "string", "score": (["null", "double"], None)}
+
+
+@pytest.fixture
+def people(tables: SparkTables) -> Table:
+    """A hundred, with an index of their names."""
+    table = tables.make(PERSON)
+    table.bulk({"id": n, "name": f"p{n}", "score": n / 2} for n in range(100))
+    tables.client.create_index(table.full_name, Index("by_name", ["name"]))
+    return table
+
+
+def rows(table: Table) -> list[tuple[int, str, float | None]]:
+    return [(each.value["id"], each.value["name"], each.value["score"]) for each in table.scan()]
+
+
+def fail_once(path: Path) -> Any:
+    """After all rows of the task were taken."""
+    flag = str(path)
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pathlib
+
+        yield from batches
+        if not pathlib.Path(flag).exists():
+            pathlib.Path(flag).touch()
+            raise RuntimeError("the executor was lost")
+
+    return run
+
+
+def overwrite(tables: SparkTables, frame: DataFrame, table: Table, **options: Any) -> None:
+    writer = frame.write.format("cortado").option("endpoint", tables.endpoint).option("table", table.full_name)
+    writer.options(confirmTruncate="true", **options).mode("overwrite").save()
+
+
+@pytest.mark.parametrize("transactional", ["false", "true"])
+def test_an_update_changes_the_columns_of_the_frame_and_no_others(
+    tables: SparkTables, people: Table, flag: Path, transactional: str
+) -> None:
+    frame = tables.spark.range(0, 100, 2, 1).select(sql.lit("new").alias("NAME"), "id")
+    frame = frame.mapInArrow(fail_once(flag), frame.schema)
+    tables.append(frame, people, operation="update", transactional=transactional)
+    assert flag.exists()
+    assert rows(people) == [(n, f"p{n}" if n % 2 else "new", n / 2) for n in range(100)]
+    assert tables.client.check_table(people.full_name).problems == ()
+
+
+@pytest.mark.parametrize("transactional", ["false", "true"])
+def test_a_delete_takes_the_keys_columns_whatever_else_there_is(
+    tables: SparkTables, people: Table, flag: Path, transactional: str
+) -> None:
+    frame = tables.spark.range(50, 150, 1, 1).select(sql.lit(1).alias("whatever"), "id", sql.lit("x").alias("name"))
+    frame = frame.mapInArrow(fail_once(flag), frame.schema)
+    tables.append(frame, people, operation="delete", transactional=transactional)
+    assert flag.exists()
+    assert [each[0] for each in rows(people)] == list(range(50))
+    assert tables.client.check_table(people.full_name).problems == ()
+
+
+@pytest.mark.parametrize("operation", ["update", "delete"])
+def test_another_writers_row_fails_the_job(tables: SparkTables, people: Table, operation: str) -> None:
+    endpoint, name = tables.endpoint, people.full_name
+
+    def meanwhile(batches: Iterator[Any]) -> Iterator[Any]:
+        with Client(endpoint) as client:
+            client.table(name).put({"id": 5, "name": "another writer's"})
+        yield from batches
+
+    frame = tables.spark.range(0, 10, 1, 1).select("id", sql.lit("mine").alias("name"))
+    with pytest.raises(Exception, match="WriteConflict"):
+        tables.append(frame.mapInArrow(meanwhile, frame.schema), people, operation=operation)
+    found = people.get(5)
+    assert found is not None
+    assert found.value["name"] == "another writer's"
+
+
+def test_what_an_operation_needs_is_told_before_the_job(tables: SparkTables, people: Table) -> None:
+    for operation, frame, said in (
+        ("update", tables.spark.range(3), "has nothing to update"),
+        ("update", tables.spark.range(3).select(sql.lit("x").alias("name")), "column id: is required"),
+        ("delete", tables.spark.range(3).select(sql.lit("x").alias("name")), "column id: is required"),
+        ("delete", tables.spark.range(3).select(sql.lit("x").alias("id")), "column id: must be bigint"),
+        ("insert", tables.spark.range(3), "column name: is required"),
+        ("erase", tables.spark.range(3), "option operation: must be one of upsert, insert, update, delete"),
+    ):
+        with pytest.raises(Exception, match=said):
+            tables.append(frame, people, operation=operation)
+    assert len(rows(people)) == 100
+
+
+def test_an_overwrite_replaces_all_rows_at_once_and_what_was_there_can_come_back(
+    tables: SparkTables, people: Table, flag: Path
+) -> None:
+    before, was = tables.client.now(), tables.client.describe(people.full_name)
+    frame = tables.spark.range(0, 30, 1, 2).select("id", sql.lit("fresh").alias("name"))
+    overwrite(tables, frame.mapInArrow(fail_once(flag), frame.schema), people)
+    assert flag.exists()
+    assert rows(people) == [(n, "fresh", None) for n in range(30)]
+    assert len(list(people.scan(at=before))) == 100
+    now = tables.client.describe(people.full_name)
+    assert now.table_id != was.table_id
+    assert [(each.name, each.parts) for each in now.indexes] == [(each.name, each.parts) for each in was.indexes]
+    assert tables.client.check_table(people.full_name).problems == ()
+    assert [each.full_name for each in tables.client.tables("d") if "__overwrite_" in each.full_name] == []
+    back = tables.client.undrop_table(people.full_name, as_name=f"{was.name}_before")
+    assert len(list(tables.client.table(back.full_name).scan())) == 100
+
+
+def test_an_overwrite_that_fails_changes_nothing_and_leaves_nothing(tables: SparkTables, people: Table) -> None:
+    def fail(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+        raise RuntimeError("no success")
+
+    frame = tables.spark.range(0, 10, 1, 1).select("id", sql.lit("x").alias("name"))
+    with pytest.raises(Exception, match="no success"):
+        overwrite(tables, frame.mapInArrow(fail, frame.schema), people)
+    twice = frame.union(frame.withColumn("name", sql.lit("y")))
+    with pytest.raises(Exception, match="WriteConflict"):
+        overwrite(tables, twice.coalesce(1), people)
+    assert len(rows(people)) == 100
+    assert [each.full_name for each in tables.client.tables("d") if "__overwrite_" in each.full_name] == []
+
+
+def test_an_overwrite_of_no_rows_empties_the_table(tables: SparkTables, people: Table) -> None:
+    overwrite(tables, tables.spark.range(0).select("id", sql.lit("x").alias("name")), people)
+    assert rows(people) == []
+
+
+def test_an_overwrite_of_a_table_that_was_replaced_meanwhile_fails(tables: SparkTables, people: Table) -> None:
+    endpoint, name = tables.endpoint, people.full_name
+
+    def meanwhile(batches: Iterator[Any]) -> Iterator[Any]:
+        with Client(endpoint) as client:
+            client.truncate_table(name)
+            client.table(name).put({"id": 1, "name": "theirs"})
+        yield from batches
+
+    frame = tables.spark.range(0, 10, 1, 1).select("id", sql.lit("x").alias("name"))
+    with pytest.raises(Exception, match="WriteConflict"):
+        overwrite(tables, frame.mapInArrow(meanwhile, frame.schema), people)
+    assert rows(people) == [(1, "theirs", None)]
+    assert [each.full_name for each in tables.client.tables("d") if "__overwrite_" in each.full_name] == []
