@@ -104,7 +104,7 @@ def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str)
 )
 def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: str) -> None:
     table = tables.make(ROW)
-    _in(_refusal(tables.read(table, keyLower=bound).collect), expected)
+    _in(_refusal(lambda: tables.read(table, keyLower=bound).collect()), expected)
 
 
 def test_an_unknown_schema_version_is_refused(tables: SparkTables) -> None:
