@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 from cortado.errors import KeyLocked, TransactionAborted
 from cortado.store.client import LargeTransactionRecord, Table
 from pyspark_cortado.options import write_options
-from pyspark_cortado.writer import StagedResult, TransactionWriter
+from pyspark_cortado.writer import Job, StagedResult, TransactionWriter
 from support.server_process import wait_until
 from support.spark_tables import SparkTables
 
