@@ -17,33 +17,41 @@ from cortado.proto.v1 import documents_pb2 as cortado_dot_proto_dot_v1_dot_docum
 from cortado.proto.v1 import kv_pb2 as cortado_dot_proto_dot_v1_dot_kv__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ortado/proto/v1/watch.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\x1a cortado/proto/v1/documents.proto\x1a\x19\x63ortado/proto/v1/kv.proto\"\x91\x01\n\x0cWatchOptions\x12!\n\x05\x61\x66ter\x18\x01 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x15\n\rinitial_state\x18\x02 \x01(\x08\x12\x12\n\npage_token\x18\x03 \x01(\x0c\x12\x1c\n\x14resolved_interval_ms\x18\x04 \x01(\r\x12\x15\n\rwith_previous\x18\x05 \x01(\x08\"\x88\x01\n\x14WatchKeyValueRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.cortado.v1.WatchOptions\x12\x0e\n\x06packed\x18\x04 \x01(\x08\"\xbe\x01\n\x08KvChange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.cortado.v1.ChangeKind\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12$\n\x08previous\x18\x06 \x01(\x0b\x32\x12.cortado.v1.KvPair\x12\x12\n\nexpires_ms\x18\x07 \x01(\x04\"\xd1\x01\n\x15WatchKeyValueResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KvChange\x12+\n\x06packed\x18\x03 \x01(\x0b\x32\x1b.cortado.v1.KvPackedChanges\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\"\xe4\x01\n\x0fKvPackedChanges\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\x12\x0f\n\x07\x64\x65letes\x18\x06 \x03(\r\x12\x11\n\treplacing\x18\x07 \x03(\r\x12+\n\x08replaced\x18\x08 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\x12\x10\n\x08\x65xpiring\x18\t \x03(\r\x12\x12\n\nexpires_ms\x18\n \x03(\x04\"\xd8\x01\n\x11WatchTableRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.cortado.v1.WatchOptions\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x0e\n\x06packed\x18\x06 \x01(\x08\"\xf2\x01\n\x0bTableChange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.cortado.v1.ChangeKind\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12&\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x14.cortado.v1.Document\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12+\n\x08previous\x18\x06 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x12\n\nexpires_ms\x18\x07 \x01(\x04\"\xd4\x01\n\x12WatchTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.cortado.v1.TableChange\x12.\n\x06packed\x18\x03 \x01(\x0b\x32\x1e.cortado.v1.TablePackedChanges\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\"\xde\x01\n\x12TablePackedChanges\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x10\n\x08versions\x18\x02 \x01(\x0c\x12\x0f\n\x07\x64\x65letes\x18\x03 \x03(\r\x12 \n\x07\x64\x65leted\x18\x04 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x11\n\treplacing\x18\x05 \x03(\r\x12&\n\x08replaced\x18\x06 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x10\n\x08\x65xpiring\x18\x07 \x03(\r\x12\x12\n\nexpires_ms\x18\x08 \x03(\x04*9\n\nChangeKind\x12\x13\n\x0f\x43HANGE_KIND_PUT\x10\x00\x12\x16\n\x12\x43HANGE_KIND_DELETE\x10\x01\x32\xa4\x01\n\x05Watch\x12Q\n\x08KeyValue\x12 .cortado.v1.WatchKeyValueRequest\x1a!.cortado.v1.WatchKeyValueResponse0\x01\x12H\n\x05Table\x12\x1d.cortado.v1.WatchTableRequest\x1a\x1e.cortado.v1.WatchTableResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ortado/proto/v1/watch.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\x1a cortado/proto/v1/documents.proto\x1a\x19\x63ortado/proto/v1/kv.proto\"\xa8\x01\n\x0cWatchOptions\x12!\n\x05\x61\x66ter\x18\x01 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x15\n\rinitial_state\x18\x02 \x01(\x08\x12\x12\n\npage_token\x18\x03 \x01(\x0c\x12\x1c\n\x14resolved_interval_ms\x18\x04 \x01(\r\x12\x15\n\rwith_previous\x18\x05 \x01(\x08\x12\x15\n\rprogress_only\x18\x06 \x01(\x08\"\x88\x01\n\x14WatchKeyValueRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.cortado.v1.WatchOptions\x12\x0e\n\x06packed\x18\x04 \x01(\x08\"\xbe\x01\n\x08KvChange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.cortado.v1.ChangeKind\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12$\n\x08previous\x18\x06 \x01(\x0b\x32\x12.cortado.v1.KvPair\x12\x12\n\nexpires_ms\x18\x07 \x01(\x04\"\xd1\x01\n\x15WatchKeyValueResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KvChange\x12+\n\x06packed\x18\x03 \x01(\x0b\x32\x1b.cortado.v1.KvPackedChanges\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\"\xe4\x01\n\x0fKvPackedChanges\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\x12\x0f\n\x07\x64\x65letes\x18\x06 \x03(\r\x12\x11\n\treplacing\x18\x07 \x03(\r\x12+\n\x08replaced\x18\x08 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\x12\x10\n\x08\x65xpiring\x18\t \x03(\r\x12\x12\n\nexpires_ms\x18\n \x03(\x04\"\xd8\x01\n\x11WatchTableRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12)\n\x07options\x18\x03 \x01(\x0b\x32\x18.cortado.v1.WatchOptions\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x0e\n\x06packed\x18\x06 \x01(\x08\"\xf2\x01\n\x0bTableChange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.cortado.v1.ChangeKind\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12&\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x14.cortado.v1.Document\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12+\n\x08previous\x18\x06 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x12\n\nexpires_ms\x18\x07 \x01(\x04\"\xd4\x01\n\x12WatchTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.cortado.v1.TableChange\x12.\n\x06packed\x18\x03 \x01(\x0b\x32\x1e.cortado.v1.TablePackedChanges\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\"\xde\x01\n\x12TablePackedChanges\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x10\n\x08versions\x18\x02 \x01(\x0c\x12\x0f\n\x07\x64\x65letes\x18\x03 \x03(\r\x12 \n\x07\x64\x65leted\x18\x04 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x11\n\treplacing\x18\x05 \x03(\r\x12&\n\x08replaced\x18\x06 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x10\n\x08\x65xpiring\x18\x07 \x03(\r\x12\x12\n\nexpires_ms\x18\x08 \x03(\x04\"Z\n\rWindowOfTable\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\"F\n\rWindowOfPairs\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\"\xea\x01\n\rWindowRequest\x12*\n\x05table\x18\x01 \x01(\x0b\x32\x19.cortado.v1.WindowOfTableH\x00\x12*\n\x05pairs\x18\x02 \x01(\x0b\x32\x19.cortado.v1.WindowOfPairsH\x00\x12!\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12!\n\x05until\x18\x04 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x13\n\x0b\x63hanges_max\x18\x05 \x01(\r\x12\x11\n\tbytes_max\x18\x06 \x01(\x04\x12\r\n\x05parts\x18\x07 \x01(\rB\x04\n\x02of\"\xd6\x01\n\x0eWindowResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x05until\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0f\n\x07\x63hanges\x18\x03 \x01(\x04\x12$\n\x06ranges\x18\x04 \x03(\x0b\x32\x14.cortado.v1.KeyRange\x12(\n\x0bpair_ranges\x18\x05 \x03(\x0b\x32\x13.cortado.v1.KvRange\x12\x19\n\x11\x63hanges_of_ranges\x18\x06 \x03(\x04*9\n\nChangeKind\x12\x13\n\x0f\x43HANGE_KIND_PUT\x10\x00\x12\x16\n\x12\x43HANGE_KIND_DELETE\x10\x01\x32\xe5\x01\n\x05Watch\x12Q\n\x08KeyValue\x12 .cortado.v1.WatchKeyValueRequest\x1a!.cortado.v1.WatchKeyValueResponse0\x01\x12H\n\x05Table\x12\x1d.cortado.v1.WatchTableRequest\x1a\x1e.cortado.v1.WatchTableResponse0\x01\x12?\n\x06Window\x12\x19.cortado.v1.WindowRequest\x1a\x1a.cortado.v1.WindowResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.watch_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_CHANGEKIND']._serialized_start=1963
-  _globals['_CHANGEKIND']._serialized_end=2020
+  _globals['_CHANGEKIND']._serialized_start=2604
+  _globals['_CHANGEKIND']._serialized_end=2661
   _globals['_WATCHOPTIONS']._serialized_start=137
-  _globals['_WATCHOPTIONS']._serialized_end=282
-  _globals['_WATCHKEYVALUEREQUEST']._serialized_start=285
-  _globals['_WATCHKEYVALUEREQUEST']._serialized_end=421
-  _globals['_KVCHANGE']._serialized_start=424
-  _globals['_KVCHANGE']._serialized_end=614
-  _globals['_WATCHKEYVALUERESPONSE']._serialized_start=617
-  _globals['_WATCHKEYVALUERESPONSE']._serialized_end=826
-  _globals['_KVPACKEDCHANGES']._serialized_start=829
-  _globals['_KVPACKEDCHANGES']._serialized_end=1057
-  _globals['_WATCHTABLEREQUEST']._serialized_start=1060
-  _globals['_WATCHTABLEREQUEST']._serialized_end=1276
-  _globals['_TABLECHANGE']._serialized_start=1279
-  _globals['_TABLECHANGE']._serialized_end=1521
-  _globals['_WATCHTABLERESPONSE']._serialized_start=1524
-  _globals['_WATCHTABLERESPONSE']._serialized_end=1736
-  _globals['_TABLEPACKEDCHANGES']._serialized_start=1739
-  _globals['_TABLEPACKEDCHANGES']._serialized_end=1961
-  _globals['_WATCH']._serialized_start=2023
-  _globals['_WATCH']._serialized_end=2187
+  _globals['_WATCHOPTIONS']._serialized_end=305
+  _globals['_WATCHKEYVALUEREQUEST']._serialized_start=308
+  _globals['_WATCHKEYVALUEREQUEST']._serialized_end=444
+  _globals['_KVCHANGE']._serialized_start=447
+  _globals['_KVCHANGE']._serialized_end=637
+  _globals['_WATCHKEYVALUERESPONSE']._serialized_start=640
+  _globals['_WATCHKEYVALUERESPONSE']._serialized_end=849
+  _globals['_KVPACKEDCHANGES']._serialized_start=852
+  _globals['_KVPACKEDCHANGES']._serialized_end=1080
+  _globals['_WATCHTABLEREQUEST']._serialized_start=1083
+  _globals['_WATCHTABLEREQUEST']._serialized_end=1299
+  _globals['_TABLECHANGE']._serialized_start=1302
+  _globals['_TABLECHANGE']._serialized_end=1544
+  _globals['_WATCHTABLERESPONSE']._serialized_start=1547
+  _globals['_WATCHTABLERESPONSE']._serialized_end=1759
+  _globals['_TABLEPACKEDCHANGES']._serialized_start=1762
+  _globals['_TABLEPACKEDCHANGES']._serialized_end=1984
+  _globals['_WINDOWOFTABLE']._serialized_start=1986
+  _globals['_WINDOWOFTABLE']._serialized_end=2076
+  _globals['_WINDOWOFPAIRS']._serialized_start=2078
+  _globals['_WINDOWOFPAIRS']._serialized_end=2148
+  _globals['_WINDOWREQUEST']._serialized_start=2151
+  _globals['_WINDOWREQUEST']._serialized_end=2385
+  _globals['_WINDOWRESPONSE']._serialized_start=2388
+  _globals['_WINDOWRESPONSE']._serialized_end=2602
+  _globals['_WATCH']._serialized_start=2664
+  _globals['_WATCH']._serialized_end=2893
 # @@protoc_insertion_point(module_scope)

@@ -17,18 +17,20 @@ CHANGE_KIND_PUT: ChangeKind
 CHANGE_KIND_DELETE: ChangeKind
 
 class WatchOptions(_message.Message):
-    __slots__ = ("after", "initial_state", "page_token", "resolved_interval_ms", "with_previous")
+    __slots__ = ("after", "initial_state", "page_token", "resolved_interval_ms", "with_previous", "progress_only")
     AFTER_FIELD_NUMBER: _ClassVar[int]
     INITIAL_STATE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     RESOLVED_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     WITH_PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_ONLY_FIELD_NUMBER: _ClassVar[int]
     after: _common_pb2.ReadAt
     initial_state: bool
     page_token: bytes
     resolved_interval_ms: int
     with_previous: bool
-    def __init__(self, after: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., initial_state: bool = ..., page_token: _Optional[bytes] = ..., resolved_interval_ms: _Optional[int] = ..., with_previous: bool = ...) -> None: ...
+    progress_only: bool
+    def __init__(self, after: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., initial_state: bool = ..., page_token: _Optional[bytes] = ..., resolved_interval_ms: _Optional[int] = ..., with_previous: bool = ..., progress_only: bool = ...) -> None: ...
 
 class WatchKeyValueRequest(_message.Message):
     __slots__ = ("namespace", "range", "options", "packed")
@@ -165,3 +167,53 @@ class TablePackedChanges(_message.Message):
     expiring: _containers.RepeatedScalarFieldContainer[int]
     expires_ms: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, rows: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., versions: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., deleted: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., replacing: _Optional[_Iterable[int]] = ..., replaced: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., expiring: _Optional[_Iterable[int]] = ..., expires_ms: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class WindowOfTable(_message.Message):
+    __slots__ = ("table", "range")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    table: _documents_pb2.TableName
+    range: _common_pb2.KeyRange
+    def __init__(self, table: _Optional[_Union[_documents_pb2.TableName, _Mapping]] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ...) -> None: ...
+
+class WindowOfPairs(_message.Message):
+    __slots__ = ("namespace", "range")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    range: _kv_pb2.KvRange
+    def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[_kv_pb2.KvRange, _Mapping]] = ...) -> None: ...
+
+class WindowRequest(_message.Message):
+    __slots__ = ("table", "pairs", "after", "until", "changes_max", "bytes_max", "parts")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_MAX_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    table: WindowOfTable
+    pairs: WindowOfPairs
+    after: _common_pb2.ReadAt
+    until: _common_pb2.ReadAt
+    changes_max: int
+    bytes_max: int
+    parts: int
+    def __init__(self, table: _Optional[_Union[WindowOfTable, _Mapping]] = ..., pairs: _Optional[_Union[WindowOfPairs, _Mapping]] = ..., after: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., changes_max: _Optional[int] = ..., bytes_max: _Optional[int] = ..., parts: _Optional[int] = ...) -> None: ...
+
+class WindowResponse(_message.Message):
+    __slots__ = ("header", "until", "changes", "ranges", "pair_ranges", "changes_of_ranges")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    PAIR_RANGES_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_OF_RANGES_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    until: _common_pb2.Timestamp
+    changes: int
+    ranges: _containers.RepeatedCompositeFieldContainer[_common_pb2.KeyRange]
+    pair_ranges: _containers.RepeatedCompositeFieldContainer[_kv_pb2.KvRange]
+    changes_of_ranges: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., changes: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[_common_pb2.KeyRange, _Mapping]]] = ..., pair_ranges: _Optional[_Iterable[_Union[_kv_pb2.KvRange, _Mapping]]] = ..., changes_of_ranges: _Optional[_Iterable[int]] = ...) -> None: ...

@@ -25,6 +25,11 @@ class WatchStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableResponse.FromString,
                 )
+        self.Window = channel.unary_unary(
+                '/cortado.v1.Watch/Window',
+                request_serializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WindowRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WindowResponse.FromString,
+                )
 
 
 class WatchServicer(object):
@@ -45,6 +50,13 @@ class WatchServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Window(self, request, context):
+        """Where the next changes of a range end, without the changes: for who reads them in batches, and in parts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WatchServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -57,6 +69,11 @@ def add_WatchServicer_to_server(servicer, server):
                     servicer.Table,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableResponse.SerializeToString,
+            ),
+            'Window': grpc.unary_unary_rpc_method_handler(
+                    servicer.Window,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WindowRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_watch__pb2.WindowResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -100,5 +117,22 @@ class Watch(object):
         return grpc.experimental.unary_stream(request, target, '/cortado.v1.Watch/Table',
             cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_watch__pb2.WatchTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Window(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Watch/Window',
+            cortado_dot_proto_dot_v1_dot_watch__pb2.WindowRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_watch__pb2.WindowResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

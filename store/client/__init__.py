@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from cortado.store.client.transaction import AsyncTransaction
     from cortado.store.client.values import Stale
     from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
+    from cortado.store.client.windows import ChangedRange, ChangeWindow
 
 __all__ = [
     "DEFAULT_ENDPOINT",
@@ -133,7 +134,9 @@ __all__ = [
     "AsyncWatch",
     "Batch",
     "BulkResult",
+    "ChangeWindow",
     "Changed",
+    "ChangedRange",
     "CheckProblem",
     "CheckReport",
     "Client",
@@ -197,7 +200,9 @@ _HOMES: Final = {
     "AsyncWatch": "watch",
     "Batch": "blocking.batch",
     "BulkResult": "bulk",
+    "ChangeWindow": "windows",
     "Changed": "watch",
+    "ChangedRange": "windows",
     "CheckProblem": "tables",
     "CheckReport": "tables",
     "Client": "client",

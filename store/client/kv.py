@@ -9,13 +9,14 @@ from struct import pack
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
+from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2, watch_pb2
 from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.operations import addition, required
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
+from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_pairs
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
 from cortado.store.packing import cut, cut_equal, join
@@ -268,13 +269,56 @@ class AsyncKeyValue:
         ``initial_state`` the pairs as they are then come first. ``until`` ends it; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
+        return self._watch(
+            _range(start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
+        )
+
+    def progress(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        after: At = None,
+        until: At = None,
+        resolved_ms: int = 1_000,
+    ) -> AsyncWatch[bytes, bytes]:
+        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
+        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
+        return self._watch(_range(start, end, prefix), options)
+
+    def _watch(self, within: kv_pb2.KvRange, options: WatchOptions) -> AsyncWatch[bytes, bytes]:
         # It is a source of documents' changes too, which brings schemas.
         from cortado.store.client.watch_sources import PairSource
 
         self._connection.check_present("watching")
-        options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
-        source = PairSource(self.namespace, _range(start, end, prefix))
+        source = PairSource(self.namespace, within)
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
+
+    async def window(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        after: At,
+        until: At = None,
+        changes_max: int | None = None,
+        bytes_max: int | None = None,
+        parts: int = 1,
+    ) -> ChangeWindow[bytes]:
+        """Where the next changes of ``[start, end)`` ``after`` a timestamp end, and up to ``parts`` ranges with about
+        equally many of them, each to be read by a :meth:`watch` up to there.
+
+        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
+        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and values. The node
+        counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
+        Raises SnapshotTooOld.
+        """
+        self._connection.check_present("watching")
+        options = WindowOptions(after, until, changes_max, bytes_max, parts)
+        of = watch_pb2.WindowOfPairs(namespace=self.namespace, range=_range(start, end, None))
+        return await window_of_pairs(self._connection, of, options, self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing, in their order; returns the etag of everything written. Raises ConditionFailed."""

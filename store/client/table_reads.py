@@ -8,7 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
-from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2, watch_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.aggregate_text import parse_aggregates
 from cortado.store.client.aggregates import GROUPS_MAX, GROUPS_MAX_MOST, Groups, aggregates_to_proto
@@ -30,6 +30,7 @@ from cortado.store.client.values import (
 )
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.watch_sources import DocumentSource
+from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_table
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart
 from cortado.store.names import split_table_name
@@ -287,21 +288,65 @@ class TableReads(Generic[D]):
         ``initial_state`` the documents as they are then come first. ``until`` ends it; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
+        return self._watch(
+            (lower, upper, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
+        )
+
+    def progress(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        after: At = None,
+        until: At = None,
+        resolved_ms: int = 1_000,
+    ) -> AsyncWatch[Key, Document[D]]:
+        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
+        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
+        return self._watch((lower, upper, prefix), options)
+
+    def _watch(self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions) -> AsyncWatch[Key, Document[D]]:
         self._connection.check_present("watching")
-        options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
         kept: list[TableDescriptor] = []
 
         async def began_with() -> TableDescriptor:
             if not kept:
-                kept.append(await self._tables.described_at(after, self.full_name))
+                kept.append(await self._tables.described_at(options.after, self.full_name))
             return kept[0]
 
         async def subject() -> str:
             return (await began_with()).subject
 
         codec = AsyncDocumentCodec(self._schemas, subject, self._schema_version, self._document_type)
-        source = DocumentSource(self._name, (lower, upper, prefix), began_with, codec)
+        source = DocumentSource(self._name, bounds, began_with, codec)
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
+
+    async def window(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        after: At,
+        until: At = None,
+        changes_max: int | None = None,
+        bytes_max: int | None = None,
+        parts: int = 1,
+    ) -> ChangeWindow[Key]:
+        """Where the next changes of a range ``after`` a timestamp end, and up to ``parts`` ranges with about equally
+        many of them, each to be read by a :meth:`watch` up to there.
+
+        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
+        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and documents. The node
+        counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
+        Raises SnapshotTooOld, NotFound.
+        """
+        self._connection.check_present("watching")
+        options = WindowOptions(after, until, changes_max, bytes_max, parts)
+        key_parts = (await self._tables.described_at(after, self.full_name)).key
+        of = watch_pb2.WindowOfTable(table=self._name, range=range_to_proto(lower, upper, None, key_parts))
+        return await window_of_table(self._connection, of, options, self._timeout_s)
 
     async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None

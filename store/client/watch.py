@@ -91,6 +91,7 @@ class WatchOptions:
     initial_state: bool = False
     with_previous: bool = False
     resolved_ms: int = 1_000
+    progress_only: bool = False
 
     def __post_init__(self) -> None:
         whole(self.resolved_ms, "resolved_ms", 1, RESOLVED_MS_MAX)
@@ -110,6 +111,7 @@ class WatchOptions:
             initial_state=self.initial_state,
             resolved_interval_ms=self.resolved_ms,
             with_previous=self.with_previous,
+            progress_only=self.progress_only,
         )
 
 

@@ -11,8 +11,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
+from google.protobuf.message import Message
+
 from cortado.errors import InvalidArgument, NotFound, NotLeader
-from cortado.proto.v1 import watch_pb2
+from cortado.proto.v1 import documents_pb2, watch_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
@@ -23,12 +25,14 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.read_timestamps import Stale
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
-from cortado.store.server.convert import read_at, read_at_text
+from cortado.store.server.convert import read_at, read_at_text, timestamp_message
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service, resolved_interval_ms
 from cortado.store.server.watch_messages import Changes, KeyValueReplies, Replies, TableReplies
 from cortado.store.server.watched import Watched, WatchedNamespace, WatchedTable
+from cortado.store.server.windows import DividedPairs, DividedTable
 from cortado.store.tables.scan import scan_range
+from cortado.store.tables.split import check_parts
 from cortado.store.tables.view import TableView
 
 STATE_ROWS_MAX: Final = 1_000
@@ -47,7 +51,7 @@ class WatchService(Service):
 
     async def key_value(self, request: watch_pb2.WatchKeyValueRequest) -> AsyncGenerator[bytes, None]:
         await self.host.meta.reads.caught_up()
-        generation = self._generation(request)
+        generation = self._generation(request.namespace, self._names_at(request.options))
         within = KvRange(request.range.start, request.range.end, request.range.prefix)
         bounds = logical_range(request.namespace, within, generation)
         replies = KeyValueReplies(request.namespace, packed=request.packed)
@@ -58,7 +62,7 @@ class WatchService(Service):
 
     async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
         await self.host.meta.reads.caught_up()
-        table = self._table(request)
+        table = self._table(request.table, self._names_at(request.options))
         view = self._view(table)
         check_form(view, request.format, request.schema_id)
         bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
@@ -73,17 +77,62 @@ class WatchService(Service):
             async for reply in stream:
                 yield reply
 
-    def _generation(self, request: watch_pb2.WatchKeyValueRequest) -> int:
+    async def window(self, request: watch_pb2.WindowRequest) -> Message:
+        await self.host.meta.reads.caught_up()
+        after, until = await self._window_times(request)
+        divided: DividedTable | DividedPairs
+        if request.WhichOneof("of") == "table":
+            view = self._view(self._table(request.table.table, after))
+            divided = DividedTable(view, request.table.range)
+        else:
+            generation = self._generation(request.pairs.namespace, after)
+            divided = DividedPairs(request.pairs, generation)
+        parts = check_parts(request.parts or 1)
+        with self.host.scans.place():
+            found = await self.host.meta.watches.window(
+                *divided.bounds,
+                after,
+                until,
+                changes_max=request.changes_max,
+                bytes_max=request.bytes_max,
+                parts=parts,
+            )
+        self.host.meta.store.check_readable(after, *divided.bounds)
+        return watch_pb2.WindowResponse(
+            header=self.header(self.host.meta.read_ts()),
+            until=timestamp_message(found.until),
+            changes=found.changes,
+            changes_of_ranges=found.counts,
+            **divided.ranges(found.bounds),
+        )
+
+    async def _window_times(self, request: watch_pb2.WindowRequest) -> tuple[Timestamp, Timestamp]:
+        """After which, and up to which all that is acknowledged is applied here. Raises InvalidArgument,
+        TimestampInFuture, NotLeader, Unavailable."""
+        self.host.meta.reads.check_restored()
+        if request.WhichOneof("of") is None:
+            raise InvalidArgument("of", "must be a table or pairs")
+        after, until = (
+            read_at(each, self.host.clock.epoch, name)
+            for each, name in ((request.after, "after"), (request.until, "until"))
+        )
+        if not isinstance(after, Timestamp):
+            raise InvalidArgument("after", "must be a timestamp")
+        self.check_not_ahead(after, "after")
+        if isinstance(until, Stale):
+            raise InvalidArgument("until.stale_ms", "cannot be read up to: give a timestamp, or none")
+        ts = await self._now() if until is None else await self.host.meta.reads.resolve(until)
+        return after, await self.host.meta.reads.applied_to(ts)
+
+    def _generation(self, namespace: str, then: Timestamp | None) -> int:
         """Of the namespace, where the watch begins."""
         newest = self.host.meta.read_ts()
-        then = self._names_at(request.options)
-        return generation_of(self.host.meta.reader(newest if then is None else min(then, newest)), request.namespace)
+        return generation_of(self.host.meta.reader(newest if then is None else min(then, newest)), namespace)
 
-    def _table(self, request: watch_pb2.WatchTableRequest) -> TableDescriptor:
+    def _table(self, named: documents_pb2.TableName, then: Timestamp | None) -> TableDescriptor:
         """The table that the name meant where the watch begins, or if it meant none then, the one that it means now.
         Raises NotFound."""
-        database, name = request.table.database, request.table.table
-        then = self._names_at(request.options)
+        database, name = named.database, named.table
         if then is not None and then <= self.host.meta.read_ts():
             with suppress(NotFound):
                 return self.catalog(then).table(database, name)
@@ -110,8 +159,13 @@ class WatchService(Service):
         start, end = bounds
         interval_ms = resolved_interval_ms(options.resolved_interval_ms, "options.resolved_interval_ms")
         shape = request_shape("watch", start, end, read_at_text(options.after))
+        if options.progress_only and (options.initial_state or options.with_previous):
+            given = "initial_state" if options.initial_state else "with_previous"
+            raise InvalidArgument(f"options.{given}", "is not for a watch with progress_only, which sends no changes")
         after, state_at = await self._begins(options, shape, bounds)
-        with self.host.meta.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
+        with self.host.meta.watches.watch(
+            start, end, after, resolved_interval_ms=interval_ms, progress_only=options.progress_only
+        ) as watch:
             while state_at is not None and state_at < end:
                 told, state_at = await self._state(watch, state_at, end, shape, replies)
                 for reply in told:

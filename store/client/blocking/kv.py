@@ -9,6 +9,7 @@ from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.kv import AsyncKeyValue, KvPair, Operation
 from cortado.store.client.values import At, Expires
+from cortado.store.client.windows import ChangeWindow
 
 
 @forwards(AsyncKeyValue)
@@ -115,6 +116,33 @@ class KeyValue:
             resolved_ms=resolved_ms,
         )
         return Watch(core)
+
+    def progress(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        after: At = None,
+        until: At = None,
+        resolved_ms: int = 1_000,
+    ) -> Watch[bytes, bytes]:
+        core = self._core
+        return Watch(core.progress(start, end, prefix=prefix, after=after, until=until, resolved_ms=resolved_ms))
+
+    def window(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        after: At,
+        until: At = None,
+        changes_max: int | None = None,
+        bytes_max: int | None = None,
+        parts: int = 1,
+    ) -> ChangeWindow[bytes]:
+        bounds = {"changes_max": changes_max, "bytes_max": bytes_max}
+        return run(self._core.window(start, end, after=after, until=until, parts=parts, **bounds))
 
     def batch(self, operations: Sequence[Operation]) -> str:
         return run(self._core.batch(operations))

@@ -17,6 +17,7 @@ from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Expires, Key, KeyLike
+from cortado.store.client.windows import ChangeWindow
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -175,6 +176,33 @@ class Table(Generic[D]):
             resolved_ms=resolved_ms,
         )
         return Watch(core)
+
+    def progress(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        after: At = None,
+        until: At = None,
+        resolved_ms: int = 1_000,
+    ) -> Watch[Key, Document[D]]:
+        core = self._core
+        return Watch(core.progress(lower, upper, prefix=prefix, after=after, until=until, resolved_ms=resolved_ms))
+
+    def window(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        after: At,
+        until: At = None,
+        changes_max: int | None = None,
+        bytes_max: int | None = None,
+        parts: int = 1,
+    ) -> ChangeWindow[Key]:
+        bounds = {"changes_max": changes_max, "bytes_max": bytes_max}
+        return run(self._core.window(lower, upper, after=after, until=until, parts=parts, **bounds))
 
     def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None

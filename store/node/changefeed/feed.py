@@ -38,8 +38,11 @@ from cortado.store.node.limits import NodeLimits
 class WatchQueue:
     """What one watch was not given yet, in runs: each holds whole commits, in order."""
 
-    def __init__(self, start: bytes, end: bytes, wake: Callable[[], None]) -> None:
-        """Of keys in ``[start, end)``; ``wake`` is called when something came, or the queue was detached."""
+    def __init__(self, start: bytes, end: bytes, wake: Callable[[], None], *, keeps: bool = True) -> None:
+        """Of keys in ``[start, end)``; ``wake`` is called when something came, or the queue was detached. One that
+        ``keeps`` nothing is told alone that something came."""
+        self.keeps = keeps
+        self.has_news = not keeps
         self.start = start
         self.end = end
         self.wake = wake
@@ -99,16 +102,16 @@ class ChangeFeed:
             self.recent.clear(position)
             for start, end in [bounds for each in committed for bounds in each.ranges]:
                 self._give_up_within(start, end)
-        for queue in [each for each in self._held if self.complete_to(each) == position]:
+        for queue in [each for each in self._held if self.complete_to(each.start, each.end) == position]:
             self._held.remove(queue)
             queue.wake()
 
-    def complete_to(self, queue: WatchQueue) -> Timestamp:
-        """Up to when all changes of a queue's range are in place."""
+    def complete_to(self, start: bytes, end: bytes) -> Timestamp:
+        """Up to when all changes of ``[start, end)`` are in place."""
         late = [
             each.commit_ts
             for each in self._unresolved().committed
-            if each.commit_ts is not None and each.overlaps(queue.start, queue.end)
+            if each.commit_ts is not None and each.overlaps(start, end)
         ]
         return min([ts.previous() for ts in late], default=self.position)
 
@@ -131,6 +134,10 @@ class ChangeFeed:
                 self._push(queue, run, size_bytes)
 
     def _push(self, queue: WatchQueue, run: list[Item], size_bytes: int) -> None:
+        if not queue.keeps:
+            queue.has_news = True
+            queue.wake()
+            return
         if not queue.is_attached:
             return
         limits = self._limits
@@ -194,7 +201,7 @@ class ChangeFeed:
 
         While not all of its range is in place it is not attached, and no more than what is returned can be had: it is
         woken once that has changed."""
-        complete_to = self.complete_to(queue)
+        complete_to = self.complete_to(queue.start, queue.end)
         if complete_to < self.position:
             self._held.add(queue)
             return max(after, complete_to)

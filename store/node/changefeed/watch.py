@@ -79,9 +79,11 @@ class Watch:
         after: Timestamp,
         *,
         resolved_interval_ms: float,
+        progress_only: bool = False,
     ) -> None:
         """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one,
-        at least every ``resolved_interval_ms``."""
+        at least every ``resolved_interval_ms``. ``progress_only``: all batches are empty, and one comes also when
+        something has changed."""
         self._feed = feed
         self._history = history
         self._interval_s = resolved_interval_ms / 1_000
@@ -94,9 +96,9 @@ class Watch:
         self.began = feed.position
         """What was applied when it began."""
         self.events = 0
-        self._queue = WatchQueue(start, end, self._wake)
+        self._queue = WatchQueue(start, end, self._wake, keeps=not progress_only)
         feed.open(self._queue)
-        self._joins_at = feed.attach(self._queue, after)
+        self._joins_at = after if progress_only else feed.attach(self._queue, after)
         self._due_s = self._loop.time() + self._interval_s
 
     def end(self, error: CortadoError) -> None:
@@ -119,6 +121,11 @@ class Watch:
         another one, go on from the last ``resolved``.
         """
         yield Batch([], self.sent)
+        while not self._queue.keeps:
+            self.check()
+            if self._queue.has_news or await self._is_due():
+                self._queue.has_news = False
+                yield self._batch([], self._feed.complete_to(self._queue.start, self._queue.end))
         while True:
             self.check()
             if self._joins_at > self.sent:

@@ -24,6 +24,7 @@ from cortado.store.clock.timestamp import Timestamp, lag_ms
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.admission import Gate
+from cortado.store.node.changefeed.counted import CountedWindow, CountingPass
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
 from cortado.store.node.changefeed.history import HistoryPass, read_changes, read_previous
 from cortado.store.node.changefeed.watch import Watch
@@ -82,6 +83,7 @@ class Watches:
         """``is_idle_for(ms)``: whether this node leads, and nothing was written for so long; then ``close_time()``
         writes an entry."""
         self.feed = feed
+        self._store = store
         self.gate = Gate("watches", count_max=limits.watches_max)
         self._limits = limits
         self._history = _History(store, group_id, limits, run_scan)
@@ -96,12 +98,22 @@ class Watches:
         self._stopped: CortadoError | None = None
 
     @contextmanager
-    def watch(self, start: bytes, end: bytes, after: Timestamp, *, resolved_interval_ms: float) -> Iterator[Watch]:
+    def watch(
+        self, start: bytes, end: bytes, after: Timestamp, *, resolved_interval_ms: float, progress_only: bool = False
+    ) -> Iterator[Watch]:
         """Watch a range for the length of the block. Raises ResourceExhausted, Unavailable once the node stopped."""
         if self._stopped is not None:
             raise self._stopped
         with self.gate.place():
-            watch = Watch(self.feed, self._history, start, end, after, resolved_interval_ms=resolved_interval_ms)
+            watch = Watch(
+                self.feed,
+                self._history,
+                start,
+                end,
+                after,
+                resolved_interval_ms=resolved_interval_ms,
+                progress_only=progress_only,
+            )
             self._watches.add(watch)
             self._look_later()
             try:
@@ -110,6 +122,33 @@ class Watches:
                 self._watches.remove(watch)
                 self._events_of_closed += watch.events
                 watch.close()
+
+    async def window(
+        self,
+        start: bytes,
+        end: bytes,
+        after: Timestamp,
+        until: Timestamp,
+        *,
+        changes_max: int,
+        bytes_max: int,
+        parts: int,
+    ) -> CountedWindow:
+        """The oldest changes of a range in ``(after, until]``, counted: at most ``changes_max`` (0: any number) and
+        ``bytes_max`` of them, but never more than ``watch_pass_events_max``; always whole commits, and one at least. It
+        ends before what is not in place yet. ``until`` is applied. Raises as :meth:`.HistoryPass.step`.
+        """
+        until = min(until, self.feed.complete_to(start, end))
+        if until <= after:
+            return CountedWindow(after, 0, (), (0,))
+        history, events_max = self._history, self._limits.watch_pass_events_max
+        async with history.place():
+            search = history.search(start, end, after, until, min(changes_max or events_max, events_max))
+            counting = CountingPass(search, self._store, bytes_max=bytes_max, parts=parts)
+            while not await history.run(counting.step):
+                pass
+            history.passed(search)
+            return await history.run(counting.counted)
 
     async def previous(self, items: list[Item], *, bytes_max: int) -> list[Item | None]:
         """What each of the first changes replaced: see :func:`read_previous`."""
@@ -196,11 +235,14 @@ class _History:
         """Of windows that are being sent."""
 
     def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
-        self.passes += 1
         # Many watches that come back at once take smaller windows, so that together they stay bounded.
         room = self._limits.watch_bytes_max // _KEY_BYTES - self.held_events
         events_max = min(self._limits.watch_pass_events_max, max(room, _WINDOW_EVENTS_MIN))
-        bounds = (queue.start, queue.end, after, until)
+        return self.search(queue.start, queue.end, after, until, events_max)
+
+    def search(self, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int) -> HistoryPass:
+        self.passes += 1
+        bounds = (start, end, after, until)
         return HistoryPass(self._store.engine, self._store, *bounds, events_max=events_max, group_id=self._group_id)
 
     def passed(self, search: HistoryPass) -> None:

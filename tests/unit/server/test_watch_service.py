@@ -359,3 +359,43 @@ def test_large_values_are_sent_in_bounded_messages() -> None:
         assert max(reply.ByteSize() for reply in replies) < 1 << 20
 
     scene(scenario)
+
+
+def test_a_watch_of_the_progress_alone_says_when_something_has_changed_and_nothing_else() -> None:
+    async def scenario(world: World, node: Host) -> None:
+        first = await put(node, b"k", b"before")
+        within = kv_pb2.KvRange(prefix=b"k")
+        options = watch_pb2.WatchOptions(after=AFTER_NOTHING, progress_only=True, resolved_interval_ms=5_000)
+        request = watch_pb2.WatchKeyValueRequest(namespace="a", range=within, options=options)
+        async with aclosing(WatchService(node).key_value(request)) as stream:
+
+            async def following() -> tuple[float, Timestamp]:
+                reply = watch_pb2.WatchKeyValueResponse.FromString(await anext(stream))
+                assert not reply.changes
+                return world.now_ms, timestamp_value(reply.resolved)
+
+            assert (await following())[1] == Timestamp(0, 0, 0)
+            began_ms = world.now_ms
+            assert first <= (await following())[1]
+            assert world.now_ms == began_ms
+            assert (await following())[0] >= began_ms + 5_000
+            began_ms = world.now_ms
+            other = await put(node, b"other", b"")
+            changed = await put(node, b"k", b"after")
+            when_ms, resolved = await following()
+            assert when_ms - began_ms < 1_000
+            assert other < changed <= resolved
+            assert node.meta.watches.statistics().queued_events == 0
+            assert node.meta.watches.statistics().passes == 0
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize("also", ["initial_state", "with_previous"])
+def test_a_watch_of_the_progress_alone_has_no_values(also: str) -> None:
+    async def scenario(_world: World, node: Host) -> None:
+        with pytest.raises(InvalidArgument) as refused:
+            await anext(watch_kv(node, progress_only=True, **{also: True}))
+        assert refused.value.field == f"options.{also}"
+
+    scene(scenario)
