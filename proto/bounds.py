@@ -18,7 +18,7 @@ Depth follows from the declaration: no message may hold itself, and what ends wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ FIELDS_MAX: Final = 250_000
 _FIELDS_BESIDE: Final = 1_000
 """Which no declaration of ours has: those of a newer one."""
 _NEVER: Final = 1 << 62
+_NOTHING_PLAIN: Final[Set[int]] = frozenset()
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NOT_ENDS: Final = bytes(range(0x80, 0x100))
@@ -63,9 +64,11 @@ class _Field:
 @dataclass(slots=True)
 class _Shape:
     """A message's fields by their tags. One of fewer than ``safe_bytes`` cannot hold too much; ``most`` is how many
-    fields it may have, those of messages within counted."""
+    fields it may have, those of messages within counted. Of the ``plain`` tags each is one byte, and begins what comes
+    once and has nothing in it that is repeated."""
 
     fields: dict[int, _Field] = field(default_factory=dict)
+    plain: set[int] = field(default_factory=set)
     safe_bytes: int = _NEVER
     most: int = 0
 
@@ -141,7 +144,7 @@ def _walk(data: bytes, at: int, end: int, shape: _Shape, counts: _Counts, left: 
     """Count what stands in ``[at, end)``; returns how many steps are left. Raises _Excess and the others."""
     fields = shape.fields
     # Items of one field most often follow one another: such a run is counted here, and stands in no table.
-    run, run_count, run_limit, run_safe = 0, 0, 0, 0
+    run, run_count, run_limit, run_safe, run_plain = 0, 0, 0, 0, _NOTHING_PLAIN
     while at < end:
         left -= 1
         if left < 0:
@@ -156,10 +159,16 @@ def _walk(data: bytes, at: int, end: int, shape: _Shape, counts: _Counts, left: 
             at += 1
             if length >= 0x80:
                 length, at = _varint(data, at - 1)
-            if tag == run and length < run_safe and run_count < run_limit:
-                run_count += 1
-                at += length
-                continue
+            if tag == run and run_count < run_limit:
+                if length < run_safe:
+                    run_count += 1
+                    at += length
+                    continue
+                if at + length <= end and _is_plain(data, at, at + length, run_plain):
+                    left -= 1
+                    run_count += 1
+                    at += length
+                    continue
             begin = at
             at += length
         else:
@@ -175,6 +184,7 @@ def _walk(data: bytes, at: int, end: int, shape: _Shape, counts: _Counts, left: 
         if wire_type == _BYTES and known.limit is not None and known.packed is None:
             run, run_count, run_limit = tag, counts.items[known.name], known.limit
             run_safe = _NEVER if known.inside is None else known.inside.safe_bytes
+            run_plain = _NOTHING_PLAIN if known.inside is None else known.inside.plain
     if at > end:
         raise _Malformed
     if run:
@@ -198,8 +208,18 @@ def _count(data: bytes, begin: int, at: int, end: int, tag: int, known: _Field, 
     if count > known.limit:
         raise _Excess(name, _count_all(data, at, end, tag, known, count, left), known.limit)
     if inside is not None and at - begin >= inside.safe_bytes:
+        if _is_plain(data, begin, at, inside.plain):
+            return left - 1
         return _enter(data, begin, at, inside, _Counts(), left, f"{name}[{count - 1}]")
     return left
+
+
+def _is_plain(data: bytes, begin: int, end: int, plain: Set[int]) -> bool:
+    """Whether the message in ``[begin, end)`` is one field and no more, of a ``plain`` tag: as most operations are."""
+    if data[begin] not in plain:
+        return False
+    length, at = _varint(data, begin + 1)
+    return at + length == end
 
 
 def _end_of_scalar(data: bytes, at: int, wire_type: int) -> int:
@@ -272,6 +292,8 @@ def _add(shape: _Shape, declared: Any, limit: int | None, inside: _Shape | None)
     tag = declared.number << 3 | wire_type
     tag_bytes = (tag.bit_length() + 6) // 7
     shape.fields[tag] = _Field(declared.name, limit, inside)
+    if limit is None and wire_type == _BYTES and tag < 0x80 and (inside is None or inside.safe_bytes == _NEVER):
+        shape.plain.add(tag)
     within = 0 if inside is None else inside.most
     shape.most += (1 if limit is None else limit) * (1 + within)
     if inside is not None:

@@ -17,7 +17,7 @@ counts only while its next rows are waited for, so rows may be changed while the
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final
 
@@ -118,6 +118,7 @@ class TransactionView:
         self._start: common_pb2.Timestamp | None = None
         self._operations: list[common_pb2.Operation] = []
         self._own: dict[Scope, list[common_pb2.Operation]] = {}
+        self._sorted = 0
         self._footprints: dict[bytes, None] = {}
         self._count = 0
         self._size_bytes = 0
@@ -197,7 +198,18 @@ class TransactionView:
             at.timestamp.CopyFrom(self._start)
         if self._isolation == transactions_pb2.ISOLATION_SERIALIZABLE:
             at.footprint = True
-        at.own_writes.extend(self._own.get(scope_of(request), ()))
+        if self._operations:
+            at.own_writes.extend(self._own_of(scope_of(request)))
+
+    def _own_of(self, scope: Scope) -> Sequence[common_pb2.Operation]:
+        """What was written there. It is sorted out when a read asks for it: most transactions read before they
+        write."""
+        for each in self._operations[self._sorted :]:
+            kind = str(each.WhichOneof("operation"))
+            if kind not in ("check", "check_pair"):  # They change nothing that a read could see.
+                self._own.setdefault(scope_of(getattr(each, kind)), []).append(each)
+        self._sorted = len(self._operations)
+        return self._own.get(scope, ())
 
     def _observe(self, reply: Any, has_footprint: bool) -> None:
         if self._start is None:
@@ -220,10 +232,6 @@ class TransactionView:
         self._grow(sum([each.ByteSize() for each in operations]))
         self._count = count
         self._operations += operations
-        for each in operations:
-            kind = str(each.WhichOneof("operation"))
-            if kind not in ("check", "check_pair"):  # They change nothing that a read could see.
-                self._own.setdefault(scope_of(getattr(each, kind)), []).append(each)
 
     def _grow(self, size_bytes: int) -> None:
         size_bytes += self._size_bytes

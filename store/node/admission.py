@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,14 +85,9 @@ class Gate:
                 self._take(next_bytes)
                 granted.set_result(None)
 
-    @contextmanager
-    def place(self, size_bytes: int = 0) -> Iterator[None]:
+    def place(self, size_bytes: int = 0) -> AbstractContextManager[None]:
         """Hold a place for the duration. Raises ResourceExhausted."""
-        self.enter(size_bytes)
-        try:
-            yield
-        finally:
-            self.leave(size_bytes)
+        return _Within(self, size_bytes)
 
     def use(self) -> GateUse:
         return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
@@ -112,6 +106,22 @@ class Gate:
         return ResourceExhausted(
             problem=f"{problem}, the limit is {limit}", retry_delay_ms=RETRY_DELAY_MS, resource=self.name, limit=limit
         )
+
+
+class _Within:
+    """See :meth:`Gate.place`. No generator, since each read holds one."""
+
+    __slots__ = ("_gate", "_size_bytes")
+
+    def __init__(self, gate: Gate, size_bytes: int) -> None:
+        self._gate = gate
+        self._size_bytes = size_bytes
+
+    def __enter__(self) -> None:
+        self._gate.enter(self._size_bytes)
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.leave(self._size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

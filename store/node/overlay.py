@@ -107,10 +107,17 @@ class Layers:
         if safepoints is not NO_SAFEPOINTS:
             self.safepoints = safepoints
 
-    def reader(self, applied: Reader, seen: Seen | None, recent: RecentChanges) -> OverlayReader:
-        """The newest state: what is ``applied``, and all of this over it."""
-        newest, safepoints = self.newest, self.safepoints
-        return OverlayReader(applied, self.all, seen, newest=newest, recent=recent, safepoints=safepoints)
+    def reader(self, applied: Reader, seen: Seen | None, recent: RecentChanges, applied_ts: Timestamp) -> OverlayReader:
+        """The newest state: what is ``applied``, up to ``applied_ts``, and all of this over it."""
+        return OverlayReader(
+            applied,
+            self.all,
+            seen,
+            newest=self.newest,
+            recent=recent,
+            safepoints=self.safepoints,
+            applied_ts=applied_ts,
+        )
 
     def pop_oldest(self) -> None:
         """Its batch is applied: the engine has what it wrote."""
@@ -131,8 +138,11 @@ class OverlayReader:
         recent: RecentChanges | None = None,
         safepoints: Safepoints = NO_SAFEPOINTS,
         has_open_layer: bool = True,
+        applied_ts: Timestamp | None = None,
     ) -> None:
-        """``recent`` has what the base was changed by, of late: with it no range is searched there. ``safepoints`` are
+        """All that the base has above ``applied_ts`` is in the layers, too, where that is given.
+
+        ``recent`` has what the base was changed by, of late: with it no range is searched there. ``safepoints`` are
         raised in the layers: the base may lose what only reads below them need at any instant.
 
         ``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
@@ -144,6 +154,7 @@ class OverlayReader:
         self._newest = newest
         self._recent = recent
         self._safepoints = safepoints
+        self._applied_ts = applied_ts
         self._find = self._search if newest is None else newest.get
         self._open = layers[-1] if has_open_layer and layers else None
 
@@ -231,6 +242,9 @@ class OverlayReader:
             self._note(key, found)
             if suffix_from(found[0]) < since:
                 return _changed(found)
+        if self._applied_ts is not None and ts >= self._applied_ts:
+            # A transaction is mostly over before what came just before it is applied.
+            stored = []
         if not ranges:
             return self._base.changed_since(stored, (), ts)
         joined = KeyRanges(ranges)

@@ -292,7 +292,7 @@ class Pipeline:
         try:
             ts = self._clock.tick(physical_ms)
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
-            reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent)
+            reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent, self.applied.last_ts)
             if self.restore is not None and not proposal.is_restoring:
                 raise self.restore.refusal()
             evaluation = proposal.evaluate(reader, ts)

@@ -64,7 +64,7 @@ class ReadPoints:
         self._raising: asyncio.Lock = asyncio.Lock()
         self.measures = ReadMeasures()
 
-    async def resolve(self, at: Timestamp | Stale | None) -> Timestamp:
+    def resolve(self, at: Timestamp | Stale | None) -> Awaitable[Timestamp]:
         """The timestamp to read at, once it can be read at; None asks for the newest.
 
         Raises TimestampInFuture, NotLeader, Restoring, Unavailable (a replica that is too stale, or whose data is
@@ -72,10 +72,10 @@ class ReadPoints:
         """
         self.check_restored()
         if at is None:
-            return await self.linearize()
+            return self.newest()
         if self._group.is_installing:
             self._group.check_serving()
-        return await (self.stale(at) if isinstance(at, Stale) else self.at(at))
+        return self.stale(at) if isinstance(at, Stale) else self.at(at)
 
     async def linearize(self) -> Timestamp:
         """A timestamp at which everything is seen that was acknowledged, by any node, before this call.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -119,10 +119,10 @@ class Service:
         """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""
         return await self.host.meta.reads.linearize()
 
-    async def read_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
+    def read_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Awaitable[Timestamp]:
         """The timestamp that a request's ``at`` means there. Raises InvalidArgument, TimestampInFuture, NotLeader,
         Unavailable."""
-        return await replica.reads.resolve(read_at(at, self.host.clock.epoch))
+        return replica.reads.resolve(read_at(at, self.host.clock.epoch))
 
     async def scan_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
         """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""

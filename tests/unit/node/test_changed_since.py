@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,22 @@ def test_a_change_is_found_wherever_it_is(
     if found is not None:
         assert found.key in keys or KeyRanges(ranges).cover(found.key)
         assert found.ts > start
+
+
+def test_behind_all_that_is_applied_only_what_is_in_flight_is_looked_at() -> None:
+    store, key, other = DictStore(), LogicalKey(b"001"), LogicalKey(b"002")
+    written(store, RecentChanges(store.now, entries_max=9, bytes_max=9), [[key], [key, other]])
+    applied_ts, before = store.now, store.now.previous()
+    layers = written(store, None, [[other]])
+    # An older state stands for the one that may not be searched: in it nothing has changed.
+    for base, start, changed in ((store.snapshot(), before, True), (store.snapshot(before), applied_ts, False)):
+        reader = OverlayReader(base, layers, applied_ts=applied_ts)
+        assert (reader.changed_since([key], (), start) is not None) == changed
+        found = reader.changed_since([other], (), start)
+        assert found is not None and found.ts == store.now
+    searched = Mock(wraps=store.snapshot())
+    assert OverlayReader(searched, layers, applied_ts=applied_ts).changed_since([key], (), applied_ts) is None
+    assert not searched.changed_since.call_args.args[0]
 
 
 def test_more_keys_than_are_searched_for_in_a_commits_turn_are_searched_for_before() -> None:
