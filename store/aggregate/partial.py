@@ -23,7 +23,8 @@ GROUP_BYTES_MAX: Final = 7 << 20
 """Of one group as it travels."""
 
 _APART_MAX: Final = 8_000
-"""So many groups of single slices wait to be put together, which costs some numpy calls however few there are."""
+_PIECES_MAX: Final = 64
+"""So many groups of single slices, or slices, wait to be put together, which costs some numpy calls whatever there is."""
 
 
 Kept: TypeAlias = list[tuple[Merge, Column]]
@@ -77,24 +78,21 @@ class PartialGroups:
     def __init__(self, aggregation: Aggregation) -> None:
         self._aggregation = aggregation
         self._pieces: list[Piece] = []
-        self._apart = 0
-
-    @property
-    def is_full(self) -> bool:
+        self._count = self._bytes = self._apart = 0
+        self.is_full = False
         """Whether there are as many as may be, and have to leave."""
-        if self._is_over() and len(self._pieces) > 1:
-            self._join()
-        return self._is_over()
-
-    def _is_over(self) -> bool:
-        count = sum(piece.count for piece in self._pieces)
-        return count >= GROUPS_MAX or sum(piece.bytes for piece in self._pieces) >= GROUPS_BYTES_MAX
 
     def add(self, piece: Piece) -> None:
         """Put the groups of more rows to those that are there."""
         self._pieces.append(piece)
+        self._count += piece.count
+        self._bytes += piece.bytes
         self._apart += piece.count
-        if self._apart >= _APART_MAX:
+        if self._count >= GROUPS_MAX or self._bytes >= GROUPS_BYTES_MAX:
+            self._join()
+            # At half of it, so that a join is followed by as many rows as it had.
+            self.is_full = 2 * self._count >= GROUPS_MAX or 2 * self._bytes >= GROUPS_BYTES_MAX
+        elif self._apart >= max(_APART_MAX, self._pieces[0].count) or len(self._pieces) >= _PIECES_MAX:
             self._join()
 
     def _join(self) -> None:
@@ -102,16 +100,19 @@ class PartialGroups:
         if len(pieces) > 1:
             keys = [concat(list(columns)) for columns in zip(*(piece.keys for piece in pieces), strict=True)]
             kept = [_behind_each_other(each) for each in zip(*(piece.kept for piece in pieces), strict=True)]
-            self._pieces = [_together(keys, kept, sum(piece.count for piece in pieces))]
+            joined = _together(keys, kept, self._count)
+            self._pieces, self._count, self._bytes = [joined], joined.count, joined.bytes
         self._apart = 0
 
     def take(self) -> tuple[bytes, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
         """All of them as Avro bodies of the groups' schema, end to end, and their lengths; none are left. Raises
         TooLarge for a group that no reply could hold."""
         self._join()
+        self.is_full = False
         if not self._pieces:
             return b"", np.zeros(0, np.uint32)
         piece = self._pieces.pop()
+        self._count = self._bytes = 0
         columns = [travelling(key, field) for key, field in zip(piece.keys, self._aggregation.group_by, strict=True)]
         for measure, kept in zip(self._aggregation.measures, piece.kept, strict=True):
             columns += measure.travelling([column for _, column in kept])
