@@ -24,7 +24,7 @@ GROUP_BYTES_MAX: Final = 7 << 20
 
 _APART_MAX: Final = 8_000
 _PIECES_MAX: Final = 64
-"""So many groups of single slices, or slices, wait to be put together, which costs some numpy calls whatever there is."""
+"""So many groups of single slices, or slices, wait to be put together: that costs some numpy calls at least."""
 
 
 Kept: TypeAlias = list[tuple[Merge, Column]]

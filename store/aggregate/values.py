@@ -20,22 +20,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from cortado.schema.columnar.checks import low_words, uuid_bytes
 from cortado.schema.columnar.column import Bytes, BytesColumn, Column, FlatColumn, Ints, logical_of, offsets_of
 from cortado.schema.columnar.columns import expand, squeeze, take
-from cortado.schema.model import AvroType, Enum, Fixed, Kind, Logical, Primitive
+from cortado.schema.columnar.exact import UNIT_DIGITS_MAX, decimal_units, uuid_column
+from cortado.schema.model import AvroType, Enum, Kind, Logical, Primitive
 from cortado.store.filter.fields import Family, FieldRef
 
 SUM_BYTES: Final = 24
 SUM_PRECISION: Final = 57
 """Of a partial sum of decimals: two thousand million of 38 digits fit."""
 
-_WORD_DIGITS: Final = 18
-_UUID_BYTES: Final = 16
 _LIMB_BITS: Final = 32
 _LIMB: Final = (1 << _LIMB_BITS) - 1
 _BYTES: Final = Primitive(Kind.BYTES)
-_LONG: Final = Primitive(Kind.LONG)
 _STRING: Final = Primitive(Kind.STRING)
 
 
@@ -48,7 +45,7 @@ def decimal_of(type_: AvroType) -> Logical:
 
 def decimal_bytes(logical: Logical) -> int:
     """How many bytes hold every decimal of that precision."""
-    if logical.precision <= _WORD_DIGITS:
+    if logical.precision <= UNIT_DIGITS_MAX:
         return 8
     return int((10**logical.precision).bit_length()) // 8 + 1
 
@@ -68,12 +65,13 @@ def ordered(column: Column, field: FieldRef) -> Column:
             if present is not None:
                 places[~present] = 0
             return FlatColumn(column.type, column.length, places, validity=present)
-        case Family.UUID | Family.DECIMAL:
+        case Family.UUID:
             assert isinstance(column, BytesColumn)
-            dense = squeeze(column)
-            assert isinstance(dense, BytesColumn)
-            formed = _uuids(dense) if field.family is Family.UUID else _decimals(dense, decimal_of(field.type))
-            return formed if present is None else expand(formed, present)
+            return uuid_column(column)
+        case Family.DECIMAL:
+            assert isinstance(column, BytesColumn)
+            logical = decimal_of(field.type)
+            return decimal_units(column) if logical.precision <= UNIT_DIGITS_MAX else _wide(column, logical)
     return column
 
 
@@ -106,11 +104,6 @@ def _symbols(column: FlatColumn, type_: Enum) -> Column:
     return expand(take(table, column.values[present]), present)
 
 
-def _uuids(column: BytesColumn) -> Column:
-    raw = column.data if isinstance(column.type, Fixed) else uuid_bytes(column.data)
-    return _fixed(raw.reshape(column.length, _UUID_BYTES))
-
-
 def _fixed(rows: Bytes) -> BytesColumn:
     """A column of rows that have equally many bytes each."""
     length, size = rows.shape
@@ -120,13 +113,13 @@ def _fixed(rows: Bytes) -> BytesColumn:
 # --- decimals ------------------------------------------------------------------------------------------------------
 
 
-def _decimals(column: BytesColumn, logical: Logical) -> Column:
-    if logical.precision <= _WORD_DIGITS:
-        values, _ = low_words(column.data, column.offsets, np.arange(column.length))
-        return FlatColumn(_LONG, column.length, values)
-    rows = _extended(column, decimal_bytes(logical))
+def _wide(column: BytesColumn, logical: Logical) -> Column:
+    dense = squeeze(column)
+    assert isinstance(dense, BytesColumn)
+    rows = _extended(dense, decimal_bytes(logical))
     rows[:, 0] ^= 0x80
-    return _fixed(rows)
+    formed = _fixed(rows)
+    return formed if column.validity is None else expand(formed, column.validity)
 
 
 def _unordered(column: Column, logical: Logical) -> Bytes:

@@ -13,11 +13,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from cortado.schema.columnar.column import logical_of
+from cortado.schema.columnar.exact import UNIT_DIGITS_MAX, decimal_units, uuid_column
 from cortado.schema.model import Enum
 from cortado.store.filter import literals
 from cortado.store.filter.expression import Literal, LiteralKind, Operator
 from cortado.store.filter.fields import COUNTED, Comparable, Family, FieldRef
-from cortado.store.filter.leaves import Always, Counted, Exact, OneOf, Prefix, Real, Test, Text
+from cortado.store.filter.leaves import Always, Counted, Exact, Form, Formed, OneOf, Prefix, Real, Test, Text
 from cortado.store.filter.tokens import fail
 
 _LONG_MIN: Final = -(1 << 63)
@@ -83,8 +85,12 @@ def comparison(field: FieldRef, op: Operator, literal: Literal) -> Test:
             if op in (Operator.EQ, Operator.NE):
                 _check_symbol(field, literal)
             return Text(op, value)
-        case Family.DECIMAL | Family.UUID:
-            return Exact(op, value)
+        case Family.UUID:
+            return Formed(uuid_column, Text(op, value.bytes))
+        case Family.DECIMAL:
+            if _form(field) is None:
+                return Exact(op, value)
+            return Formed(decimal_units, _counted(op, _units(field, value)))
         case _:
             return _counted(op, value)
 
@@ -92,16 +98,39 @@ def comparison(field: FieldRef, op: Operator, literal: Literal) -> Test:
 def membership(field: FieldRef, items: list[Literal]) -> Test:
     """``field in (items)``, none of them null. Raises InvalidFilter at the first that does not fit."""
     values: set[Comparable] = set()
+    form = _form(field)
     for literal in items:
         if field.family is Family.ENUM:
             _check_symbol(field, literal)
         value = _value(field, literal)
-        if field.family in COUNTED:
-            if value.denominator == 1 and _LONG_MIN <= value <= _LONG_MAX:
-                values.add(int(value))
+        if field.family in COUNTED or form is decimal_units:
+            counted = _units(field, value) if form is decimal_units else value
+            if counted.denominator == 1 and _LONG_MIN <= counted <= _LONG_MAX:
+                values.add(int(counted))
         else:
-            values.add(field.comparable(value))
-    return OneOf(frozenset(values)) if values else Always(False)
+            values.add(value.bytes if form is uuid_column else field.comparable(value))
+    if not values:
+        return Always(False)
+    test = OneOf(frozenset(values))
+    return test if form is None else Formed(form, test)
+
+
+def _form(field: FieldRef) -> Form | None:
+    """The form in which a column of the field compares; None for its own, whatever that costs."""
+    logical = logical_of(field.type)
+    if field.family is Family.UUID:
+        return uuid_column
+    if field.family is not Family.DECIMAL or logical is None:
+        return None
+    return decimal_units if logical.precision <= UNIT_DIGITS_MAX else None
+
+
+def _units(field: FieldRef, value: Any) -> Fraction:
+    """A number as a count of a decimal's smallest unit."""
+    logical = logical_of(field.type)
+    assert logical is not None
+    unit: int = 10**logical.scale
+    return Fraction(value) * unit
 
 
 def prefix(field: FieldRef, literal: Literal) -> Test:

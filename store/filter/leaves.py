@@ -5,9 +5,10 @@ No test is asked about null: that is the tree's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from cortado.store.filter.ordering import COMPARE, compare_bytes, compare_reals,
 
 # Up to so many texts of an `in` are compared as arrays; more are looked up, row by row, in a set.
 _FEW_TEXTS = 16
+
+
+Form: TypeAlias = Callable[[BytesColumn], Column]
 
 
 class Test(Protocol):
@@ -93,8 +97,20 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
+class Formed:
+    """A test of the values in another ``form``: decimals in units, UUIDs as bytes."""
+
+    form: Form
+    test: Test
+
+    def mask(self, column: Column) -> Bools:
+        assert isinstance(column, BytesColumn)
+        return self.test.mask(self.form(column))
+
+
+@dataclass(frozen=True, slots=True)
 class Exact:
-    """Decimals and UUIDs against one, as Python values."""
+    """Decimals that do not fit 64 bits against one, as Python values."""
 
     op: Operator
     value: Any
