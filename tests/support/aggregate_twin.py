@@ -80,7 +80,7 @@ def same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float):
         if math.isnan(ours) or math.isnan(theirs):
             return math.isnan(ours) and math.isnan(theirs)
-        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9) and math.copysign(1, ours or 1) == math.copysign(
-            1, theirs or 1
-        )
+        is_zero = ours == theirs == 0.0
+        near = math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+        return near and not (is_zero and math.copysign(1, ours) != math.copysign(1, theirs))
     return bool(ours == theirs)
