@@ -76,16 +76,17 @@ class BrokenIndex(Exception):
 class Own(NamedTuple):
     """Piece ``number`` of the changes of the entry that ended at the item's timestamp."""
 
-    previous: Timestamp
+    previous: bytes
     pieces: int
     is_head_due: bool
     keys: Sequence[bytes]
 
 
 class IndexItem(NamedTuple):
-    """What stands at a place of the index; ``content`` is that of its kind: see the module."""
+    """What stands at a place of the index; ``content`` is that of its kind: see the module. Timestamps are bytes, which
+    sort as they do."""
 
-    ts: Timestamp
+    ts: bytes
     kind: int
     number: int
     content: Own | int | Sequence[bytes]
@@ -112,14 +113,14 @@ def decode_item(key: bytes, value: bytes) -> IndexItem:
         if kind == OWN:
             previous, pieces, is_head_due = _OWN.unpack_from(value)
             keys = _cut(value, _OWN.size, ts)
-            content = Own(Timestamp.from_bytes(previous), pieces, bool(is_head_due), keys)
+            content = Own(previous, pieces, bool(is_head_due), keys)
         elif kind == HEAD:
             (content,) = _COUNT.unpack_from(value)
         else:
             content = _cut(value, 0, ts)
     except (error, ValueError) as malformed:
         raise BrokenIndex("an item that cannot be read") from malformed
-    return IndexItem(Timestamp.from_bytes(ts), kind, number, content)
+    return IndexItem(ts, kind, number, content)
 
 
 class IndexWriter:

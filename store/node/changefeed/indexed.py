@@ -35,7 +35,7 @@ from cortado.store.node.changefeed.index import (
 from cortado.store.node.changefeed.oldest import OldestChanges, Window
 from cortado.store.node.snapshots.marker import applied_key
 
-_ITEMS_PER_STEP: Final = 1_000
+_ITEMS_PER_STEP: Final = 500
 _BYTES_PER_STEP: Final = 256 << 10
 
 
@@ -67,9 +67,10 @@ class IndexPass:
         self._end = end
         self._found = found
         self._after = after
+        self._after_bytes = bytes(after)
         self._position = first_above(group_id, after)
         self._last: Own | None = None
-        self._last_ts = after
+        self._last_ts = self._after_bytes
         self._pieces_left = 0
         self._head_due = False
         self._moved_left = 0
@@ -154,17 +155,17 @@ class IndexPass:
 
     def _is_enough(self) -> bool:
         """Whether the entries so far reach to the end, or hold all that is wanted."""
-        if self._last_ts >= self._found.until:
+        if self._last_ts >= self._found.until_bytes:
             return True
         if len(self._found.found) > self._found.events_max:
-            self._found.complete_to(self._last_ts)
+            self._found.complete_to(Timestamp.from_bytes(self._last_ts))
             return True
         return False
 
-    def _check_follows(self, changed_ts: Timestamp) -> None:
+    def _check_follows(self, changed_ts: bytes) -> None:
         """The last change before what comes here was at ``changed_ts``: the one that was read, or none of this time
         (C1). Raises BrokenIndex."""
-        if changed_ts > self._after if self._last is None else changed_ts != self._last_ts:
+        if changed_ts > self._after_bytes if self._last is None else changed_ts != self._last_ts:
             raise BrokenIndex("an entry's changes are not here")
 
     def _check_complete(self) -> None:
@@ -178,4 +179,4 @@ class IndexPass:
         stored = txn.get(Space.META, applied_key(self._group_id))
         if stored is None:
             raise BrokenIndex("nothing says where it ends")
-        self._check_follows(AppliedState.decode(stored).changed_ts)
+        self._check_follows(bytes(AppliedState.decode(stored).changed_ts))

@@ -29,6 +29,7 @@ class OldestChanges:
         self.found: list[bytes] = []
         self._too_old = suffix_of(after)
         self._newest = suffix_of(until)
+        self.until_bytes = bytes(until)
 
     def add(self, keys: Iterable[bytes]) -> list[bytes]:
         """Engine keys that the pass came by, of whatever time. Returns those that are changes of this time."""
@@ -43,6 +44,7 @@ class OldestChanges:
     def complete_to(self, ts: Timestamp) -> None:
         """Nothing above ``ts`` is looked for any more."""
         self.until = min(self.until, ts)
+        self.until_bytes = bytes(self.until)
 
     def window(self) -> Window:
         """What was found, once all of it was."""
@@ -62,4 +64,5 @@ class OldestChanges:
         else:
             self.until = timestamp_of(cut_suffix).previous()
         self._newest = suffix_of(self.until)
+        self.until_bytes = bytes(self.until)
         self.found = [key for key in found if key[-TIMESTAMP_BYTES:] >= self._newest]

@@ -13,15 +13,17 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.evaluation import Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version, suffix_of
-from cortado.store.node.changefeed import history, indexed
+from cortado.store.node.changefeed import history, index, indexed
 from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
+from cortado.store.node.changefeed.index import IndexWriter, first_above
 from cortado.store.node.changefeed.oldest import Window
 from cortado.store.node.changefeed.order import place_of
-from cortado.store.node.log_entry import LogEntry
+from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.state_machine import StateMachine
 from support.memory_engine import MemoryEngine
 from support.nodes import key
@@ -128,6 +130,55 @@ def test_a_small_range_is_looked_through_where_much_was_changed_beside_it(monkey
     assert [search.step(), search.step()] == [False, True]
     assert not search.is_by_index
     assert search.window() == Window([], at(59))
+
+
+def test_the_index_is_cut_below_the_safepoint_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_CUT_ITEMS_RISEN", 15)
+    monkeypatch.setattr(index, "_CUT_ITEMS", 2)
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    state = machine.state
+
+    def apply(number: int, items: list[Item], removal: Removal = NO_REMOVAL) -> list[int]:
+        nonlocal state
+        entry = LogEntry(state.index, state.term, at(number), at(number), items, removal=removal)
+        state = machine.apply(state, [Entry(number, 1, entry)])
+        with engine.read() as txn:
+            keys, _ = txn.keys(Space.CHANGES, b"", b"\xff", max_items=1_000)
+        return [Timestamp.from_bytes(each[4:16]).wall_ms for each in keys]
+
+    def put(number: int) -> list[Item]:
+        return [encode_version(key("a"), b"v", at(number))]
+
+    for number in range(1, 51):
+        assert apply(number, put(number)) == list(range(1, number + 1))
+    raised = Removal(safepoints=Safepoints(at(30)))
+    assert apply(51, put(51), raised) == list(range(18, 52))
+    # What one transaction does not cut, the next ones do.
+    assert apply(52, put(52)) == list(range(22, 53))
+    assert apply(53, []) == list(range(24, 53))
+    for number in range(54, 60):
+        left = apply(number, [])
+    assert left == list(range(31, 53))
+
+
+def test_a_stray_that_stands_first_does_not_keep_the_index_from_being_cut() -> None:
+    engine = MemoryEngine()
+    with engine.write() as txn:
+        writer = IndexWriter(txn, 1, ZERO)
+        for number in range(1, 5):
+            writer.add(at(number), [encode_version(key("a"), b"v", at(number))], [], is_one=True)
+        writer.finish(ZERO, has_risen=False)
+        first, last = first_above(1, ZERO)[:4], first_above(1, at(9))
+        (stray, *_), _ = txn.keys(Space.CHANGES, first, last, max_items=1)
+        value = txn.get(Space.CHANGES, stray)
+        assert value is not None
+        txn.delete_range(Space.CHANGES, first, last)
+        # As a turned bit leaves it in the place where it was: before all others.
+        txn.put(Space.CHANGES, stray[:4] + b"\x7f" + stray[5:], value)
+    with engine.write() as txn:
+        IndexWriter(txn, 1, at(4)).finish(at(4), has_risen=True)
+        assert txn.keys(Space.CHANGES, b"", b"\xff", max_items=9) == ([], True)
 
 
 def test_history_that_was_collected_is_refused_by_name() -> None:
