@@ -29,10 +29,10 @@ from benchmarks.report import Measurement, show
 from cortado.store.backup.chain import last_segment, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
-from cortado.store.backup.directory import LocalDirectory
 from cortado.store.backup.manifest import MANIFEST
 from cortado.store.backup.restore import RestoreRequest, restore_backup
 from cortado.store.client import Client
+from cortado.store.transfer.directory import LocalDirectory
 
 TITLE: Final = "Backup and restore"
 ROWS: Final = 1_000_000

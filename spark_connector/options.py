@@ -22,6 +22,8 @@ option             for         meaning
 ``confirmTruncate`` write      ``true``: mode "overwrite" may replace all rows of the table; default ``false``
 ``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
+``badRowsPath``    write       directory, or URL, in which rows that are refused are kept with their keys and errors,
+                               instead of failing the job
 ``chunkRows``      write       rows a commit; default 2000
 ``transactional``  write       ``true``: all rows of the job are visible at one timestamp, or never; default ``false``
 ``txnAppId``       write       with ``transactional``: who writes; a job whose ``txnVersion`` is not above that of its
@@ -92,6 +94,7 @@ class WriteOptions:
     operation: str
     confirm_truncate: bool
     refuse_conflicts: bool
+    bad_rows_path: str | None
     chunk_rows: int
     transactional: bool
     application: str
@@ -102,7 +105,17 @@ _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "at", *_ROWS, "schemaVersion")
 OPERATIONS = ("upsert", "insert", "update", "delete")
-_WRITE = (*_BOTH, "operation", "confirmTruncate", "onConflict", "chunkRows", "transactional", "txnAppId", "txnVersion")
+_WRITE = (
+    *_BOTH,
+    "operation",
+    "confirmTruncate",
+    "onConflict",
+    "badRowsPath",
+    "chunkRows",
+    "transactional",
+    "txnAppId",
+    "txnVersion",
+)
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 # With which Spark describes a table of its own catalogue that is to be made.
@@ -134,6 +147,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         operation=_one_of(given, "operation", OPERATIONS),
         confirm_truncate=_one_of(given, "confirmTruncate", ("false", "true")) == "true",
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
+        bad_rows_path=_bad_rows_path(given),
         chunk_rows=_whole(given, "chunkRows", 2000, CHUNK_ROWS_MAX),
         transactional=_one_of(given, "transactional", ("false", "true")) == "true",
         application=_application(given),
@@ -215,6 +229,16 @@ def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
     if not isinstance(parts, list) or not parts:
         raise InvalidArgument(f"option {name}", 'must be a JSON array of key parts, such as ["UA", 1545]', given[name])
     return tuple(parts)
+
+
+def _bad_rows_path(given: Mapping[str, str]) -> str | None:
+    if given.get("transactional") == "true" and "badRowsPath" in given:
+        problem = 'does not go with transactional "true": a job that lacks a row is not all of it'
+        raise InvalidArgument("option badRowsPath", problem, given["badRowsPath"])
+    if given.get("onConflict") == "overwrite" and "badRowsPath" in given:
+        # A task that runs again would be refused its own rows, and keep them aside as bad ones.
+        raise InvalidArgument("option badRowsPath", 'needs the option onConflict "refuse"', given["badRowsPath"])
+    return _text(given, "badRowsPath") or None
 
 
 def _application(given: Mapping[str, str]) -> str:

@@ -29,7 +29,7 @@ from cortado.store.client import Index
 from cortado.store.names import NAME_LENGTH_MAX
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
-from pyspark_cortado.writer import Job, TableWriter, TaskResult, plan_job, refusal
+from pyspark_cortado.writer import Job, TableWriter, TaskResult, plan_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ def prepare_overwrite(options: WriteOptions, frame: StructType) -> OverwriteWrit
 class LoadedResult(TaskResult):
     """Rows that one task has loaded into the table of that id."""
 
-    table_id: int
+    table_id: int = 0
 
 
 class OverwriteWriter(TableWriter):
@@ -79,10 +79,8 @@ class OverwriteWriter(TableWriter):
             return TaskResult(0)
         with open_client(self._options.connection) as client:
             made = self._make(client)
-            result = self._load(client, chain([first], batches), self._beside, made.named_ts)
-        if result.refused:
-            raise refusal(result)
-        return LoadedResult(result.written, made.table_id)
+            done = self._stored(client, chain([first], batches), self._beside, made.named_ts)
+        return LoadedResult(done.written, done.refused, done.bad_rows, made.table_id)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Repeated, it changes nothing. Raises WriteConflict where another table has the name by now."""
@@ -91,6 +89,7 @@ class OverwriteWriter(TableWriter):
             found = _find(client, self._old.full_name)
             if found is not None and found.table_id in loaded:
                 return
+            super().commit(messages)
             made = self._make(client)
             give_up_s = time.monotonic() + _GIVE_UP_S
             while True:
@@ -109,8 +108,9 @@ class OverwriteWriter(TableWriter):
                 else:
                     return
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing of it happens."""
+        super().abort(messages)
         with open_client(self._options.connection) as client, suppress(NotFound):
             client.drop_table(self._beside)
 

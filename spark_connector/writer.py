@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -37,6 +37,7 @@ from cortado.store.client import BulkResult
 from cortado.store.client.collection import LABEL_CHARS_MAX
 from cortado.store.client.large_transactions import ATTEMPT_MAX, ID_BYTES
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.bad_rows import BadRows, new_job, remove_all, sum_up
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
 from pyspark_cortado.types import check_frame
@@ -63,17 +64,19 @@ _AGAIN_S = 1.0
 
 @dataclass
 class TaskResult(WriterCommitMessage):
-    """Rows that one task stored."""
+    """Rows that one task stored; and how many were refused, in that file of the bad ones."""
 
     written: int
+    refused: int = 0
+    bad_rows: str = ""
 
 
 @dataclass
 class StagedResult(TaskResult):
     """What one run of a task has staged."""
 
-    task: int
-    attempt: int
+    task: int = 0
+    attempt: int = 0
 
 
 def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
@@ -85,10 +88,11 @@ def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, the
-    version of the schema to write with, and the timestamp before the job's first row."""
+    """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, those
+    that the key is in, the version of the schema to write with, and the timestamp before the job's first row."""
 
     fields: Mapping[int, str]
+    key_fields: Sequence[str]
     version: int
     began: Timestamp
 
@@ -101,7 +105,7 @@ def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
     schema: Schema = client.schemas.by_id(version.schema_id)
     key_fields = list(dict.fromkeys(part.path.partition(".")[0] for part in table.key))
     fields = check_frame(frame, schema, key_fields, name, options.operation)
-    return Job(fields, version.version, client.now())
+    return Job(fields, key_fields, version.version, client.now())
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -110,34 +114,62 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, job: Job) -> None:
         self._options = options
         self._job = job
+        self._name = new_job()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
         with open_client(self._options.connection) as client:
-            result = self._load(client, iterator, self._options.connection.table, self._job.began)
-        if result.refused:
-            raise refusal(result)
-        return TaskResult(result.written)
+            return self._stored(client, iterator, self._options.connection.table, self._job.began)
+
+    def _stored(self, client: Client, batches: Iterator[pa.RecordBatch], name: str, began: Timestamp) -> TaskResult:
+        """The rows in the table ``name``; those that it refuses aside, where that is asked for."""
+        path = self._options.bad_rows_path
+        if path is None:
+            result = self._load(client, batches, name, began)
+            if result.refused:
+                raise _refusal(result)
+            return TaskResult(result.written)
+        partition, run = _task_and_attempt()
+        file = f"{self._name}-{partition:05}-{run:04}.jsonl"
+        with BadRows(path, file, self._job.key_fields) as bad:
+            written = bad.store(self._named(batches), lambda rows: self._load_named(client, rows, name, began))
+        return TaskResult(written, bad.count, file if bad.count else "")
 
     def _load(
-        self, tables: Client | Staging, batches: Iterator[pa.RecordBatch], name: str, began: Timestamp
+        self, tables: Client | Staging, batches: Iterable[pa.RecordBatch], name: str, began: Timestamp
     ) -> BulkResult:
         """Into the table ``name`` as ``tables`` has it."""
-        options, fields = self._options, self._job.fields
-        columns = list(fields.values())
+        return self._load_named(tables, self._named(batches), name, began)
+
+    def _named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The columns to write, called as the fields are."""
+        fields = self._job.fields
+        return (batch.select(list(fields)).rename_columns(list(fields.values())) for batch in batches)
+
+    def _load_named(
+        self, tables: Client | Staging, batches: Iterable[pa.RecordBatch], name: str, began: Timestamp
+    ) -> BulkResult:
+        options = self._options
         return tables.table(name, schema_version=self._job.version).bulk_arrow(
-            (batch.select(list(fields)).rename_columns(columns) for batch in batches),
+            batches,
             mode=cast("BulkMode", options.operation),
-            columns=columns if options.operation == "update" else None,
+            columns=list(self._job.fields.values()) if options.operation == "update" else None,
             chunk_rows=options.chunk_rows,
             unchanged_since=began if options.refuse_conflicts else None,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Every chunk was durable before its task ended: there is nothing left to do."""
+        """Every chunk was durable before its task ended. What is left to do is to say which rows are bad."""
+        path = self._options.bad_rows_path
+        if path is not None:
+            results = [each for each in messages if isinstance(each, TaskResult)]
+            refused = {each.bad_rows: each.refused for each in results if each.refused}
+            sum_up(path, self._name, self._options.connection.table, sum(each.written for each in results), refused)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """What was written stays, and the next append of the same rows changes nothing of it."""
+        if self._options.bad_rows_path is not None:
+            remove_all(self._options.bad_rows_path, self._name)
 
 
 class TransactionWriter(TableWriter):
@@ -163,11 +195,11 @@ class TransactionWriter(TableWriter):
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
-            return StagedResult(0, task, attempt)
+            return StagedResult(0, task=task, attempt=attempt)
         with open_client(self._options.connection) as client:
             transactions = client.large_transactions
             if self._begin(transactions).cause == REPEATED:
-                return StagedResult(0, task, attempt)
+                return StagedResult(0, task=task, attempt=attempt)
             with transactions.staging(self._transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
                 try:
                     name = self._options.connection.table
@@ -175,7 +207,7 @@ class TransactionWriter(TableWriter):
                 except (WriteConflict, AlreadyExists) as error:
                     error.add_note(_TWICE_STAGED)
                     raise
-        return StagedResult(result.written, task, attempt)
+        return StagedResult(result.written, task=task, attempt=attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All that these tasks have staged; a job without rows commits nothing. Repeated, also of another run with the
@@ -234,7 +266,7 @@ def _task_and_attempt() -> tuple[int, int]:
     return context.partitionId(), (context.taskAttemptId() << 3 | context.attemptNumber() & 7) & ATTEMPT_MAX
 
 
-def refusal(result: BulkResult) -> CortadoError:
+def _refusal(result: BulkResult) -> CortadoError:
     """The first refused row's error, with what else there is to know."""
     error = result.errors[0].error
     if isinstance(error, WriteConflict):

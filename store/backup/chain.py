@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from cortado.errors import DataLoss, InvalidArgument
-from cortado.store.backup.directory import Directory, Where, directory_at
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     MANIFEST,
@@ -25,6 +24,7 @@ from cortado.store.backup.part_file import PartReader, read_end
 from cortado.store.backup.runs import Run
 from cortado.store.backup.streams import READ_AT_ONCE, Streams
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.directory import Directory, Where, directory_at
 from cortado.store.transfer.files import PARTIAL
 
 CHAIN_MAX: Final = 1_000 + SEGMENTS_MAX

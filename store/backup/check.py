@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from threading import Lock
 
 from cortado.store.backup.chain import Backup, chain_of
-from cortado.store.backup.directory import Where
 from cortado.store.backup.streams import READ_AT_ONCE, Streams
+from cortado.store.transfer.directory import Where
 from cortado.store.transfer.progress import Progress, Report, silent
 
 

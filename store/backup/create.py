@@ -26,7 +26,6 @@ from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument, SnapshotTooOld
 from cortado.store.backup.chain import Empty, look, whole_backup
-from cortado.store.backup.directory import Directory, Where, directory_at
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     BaseBackup,
@@ -44,6 +43,7 @@ from cortado.store.backup.streams import STREAMS, Streams, transferring
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
+from cortado.store.transfer.directory import Directory, Where, directory_at
 from cortado.store.transfer.leased import leased
 from cortado.store.transfer.progress import Progress, Report, silent
 

@@ -44,7 +44,6 @@ from cortado.errors import (
 )
 from cortado.store.backup.chain import Backup, last_segment, look
 from cortado.store.backup.create import BackupRequest, backing_up, check_same
-from cortado.store.backup.directory import Directory, directory_at
 from cortado.store.backup.manifest import (
     MANIFEST,
     SEGMENTS_MAX,
@@ -64,6 +63,7 @@ from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.watch import Changed, Event, Resolved
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.transfer.directory import Directory, directory_at
 from cortado.store.transfer.progress import Progress, Report, silent
 
 SEGMENT_S: Final = 3.0

@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cortado.errors import DataLoss, InvalidArgument
-from cortado.store.backup.directory import Directory
 from cortado.store.backup.part_file import FORMAT, PartHeader, check_format
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.directory import Directory
 from cortado.store.transfer.files import JSON_BYTES_MAX, json_bytes, parse_written
 from cortado.store.transfer.json_fields import Fields
 

@@ -27,8 +27,8 @@ from dataclasses import asdict, dataclass
 from typing import BinaryIO, Final
 
 from cortado.errors import DataLoss, Unsupported
-from cortado.store.backup.directory import Directory
 from cortado.store.backup.runs import RUN_BYTES_MAX, ContentDigest, Run, decode_run
+from cortado.store.transfer.directory import Directory
 from cortado.store.transfer.files import Sink
 
 MAGIC: Final = b"cortado backup\0\0"

@@ -25,7 +25,6 @@ from typing import Final
 from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.store.backup.chain import Backup, chain_of, readable_from
 from cortado.store.backup.check import check_chain
-from cortado.store.backup.directory import Where
 from cortado.store.backup.runs import ContentDigest, Run, decode_run, merged_runs
 from cortado.store.backup.streams import STREAMS, Streams, transferring
 from cortado.store.client import Client
@@ -33,6 +32,7 @@ from cortado.store.client.backups import Wanted
 from cortado.store.client.restores import RestoreStatus
 from cortado.store.clock.text import wall_ms_of
 from cortado.store.clock.timestamp import LOGICAL_MAX, ZERO, Timestamp
+from cortado.store.transfer.directory import Where
 from cortado.store.transfer.progress import Progress, Report, silent
 
 _CLOCK_WAIT_MS: Final = 5_000

@@ -17,7 +17,6 @@ from cortado.errors import CortadoError, InvalidArgument, Restoring, SnapshotToo
 from cortado.store.backup.chain import chain_of, last_segment, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
-from cortado.store.backup.directory import LocalDirectory, directory_at
 from cortado.store.backup.follow import Followed, FollowRequest, follow_backup
 from cortado.store.backup.manifest import MANIFEST, segment_name
 from cortado.store.backup.restore import RestoreRequest, restore_backup
@@ -25,6 +24,7 @@ from cortado.store.client import Client
 from cortado.store.client.kv import Put
 from cortado.store.client.tables import Index
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.transfer.directory import LocalDirectory, directory_at
 from support.cluster import running_cluster
 from support.random_history import SCHEMA, TABLE, RandomHistory, state_of, versions_of
 from support.server_process import ServerProcess, running_server, wait_until

@@ -12,11 +12,11 @@ import pytest
 from cortado.errors import InvalidArgument
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
-from cortado.store.backup.directory import RemoteDirectory, directory_at
 from cortado.store.backup.manifest import CHECKPOINT, Manifest
 from cortado.store.backup.restore import RestoreRequest, restore_backup
 from cortado.store.client import Client
 from cortado.store.client.kv import Put
+from cortado.store.transfer.directory import RemoteDirectory, directory_at
 from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process

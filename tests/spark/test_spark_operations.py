@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,69 @@ def test_an_overwrite_of_a_table_that_was_replaced_meanwhile_fails(tables: Spark
         overwrite(tables, frame.mapInArrow(meanwhile, frame.schema), people)
     assert rows(people) == [(1, "theirs", None)]
     assert [each.full_name for each in tables.client.tables("d") if "__overwrite_" in each.full_name] == []
+
+
+def kept_aside(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The summary of the one job, and its bad rows in their order."""
+    (summary,) = path.glob("*.json")
+    told = json.loads(summary.read_text())
+    files = sorted(path.glob("*.jsonl"))
+    assert told["files"] == [each.name for each in files]
+    lines = [json.loads(line) for each in files for line in each.read_text().splitlines()]
+    assert told["refused"] == len(lines)
+    return told, sorted(lines, key=lambda each: each["key"]["id"])
+
+
+def test_bad_rows_are_kept_aside_with_their_keys_and_the_others_are_stored(
+    tables: SparkTables, people: Table, tmp_path: Path, flag: Path
+) -> None:
+    bad = tmp_path / "bad"
+    frame = tables.spark.range(90, 2_600, 1, 2).select(
+        "id", sql.expr("if(id % 500 = 0, null, concat('n', id))").alias("name")
+    )
+    frame = frame.mapInArrow(fail_once(flag), frame.schema)
+    tables.append(frame, people, operation="insert", badRowsPath=str(bad))
+    assert flag.exists()
+    told, lines = kept_aside(bad)
+    assert (told["table"], told["written"]) == (people.full_name, 2_510 - 10 - 5)
+    assert [each["key"] for each in lines] == [{"id": n} for n in (*range(90, 100), 500, 1_000, 1_500, 2_000, 2_500)]
+    assert [each["error"] for each in lines] == ["ConditionFailed"] * 10 + ["InvalidDocument"] * 5
+    assert lines[0]["row"] == {"id": 90, "name": "n90"}
+    assert "expected absent" in lines[0]["message"]
+    assert "name: is null" in lines[-1]["message"]
+    assert len(rows(people)) == 100 + told["written"]
+
+
+def test_a_job_without_bad_rows_leaves_no_file_and_one_that_fails_leaves_none(
+    tables: SparkTables, people: Table, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad"
+    path = str(bad)
+
+    def fail(batches: Iterator[Any]) -> Iterator[Any]:
+        import pathlib
+        import time
+
+        for batch in batches:
+            yield batch
+            # The other task ends well, and has a file by now.
+            while batch.column("id")[0].as_py() >= 10:
+                if list(pathlib.Path(path).glob("*.jsonl")):
+                    raise RuntimeError("no success")
+                time.sleep(0.05)
+
+    frame = tables.spark.range(0, 20, 1, 2).select("id", sql.lit("x").alias("name"))
+    tables.append(frame, people, badRowsPath=path)
+    assert not bad.exists()
+    with pytest.raises(Exception, match="no success"):
+        tables.append(frame.mapInArrow(fail, frame.schema), people, operation="insert", badRowsPath=path)
+    assert [each.name for each in bad.iterdir()] == []
+
+
+def test_an_overwrite_keeps_bad_rows_aside_too(tables: SparkTables, people: Table, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    frame = tables.spark.range(0, 10, 1, 1).select("id", sql.expr("if(id = 3, null, 'x')").alias("name"))
+    overwrite(tables, frame, people, badRowsPath=str(bad))
+    assert [each[0] for each in rows(people)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    _, (line,) = kept_aside(bad)
+    assert (line["key"], line["error"]) == ({"id": 3}, "InvalidDocument")

@@ -182,17 +182,17 @@ def test_a_job_without_rows_commits_nothing(tables: SparkTables) -> None:
 def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_nothing(tables: SparkTables) -> None:
     table = tables.make(PERSON)
     options = write_options({"table": table.full_name, "endpoint": tables.endpoint, "transactional": "true"})
-    writer = TransactionWriter(options, Job({0: "id", 1: "name"}, 1, tables.client.now()))
+    writer = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
     parts = tables.client.large_transactions
     parts.begin([table.full_name], label=writer._label, transaction_id=writer._transaction_id)
     with parts.staging(writer._transaction_id, task=5, attempt=9) as staging:
         staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
-    messages: list[Any] = [StagedResult(1, 5, 9), StagedResult(0, 6, 8), None]
+    messages: list[Any] = [StagedResult(1, task=5, attempt=9), StagedResult(0, task=6, attempt=8), None]
     for _ in range(2):
         writer.commit(messages)
         writer.abort(messages)
     assert _names(table) == ["x"]
-    late = TransactionWriter(options, Job({0: "id", 1: "name"}, 1, tables.client.now()))
+    late = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
     late.abort([None])
     parts.begin([table.full_name], transaction_id=late._transaction_id)
     late.abort([None])

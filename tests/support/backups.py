@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cortado.store.backup.directory import Directory, LocalDirectory
 from cortado.store.backup.manifest import (
     BaseBackup,
     Checkpoint,
@@ -19,6 +18,7 @@ from cortado.store.backup.part_file import PartWriter
 from cortado.store.backup.runs import Run
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
+from cortado.store.transfer.directory import Directory, LocalDirectory
 
 CLUSTER = "11" * 16
 RANGES = (("6b", "6b306d"), ("6b306d", "6c"))

@@ -137,7 +137,13 @@ ALLOWED |= {
         "cortado.store.settings",
     },
     "cortado.store": SHARED,
-    "pyspark_cortado": CLIENT | {"cortado.store.client", "cortado.store.filter"},
+    "pyspark_cortado": CLIENT
+    | {
+        "cortado.store.client",
+        "cortado.store.filter",
+        "cortado.store.transfer.directory",
+        "cortado.store.transfer.files",
+    },
 }
 
 

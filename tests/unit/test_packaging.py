@@ -48,7 +48,7 @@ EXTRAS_OF = {
     "cortado.schema.columnar.arrow": ["spark"],
     "cortado.schema.columnar.arrow_read": ["spark"],
     "cortado.schema.columnar.arrow_write": ["spark"],
-    "cortado.store.backup.directory": ["remote"],
+    "cortado.store.transfer.directory": ["remote"],
     "cortado.store.client.arrow": ["spark"],
     "cortado.store.client.blocking.table": ["spark"],
     "cortado.store.client.table": ["spark"],

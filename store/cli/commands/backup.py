@@ -133,8 +133,8 @@ def show(
 ) -> Answer:
     """Show what a backup holds, which one it follows, and up to when it is followed itself."""
     from cortado.store.backup.chain import Backup, behind, last_segment, readable_from, whole_backup
-    from cortado.store.backup.directory import directory_at
     from cortado.store.sizes import size_text
+    from cortado.store.transfer.directory import directory_at
 
     place = directory_at(directory)
     manifest = whole_backup(place)

@@ -12,8 +12,8 @@ import pytest
 from cortado.errors import DataLoss, InvalidArgument, Unsupported
 from cortado.store.backup.chain import Empty, chain_of, look
 from cortado.store.backup.check import check_backup
-from cortado.store.backup.directory import Directory, LocalDirectory, Where, directory_at
 from cortado.store.backup.manifest import MANIFEST, BaseBackup, part_name
+from cortado.store.transfer.directory import Directory, LocalDirectory, Where, directory_at
 from support.backups import shape, small_run, write_backup
 
 fsspec = pytest.importorskip("fsspec")
@@ -146,7 +146,7 @@ def test_a_url_of_no_file_system_is_refused(url: str) -> None:
 def test_what_a_url_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "s3fs", None)
-        with pytest.raises(Unsupported, match=r"a backup at s3://bucket/d .*s3fs"):
+        with pytest.raises(Unsupported, match=r"the URL s3://bucket/d .*s3fs"):
             directory_at("s3://bucket/d")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(Unsupported, match=r"without fsspec.*pip install 'cortado\[remote\]'"):

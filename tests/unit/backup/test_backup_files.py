@@ -13,7 +13,6 @@ import pytest
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unsupported
 from cortado.store.backup.chain import Empty, chain_of, look, readable_from
 from cortado.store.backup.check import check_backup
-from cortado.store.backup.directory import LocalDirectory
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     MANIFEST,
@@ -26,6 +25,7 @@ from cortado.store.backup.manifest import (
 from cortado.store.backup.part_file import FORMAT, MAGIC
 from cortado.store.backup.runs import ContentDigest, Run, decode_run
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.directory import LocalDirectory
 from support.backups import shape, small_run, write_backup
 
 BASE = BaseBackup("aa", "0.9.0", "../base")

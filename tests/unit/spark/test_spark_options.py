@@ -160,6 +160,13 @@ def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
     assert refused.value.field == f"option {name}"
 
 
+@pytest.mark.parametrize(("name", "value"), [("transactional", "true"), ("onConflict", "overwrite")])
+def test_bad_rows_are_kept_where_a_job_may_lack_them_and_knows_its_own(name: str, value: str) -> None:
+    with pytest.raises(InvalidArgument, match="option badRowsPath"):
+        write_options({"table": "a.b", "badRowsPath": "/tmp/bad", name: value})
+    assert write_options({"table": "a.b", "badRowsPath": "/tmp/bad"}).bad_rows_path == "/tmp/bad"
+
+
 def test_a_table_may_be_what_load_and_save_are_given() -> None:
     assert read_options({"path": "a.b"}).connection.table == "a.b"
     assert write_options({"path": "a.b", "table": "a.b"}).connection.table == "a.b"

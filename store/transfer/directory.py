@@ -1,5 +1,5 @@
-"""Where a backup's files are: in a directory, or below a URL of an object store. All that reads or writes them goes
-through :class:`Directory`, so each command does the same in both.
+"""Where files are that others read: in a directory, or below a URL of an object store. Backups, and whatever keeps
+rows aside, go through :class:`Directory`, so each command does the same in both.
 
 - *Locally* a file is written beside its name, synced, and renamed, and the directory is synced.
 - *Below a URL* (``s3://bucket/monday``) it is made in a temporary file and then uploaded. An object store shows an
@@ -218,11 +218,11 @@ def _remote_at(url: str) -> RemoteDirectory:
     try:
         from fsspec.core import url_to_fs
     except ModuleNotFoundError as error:
-        raise Unsupported(f"a backup at a URL without {error.name}", "pip install 'cortado[remote]'") from None
+        raise Unsupported(f"a URL without {error.name}", "pip install 'cortado[remote]'") from None
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:
-        raise Unsupported(f"a backup at {url}", str(error)) from None
+        raise Unsupported(f"the URL {url}", str(error)) from None
     except Exception as error:
         raise InvalidArgument("DIR", f"is no URL of a file system that is known: {error}", url) from None
     return RemoteDirectory(fs, path)
