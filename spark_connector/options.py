@@ -13,6 +13,8 @@ option             for         meaning
 ``columns``        read        comma-separated fields, in that order; default: all
 ``filter``         read        a condition in the filter grammar, which the node evaluates; default: every row
 ``limit``          read        at most so many rows, the first ones in the order of the keys; one partition
+``aggregate``      read        what the node works out of the rows: ``count(*) as n, sum(x) as s``; one partition
+``groupBy``        read        with ``aggregate``: the fields whose values make groups; default: all rows are one
 ``index``          read        the index whose order, and whose key, the bounds speak of; one partition
 ``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
@@ -75,6 +77,8 @@ class ReadOptions:
     filter: str | None
     limit: int | None
     index: str | None
+    aggregate: str | None
+    group_by: str | None
     key_lower: tuple[Any, ...] | None
     key_upper: tuple[Any, ...] | None
     partitions: int
@@ -83,7 +87,7 @@ class ReadOptions:
     @property
     def is_one_range(self) -> bool:
         """It cannot be cut: nobody knows which ranges' rows a limit leaves, and of an index there are no cuts."""
-        return self.limit is not None or self.index is not None
+        return self.index is not None or (self.limit is not None and self.aggregate is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ class WriteOptions:
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
-_ROWS = ("columns", "filter", "limit", "index", "keyLower", "keyUpper", "partitions")
+_ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "at", *_ROWS, "schemaVersion")
 OPERATIONS = ("upsert", "insert", "update", "delete")
 _WRITE = (
@@ -132,6 +136,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         filter=_text(given, "filter"),
         limit=_whole(given, "limit", 0, ROWS_MAX, least=0) if "limit" in given else None,
         index=_text(given, "index"),
+        aggregate=_aggregate(given),
+        group_by=_text(given, "groupBy"),
         key_lower=_key(given, "keyLower"),
         key_upper=_key(given, "keyUpper"),
         partitions=_partitions(given),
@@ -212,9 +218,19 @@ def _text(given: Mapping[str, str], name: str) -> str | None:
     return given.get(name)
 
 
+def _aggregate(given: Mapping[str, str]) -> str | None:
+    if "groupBy" in given and "aggregate" not in given:
+        raise InvalidArgument("option groupBy", "needs the option aggregate, such as count(*) as n", given["groupBy"])
+    if "columns" in given and "aggregate" in given:
+        raise InvalidArgument(
+            "option columns", "has no meaning beside aggregate: the columns are the groups' and its own"
+        )
+    return _text(given, "aggregate")
+
+
 def _partitions(given: Mapping[str, str]) -> int:
     number = _whole(given, "partitions", 4, PARTITIONS_MAX)
-    alone = next((name for name in ("limit", "index") if name in given), None)
+    alone = next((name for name in ("limit", "index") if name in given and "aggregate" not in given), None)
     if alone is not None and number > 1 and "partitions" in given:
         raise InvalidArgument(
             "option partitions", f"must be 1 with the option {alone}: such a read is one range", str(number)

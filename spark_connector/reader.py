@@ -29,6 +29,7 @@ from cortado.store.client import Client
 from cortado.store.client.values import parse_at
 from cortado.store.filter.bind import compile_filter
 from cortado.store.keys.types import KeyPart
+from pyspark_cortado.aggregates import AggregateReader, aggregate_schema
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import Connection, ReadOptions
 from pyspark_cortado.types import check_columns, field_names, spark_schema
@@ -71,6 +72,8 @@ def table_schema(options: ReadOptions) -> tuple[StructType, Chosen]:
         chosen = _choose(client, options)
         _check(client, options, chosen)
         schema = _reading_schema(client, table, chosen)
+    if options.aggregate is not None:
+        return aggregate_schema(options, schema), chosen
     named = None if options.columns is None else field_names(options.columns, schema, table)
     return spark_schema(schema, named, table), chosen
 
@@ -101,7 +104,7 @@ def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
     _bounds(then, options)
 
 
-def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader:
+def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader | AggregateReader:
     """A reader of the columns in ``schema``. Raises NotFound, InvalidArgument where they are not the table's."""
     if not schema.fields:
         # Spark would count no rows where it is given no columns.
@@ -110,6 +113,11 @@ def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> Ta
     with open_client(options.connection) as client:
         _check(client, options, chosen)
         own = _reading_schema(client, table, chosen)
+    if options.aggregate is not None:
+        found = aggregate_schema(options, own)
+        if schema.simpleString() != found.simpleString():
+            raise InvalidArgument("schema", f"must be {found.simpleString()}", schema.simpleString())
+        return AggregateReader(options, found, chosen.at, chosen.version)
     fields = field_names(schema.names, own, table)
     check_columns(schema, spark_schema(own, fields, table), table)
     return TableReader(options, schema, fields, chosen)
@@ -126,16 +134,9 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges that hold about equally many rows, or the one range that cannot be cut."""
-        options = self._options
-        with open_client(options.connection) as client:
-            then = client.at(self._chosen.at)
-            lower, upper = _bounds(then, options)
-            if options.is_one_range:
-                return [KeyRangePartition(lower, upper)]
-            _, ranges = then.table(options.connection.table).split(options.partitions, lower, upper)
-        found = [KeyRangePartition(each.lower, each.upper) for each in ranges]
-        # Spark would ask for a partition of its own where there is none.
-        return found or [KeyRangePartition(lower, upper)]
+        with open_client(self._options.connection) as client:
+            ranges = ranges_of(client.at(self._chosen.at), self._options)
+        return [KeyRangePartition(lower, upper) for lower, upper in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches that match the schema to the letter."""
@@ -158,6 +159,15 @@ class TableReader(DataSourceReader):
                 # They differ in the case of letters, and where Spark's schema alone says "may be null".
                 named = batch.rename_columns(target.names)
                 yield named if named.schema.equals(target) else named.cast(target)
+
+
+def ranges_of(client: Client, options: ReadOptions) -> list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]]:
+    """What is read, cut into ranges where it can be: one at least, since Spark would ask for a partition of its own."""
+    lower, upper = _bounds(client, options)
+    if options.is_one_range:
+        return [(lower, upper)]
+    _, ranges = client.table(options.connection.table).split(options.partitions, lower, upper)
+    return [(each.lower, each.upper) for each in ranges] or [(lower, upper)]
 
 
 def _bounds(client: Client, options: ReadOptions) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
+    from pyspark_cortado.aggregates import AggregateReader
     from pyspark_cortado.reader import Chosen, TableReader
     from pyspark_cortado.writer import TableWriter
 
@@ -34,7 +35,7 @@ class DefaultSource(DataSource):
         schema, self._chosen = table_schema(read_options(self.options))
         return schema
 
-    def reader(self, schema: StructType) -> TableReader:
+    def reader(self, schema: StructType) -> TableReader | AggregateReader:
         """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named."""
         from pyspark_cortado.options import read_options
         from pyspark_cortado.reader import choose, prepare_read

@@ -139,6 +139,7 @@ ALLOWED |= {
     "cortado.store": SHARED,
     "pyspark_cortado": CLIENT
     | {
+        "cortado.store.aggregate",
         "cortado.store.client",
         "cortado.store.filter",
         "cortado.store.transfer.directory",

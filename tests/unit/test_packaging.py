@@ -56,7 +56,7 @@ EXTRAS_OF = {
     "cortado.store.client.table_reads": ["spark"],
     "cortado.store.doctor.host": ["server"],
     "cortado.store.engine": ["server"],
-    "cortado.store.aggregate": ["server"],
+    "cortado.store.aggregate": ["server", "spark"],
     "cortado.store.filter": ["server", "spark"],
     "cortado.store.keys": ["server"],
     "cortado.store.log_files": ["server"],
