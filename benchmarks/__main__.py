@@ -27,6 +27,7 @@ WIDTH: Final = 140
 
 NAMES: Final = (
     "engine",
+    "scans",
     "documents",
     "columnar",
     "grpc",

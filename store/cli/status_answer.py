@@ -137,6 +137,7 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("log files", size_text(found.log_bytes)),
         ("disk free", size_text(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
+        ("scans", found.scan_path),
     ]
     if found.slowed:
         pairs.append(("writes slowed", found.slowed))

@@ -96,6 +96,8 @@ class Status:
     """To which rate a leader slows writes down, and for which member; empty where it does not."""
     log_bytes: int = 0
     """What the log files take on the disk."""
+    scan_path: str = ""
+    """What reads slices of scans: ``compiled``, or ``python:`` and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         repaired=reply.repaired,
         slowed=reply.slowed,
         log_bytes=reply.log_bytes,
+        scan_path=reply.scan_path,
     )
 
 

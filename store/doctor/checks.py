@@ -277,6 +277,7 @@ def _room(facts: Facts) -> Iterator[Check]:
         if node["loop_lag_ms_max"] > LOOP_LAG_MS_WARN:
             found = f"{node['loop_lag_ms_max']} ms in the last minute"
             yield _of(f"lateness of {node['node_id']}", warn=True, found=found, advice="its CPU is too busy")
+        yield _of(f"scans of {node['node_id']}", found=node["scan_path"], advice="")
 
 
 def _reached(facts: Facts) -> list[Facts]:

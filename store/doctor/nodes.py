@@ -82,6 +82,7 @@ def _status(reply: pb.StatusResponse) -> Facts:
         "map_used_bytes": reply.map.used_bytes,
         "map_limit_bytes": reply.map.limit_bytes,
         "loop_lag_ms_max": reply.loop_lag_ms_max,
+        "scan_path": reply.scan_path,
         "damaged": reply.damaged,
         "lost": sum(each.is_lost for each in reply.damage),
         "repaired": reply.repaired,

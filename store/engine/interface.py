@@ -19,7 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from cortado.store.engine.mapped import MappedFile
 
 KEY_BYTES_MAX: Final = 511
 """LMDB's compiled-in limit."""
@@ -144,6 +147,10 @@ class Engine(Protocol):
     @property
     def disordered(self) -> Sequence[Disordered]:
         """Where keys were out of their order when it was opened: a search for others there may go wrong."""
+
+    @property
+    def mapped(self) -> MappedFile | str:
+        """The map of its file, to be read by compiled code; or why there is none."""
 
     def read(self) -> AbstractContextManager[ReadTransaction]:
         """A short transaction, on any thread."""

@@ -36,6 +36,7 @@ from cortado.store.engine.failures import (
 from cortado.store.engine.headroom import Headroom
 from cortado.store.engine.interface import ABOVE_KEYS, Disordered, MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
+from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.page_check import check_pages
 from cortado.store.engine.private_files import FILE_MODE
 from cortado.store.observe.measures import CommitMeasures
@@ -92,6 +93,8 @@ class LmdbEngine:
         self._unlooked_bytes = 0
         self._headroom = Headroom(self._data_file, self._limit_bytes)
         self._failure: StorageFailed | None = None
+        last_page = environment.info()["last_pgno"]
+        self._mapped = MappedFile.of(self._begin, self._data_file, self._page_size, last_page)
         self.measures = CommitMeasures()
 
     @classmethod
@@ -164,6 +167,11 @@ class LmdbEngine:
 
     def read(self) -> LmdbReadTransaction:
         return LmdbReadTransaction(self._begin, self._spaces, self._page_size)
+
+    @property
+    def mapped(self) -> MappedFile | str:
+        """The map, to be read by compiled code; or why it cannot be."""
+        return self._mapped
 
     def point_reader(self, space: Space) -> PointReader:
         begin, database = self._begin, self._spaces[space]
@@ -240,6 +248,8 @@ class LmdbEngine:
         return disk.f_bavail * disk.f_frsize
 
     def close(self) -> None:
+        if isinstance(self._mapped, MappedFile):
+            self._mapped.close()
         self._environment.close()
         self._directory.close()
 

@@ -67,6 +67,8 @@ _INDEX = struct.Struct(">cIcI")
 ROW_PREFIX_BYTES: Final = _ROW.size
 INDEX_PREFIX_BYTES: Final = _INDEX.size
 GENERATION_BYTES: Final = 4
+ROW_HEAD_BYTES: Final = 4
+"""Of a row's payload: the id of its schema, before the document."""
 _BYTES_TAG: Final = bytes([TAGS[KeyType.BYTES]])
 _ENDS: Final = {END_OF_TEXT}
 _end_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(-2, None))
@@ -190,6 +192,11 @@ def index_prefix(table_id: int, index_id: int) -> bytes:
     """What every entry's key of an index begins with, INDEX_PREFIX_BYTES long."""
     checked = _checked_id(table_id, "table id"), _checked_id(index_id, "index id")
     return _INDEX.pack(TABLE_SPACE, checked[0], b"i", checked[1])
+
+
+def is_of_rows(key: bytes) -> bool:
+    """Whether it is the key of a row, or a bound of them."""
+    return key[:1] == TABLE_SPACE and key[ROW_PREFIX_BYTES - 1 : ROW_PREFIX_BYTES] == b"r"
 
 
 def is_of_index(key: bytes) -> bool:

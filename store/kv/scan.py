@@ -123,7 +123,7 @@ def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes
     chunk = source.scan_chunk(
         scan.start, scan.end, scan.read_ts, reverse=reverse, max_rows=rows_max, max_bytes=bytes_max
     )
-    values = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
+    values = [b""] * len(chunk.keys) if scan.request.keys_only else list(chunk.payloads)
     keys = user_keys_of(scan.request.namespace, chunk.keys)
     versions = b"".join(chunk.suffixes).translate(INVERTED)
     remaining = None if scan.remaining is None else scan.remaining - len(keys)

@@ -16,7 +16,7 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED, successor_of_prefix
 from cortado.store.keys.types import LogicalKey
-from cortado.store.packing import cut_equal
+from cortado.store.packing import cut, cut_equal
 
 PIECE_BYTES: Final = 4 << 20
 """Of what is read at once where all is looked at and little of it is kept."""
@@ -135,6 +135,21 @@ def read_list(reader: Reader, key: LogicalKey, item_bytes: int, what: str) -> Se
         raise DataLoss(what, f"a list of {len(version.payload)} bytes") from contradiction
 
 
+class PackedKeys(NamedTuple):
+    """Logical keys end to end, with their lengths as :func:`~cortado.store.packing.join` packs them; and the suffixes
+    of their engine keys."""
+
+    joined: bytes
+    lengths: bytes
+    suffixes: bytes
+
+    def logical_keys(self) -> list[LogicalKey]:
+        return list(map(LogicalKey, cut(self.joined, self.lengths)))
+
+    def each_suffix(self) -> list[bytes]:
+        return list(cut_equal(self.suffixes, TIMESTAMP_BYTES))
+
+
 class ScanChunk:
     """Rows of one bounded slice of a scan, as parallel lists; ``resume`` is the start (or, reversed, the end) of the
     next slice, None at the end of the range. A slice may hold no rows and still not be the last.
@@ -144,17 +159,18 @@ class ScanChunk:
     rows that expire, by key.
     """
 
-    __slots__ = ("_engine_keys", "_keys", "_suffixes", "expiries", "payloads", "resume")
+    __slots__ = ("_engine_keys", "_keys", "_packed", "_suffixes", "expiries", "payloads", "resume")
 
     def __init__(
         self,
         keys: list[LogicalKey],
         suffixes: list[bytes],
-        payloads: list[bytes],
+        payloads: Sequence[bytes],
         resume: LogicalKey | None,
         expiries: Mapping[LogicalKey, int] = _NO_EXPIRIES,
     ) -> None:
         self._engine_keys: list[bytes] = []
+        self._packed: PackedKeys | None = None
         self._keys: list[LogicalKey] | None = keys
         self._suffixes: list[bytes] | None = suffixes
         self.payloads = payloads
@@ -174,20 +190,37 @@ class ScanChunk:
         chunk._engine_keys, chunk._keys, chunk._suffixes = engine_keys, None, None
         return chunk
 
+    @classmethod
+    def of_packed(
+        cls,
+        keys: PackedKeys,
+        payloads: Sequence[bytes],
+        resume: LogicalKey | None,
+        expiries: Mapping[LogicalKey, int],
+    ) -> ScanChunk:
+        """From keys that lie end to end."""
+        chunk = cls([], [], payloads, resume, expiries)
+        chunk._packed, chunk._keys, chunk._suffixes = keys, None, None
+        return chunk
+
     @property
     def keys(self) -> list[LogicalKey]:
         if self._keys is None:
-            self._keys = list(map(logical_of, self._engine_keys))
+            packed = self._packed
+            self._keys = list(map(logical_of, self._engine_keys)) if packed is None else packed.logical_keys()
         return self._keys
 
     @property
     def suffixes(self) -> list[bytes]:
         if self._suffixes is None:
-            self._suffixes = list(map(suffix_from, self._engine_keys))
+            packed = self._packed
+            self._suffixes = list(map(suffix_from, self._engine_keys)) if packed is None else packed.each_suffix()
         return self._suffixes
 
     def suffixes_of(self, rows: Sequence[int]) -> list[bytes]:
         """The suffixes of some rows, by their numbers."""
+        if self._suffixes is None and self._packed is not None:
+            return list(map(self.suffixes.__getitem__, rows))
         if self._suffixes is None:
             return list(map(suffix_from, map(self._engine_keys.__getitem__, rows)))
         return [self._suffixes[row] for row in rows]

@@ -26,6 +26,7 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space, WriteTransaction
+from cortado.store.engine.mapped import MappedFile
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -36,6 +37,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS
 from cortado.store.mvcc.seen import NOTHING, Seen
+from cortado.store.mvcc.slices import Slice, SliceReader
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.staged import NO_ITEMS, NOTHING_UNRESOLVED
 from cortado.store.mvcc.staged_reads import merged, staged_items, staged_slice
@@ -72,6 +74,9 @@ _engine_key: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
 
 class VersionStore:
     """Versions in an engine's data space. Reads on any thread; ``apply`` within the writer's transaction."""
+
+    kernel: SliceReader | None = None
+    """Reads slices in compiled code; None: Python does."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -276,6 +281,13 @@ class VersionStore:
         """As :meth:`scan_chunk`, of what is in place."""
         read_suffix = suffix_of(ts)
         doubted = self.suspect
+        expired = read_suffix if as_of is None else suffix_of(as_of)
+        mapped = self.engine.mapped
+        if self.kernel is not None and seen is None and isinstance(mapped, MappedFile):
+            found = self.kernel.read(mapped, Slice(start, end, read_suffix, expired, reverse, max_rows, max_bytes))
+            if found is not None:
+                self._check_slice(start, end, ts, found.resume, doubted, reverse=reverse)
+                return found
         with self.tree_reported(), self.engine.read() as txn:
             if reverse:
                 page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
@@ -288,10 +300,7 @@ class VersionStore:
                 last = logical_of(keys[-1])
                 resume = last if reverse else LogicalKey(successor_of_prefix(last))
                 complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
-        self.check_readable(ts, start, end)
-        low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
-        if doubted or self.suspect:
-            self.check_trusted(low, high, doubted)
+        low, high = self._check_slice(start, end, ts, resume, doubted, reverse=reverse)
         if reverse:
             keys.reverse()
             values.reverse()
@@ -301,8 +310,24 @@ class VersionStore:
             is_newest = newest_visible(keys, read_suffix).tolist() if keys else ()
             for key, value in compress(zip(keys, values, strict=True), is_newest):
                 seen.note_item(logical_of(key), key, value)
-        expired = read_suffix if as_of is None else suffix_of(as_of)
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume, as_of=expired)
+
+    def _check_slice(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        resume: LogicalKey | None,
+        doubted: tuple[Damage, ...],
+        *,
+        reverse: bool,
+    ) -> tuple[LogicalKey, LogicalKey]:
+        """The range that a slice was read of. Raises as :meth:`check_readable` and :meth:`check_trusted`."""
+        self.check_readable(ts, start, end)
+        low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
+        if doubted or self.suspect:
+            self.check_trusted(low, high, doubted)
+        return low, high
 
     def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
         """A page without the damaged versions that this read does not need: of rows that were written again since, or

@@ -35,6 +35,7 @@ from cortado.store.engine.interface import Engine
 from cortado.store.keys.types import LogicalKey
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.mvcc.slices import SliceReader
 from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Budget, Share
 from cortado.store.node.clock_watch import ClockWatch
@@ -145,6 +146,8 @@ class Host:
         self.bulk_streams = Gate("bulk streams", count_max=limits.bulk_streams_max)
         self.loop_delay = LoopDelay(self.monotonic_ms)
         self.is_stopping = False
+        self.scan_path = "python: nothing else was chosen"
+        """What reads slices of scans: ``compiled``, or ``python:`` and why."""
         self._joining = joining
         self._make_thread = around.thread
         self._run_scan = around.run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
@@ -243,6 +246,11 @@ class Host:
     async def scan(self, step: Callable[[], T]) -> T:
         """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
         return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
+
+    def use_scan_kernel(self, kernel: SliceReader) -> None:
+        """From now on slices of scans are read by it."""
+        for each in self._replicas.values():
+            each.store.kernel = kernel
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus our monotonic one lies between these."""

@@ -56,6 +56,8 @@ class NodeStatus:
     damage: Sequence[DamagedItem] = ()
     damaged: int = 0
     repaired: int = 0
+    scan_path: str = ""
+    """What reads slices of scans: ``compiled``, or ``python:`` and why."""
 
     @property
     def state(self) -> str:
@@ -106,6 +108,7 @@ def node_status(host: Host) -> NodeStatus:
         damage=integrity.repairs.items(),
         damaged=integrity.repairs.counts.damaged,
         repaired=integrity.repairs.counts.repaired,
+        scan_path=host.scan_path,
     )
 
 

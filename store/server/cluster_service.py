@@ -73,6 +73,7 @@ class ClusterService(Service):
             damaged=status.damaged,
             repaired=status.repaired,
             slowed=status.slowed,
+            scan_path=status.scan_path,
         )
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:

@@ -55,6 +55,7 @@ class ServerConfig:
     tls_ca: Path | None = BY_NAME["tls-ca"].default
     insecure: bool = BY_NAME["insecure"].default
     port_file: Path | None = BY_NAME["port-file"].default
+    scan_kernel: str = BY_NAME["scan-kernel"].default
     map_size: int | None = BY_NAME["map-size"].default
     max_clock_offset_ms: int = BY_NAME["max-clock-offset-ms"].default
     clock_offset_ms: int = BY_NAME["clock-offset-ms"].default

@@ -86,6 +86,7 @@ from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.receiving import Receiving
 from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
+from cortado.store.server.scan_kernel import use_scan_kernel
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
 from cortado.store.server.statistics_service import StatisticsService
@@ -149,7 +150,8 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     await host.start()
     observing.attach(host, transport, served.calls, certificates)
     try:
-        beside = [*_watches(served, observing), tell_addresses(host.meta, engine.identity, advertised, certificates)]
+        beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
+        beside += [tell_addresses(host.meta, engine.identity, advertised, certificates)]
         async with _beside(beside):
             await server.start()
             listener.start(peer_sockets)

@@ -97,6 +97,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         NODE,
     ),
     Setting(
+        "scan-kernel",
+        choice("auto", "off"),
+        "auto",
+        "What reads many rows: the compiled scan kernel where it can run (about 115 MiB of memory); off: Python.",
+        NODE,
+    ),
+    Setting(
         "map-size",
         SIZE,
         None,

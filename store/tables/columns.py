@@ -13,7 +13,7 @@ from cortado.schema.model import Schema
 from cortado.store.keys.types import LogicalKey
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.rows import decode_payload, path_names
-from cortado.store.tables.runs import Lengths, join_bodies, rows_by_schema
+from cortado.store.tables.runs import Lengths, join_bodies, rows_by_schema, take_rows
 from cortado.store.tables.view import TableView
 
 
@@ -25,8 +25,7 @@ def decode_columns(
     A field that a writer lacks comes with the reader's default. Raises DataLoss for a body that does not decode.
     """
     for schema_id, rows in rows_by_schema(payloads).items():
-        chosen = payloads if len(rows) == len(payloads) else [payloads[row] for row in rows]
-        yield rows, decode_group(view, schema_id, chosen, reader, paths)
+        yield rows, decode_group(view, schema_id, take_rows(payloads, rows), reader, paths)
 
 
 def decode_indexed(view: TableView, payload: bytes, row_key: LogicalKey, failures: BuildFailures) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.store.tables.columns import decode_group
 from cortado.store.tables.projection import Projection, project
-from cortado.store.tables.runs import PROJECTED, Lengths, Run, join_bodies, rows_by_schema, split_runs
+from cortado.store.tables.runs import PROJECTED, Lengths, Run, join_bodies, rows_by_schema, split_runs, take_rows
 from cortado.store.tables.view import TableView
 
 
@@ -53,7 +53,7 @@ class Conversion:
         groups = rows_by_schema(payloads)
         if self.projection is None and set(groups) == {self.schema_id}:
             return split_runs(payloads, versions)
-        parts = [self._convert(schema_id, [payloads[row] for row in rows]) for schema_id, rows in groups.items()]
+        parts = [self._convert(schema_id, take_rows(payloads, rows)) for schema_id, rows in groups.items()]
         target = PROJECTED if self.projection is not None else self.schema_id
         if len(parts) == 1:
             return [Run(target, *parts[0], versions)]

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import ROW_HEAD_BYTES
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 
 DOCUMENT_BYTES_MAX: Final = 1 << 20
@@ -36,7 +37,7 @@ BATCH_ROWS_MAX: Final = 10_000
 BATCH_BYTES_MAX: Final = 4 << 20
 """An atomic batch, or one chunk of a bulk stream, may have this many rows and bytes of bodies."""
 
-SCHEMA_ID_BYTES: Final = 4
+SCHEMA_ID_BYTES: Final = ROW_HEAD_BYTES
 _SCHEMA_ID = struct.Struct(">I")
 
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.tables.rows import SCHEMA_ID_BYTES
 
 Lengths: TypeAlias = NDArray[np.uint32]
@@ -55,6 +56,19 @@ def split_runs(payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
     """Runs of these row payloads, in their order. Raises DataLoss for a payload without a schema id."""
     if not payloads:
         return []
+    if _has_heads(payloads):
+        ids = np.frombuffer(payloads.heads, dtype=">u4")
+        ends, lengths = payloads.ends, payloads.lengths()
+        starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(payloads)]
+        return [
+            Run(
+                int(ids[start]),
+                payloads.bodies[int(ends[start - 1]) if start else 0 : int(ends[end - 1])],
+                lengths[start:end],
+                versions[start * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES],
+            )
+            for start, end in pairwise(starts)
+        ]
     heads = list(map(_head, payloads))
     if len(set(heads)) == 1:
         return [_run(heads[0], payloads, versions)]
@@ -68,6 +82,9 @@ def split_runs(payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
 
 def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, Sequence[int]]:
     """Which rows each schema wrote, wherever they stand. Raises DataLoss for a payload without a schema id."""
+    if _has_heads(payloads):
+        ids = np.frombuffer(payloads.heads, dtype=">u4")
+        return {int(schema_id): np.flatnonzero(ids == schema_id).tolist() for schema_id in np.unique(ids)}
     heads = list(map(_head, payloads))
     if len(set(heads)) == 1:
         return {_schema_id_of(heads[0]): range(len(payloads))}
@@ -77,6 +94,8 @@ def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, Sequence[int]]:
 
 def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
     """The Avro bodies of row payloads end to end, and their lengths."""
+    if _has_heads(payloads):
+        return payloads.bodies, payloads.lengths()
     lengths = np.fromiter(map(len, payloads), dtype=np.uint32, count=len(payloads)) - np.uint32(SCHEMA_ID_BYTES)
     return b"".join(map(_body, payloads)), lengths
 
@@ -84,6 +103,18 @@ def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
 def join_versions(suffixes: Sequence[bytes]) -> bytes:
     """Commit timestamps, 12 bytes a row, from the inverted ones that end the engine's keys."""
     return (~np.frombuffer(b"".join(suffixes), dtype=np.uint8)).tobytes()
+
+
+def take_rows(payloads: Sequence[bytes], rows: Sequence[int]) -> Sequence[bytes]:
+    """Some of the payloads, by their places in rising order."""
+    if len(rows) == len(payloads):
+        return payloads
+    return payloads.take(rows) if _has_heads(payloads) else [payloads[row] for row in rows]
+
+
+def _has_heads(payloads: Sequence[bytes]) -> TypeGuard[PackedPayloads]:
+    """Whether their schema ids lie apart from their bodies already."""
+    return isinstance(payloads, PackedPayloads) and payloads.head_bytes == SCHEMA_ID_BYTES
 
 
 def _run(head: bytes, payloads: Sequence[bytes], versions: bytes) -> Run:

@@ -47,7 +47,7 @@ from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.convert import Conversion, plan_conversion
 from cortado.store.tables.indexes import index_label
-from cortado.store.tables.runs import Run, join_versions
+from cortado.store.tables.runs import Run, join_versions, take_rows
 from cortado.store.tables.view import TableView
 
 SLICE_ROWS_MAX: Final = 2_000
@@ -293,7 +293,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     suffixes: Sequence[bytes] = ()
     if plan.with_versions:
         suffixes = chunk.suffixes_of(chosen) if versions is None else [suffix_of(versions[row].ts) for row in chosen]
-    made = _converted(plan, [payloads[row] for row in chosen], suffixes)
+    made = _converted(plan, take_rows(payloads, chosen), suffixes)
     if page.rows and page.bytes + made.bytes > PAGE_BYTES_MAX:
         page.is_full = True
         return

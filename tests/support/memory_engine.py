@@ -17,6 +17,7 @@ from typing import Self
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
 from cortado.store.engine.interface import Disordered, MapUse, Page, PointReader, Space
+from cortado.store.engine.mapped import MappedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,10 @@ class MemoryEngine:
     @property
     def disordered(self) -> Sequence[Disordered]:
         return ()
+
+    @property
+    def mapped(self) -> MappedFile | str:
+        return "it is in memory"
 
     def read(self) -> MemoryReadTransaction:
         return MemoryReadTransaction(self)

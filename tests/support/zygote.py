@@ -121,6 +121,7 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
     import cortado.store.cli.app
     import cortado.store.server.serving  # noqa: F401
 
+    _load_kernel()
     # The command chooses gRPC's poller by its environment when it is loaded, where the caller has not.
     chosen = {name: value for name, value in os.environ.items() if name not in before}
     wake, woken = os.pipe()
@@ -150,6 +151,18 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
                 return wanted, files[0]
             os.close(files[0])
             ours.send(json.dumps({"started": pid}).encode())
+
+
+def _load_kernel() -> None:
+    """What each server would load: half a second of processor, and ten where it is not compiled yet."""
+    from cortado.store.mvcc.kernel.seam import COMPILING, Unfit, compiled_folder, load
+
+    with suppress(Unfit):
+        if compiled_folder() is None:
+            subprocess.run([sys.executable, "-m", COMPILING], check=False)
+        folder = compiled_folder()
+        if folder is not None:
+            load(folder)
 
 
 def _tell_who_ended(ours: socket.socket) -> None:

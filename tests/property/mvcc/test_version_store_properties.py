@@ -1,7 +1,7 @@
 """The version store against a dumb twin, a dictionary of lists: whatever was committed, at any time, however it is cut.
 
-One suite over both engines. Keys have many lengths, and share long prefixes; timestamps collide in their first eight
-bytes, so that every path of the selection is taken.
+One suite over both engines, and over the scan kernel. Keys have many lengths, and share long prefixes; timestamps
+collide in their first eight bytes, so that every path of the selection is taken.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from support.engines import open_lmdb
+from support.kernels import row_kernel
 from support.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.slow
@@ -34,11 +35,14 @@ DAY_AND_FLIGHT = (KeyPart("day", KeyType.INT64), KeyPart("flight", KeyType.INT64
 ROW = (KeyPart("a", KeyType.INT64), KeyPart("b", KeyType.STRING, descending=True))
 
 
-@pytest.fixture(scope="module", params=["lmdb", "memory"])
+@pytest.fixture(scope="module", params=["lmdb", "kernel", "memory"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     path: Path = tmp_path_factory.mktemp("engine") / "data"
     opened: Engine = MemoryEngine() if request.param == "memory" else open_lmdb(path)
-    yield opened
+    with pytest.MonkeyPatch.context() as patches:
+        if request.param == "kernel":
+            patches.setattr(VersionStore, "kernel", row_kernel())
+        yield opened
     opened.close()
 
 

@@ -22,6 +22,7 @@ from typing import Protocol, Self, TypeAlias
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.interface import Disordered, MapUse, PointReader, Space
+from cortado.store.engine.mapped import MappedFile
 from cortado.store.node.storage_thread import Done, Job
 from support.memory_engine import Items as MemoryItems
 from support.memory_engine import MemoryReads
@@ -287,6 +288,10 @@ class SimulatedEngine:
     @property
     def disordered(self) -> Sequence[Disordered]:
         return ()
+
+    @property
+    def mapped(self) -> MappedFile | str:
+        return "it is in memory"
 
     def read(self) -> SimulatedRead:
         return SimulatedRead(self._disk, self)

@@ -37,6 +37,7 @@ def node(number: int, role: str = "follower") -> dict[str, Any]:
         "map_used_bytes": 1,
         "map_limit_bytes": 100,
         "loop_lag_ms_max": 5,
+        "scan_path": "compiled",
         "damaged": 0,
         "lost": 0,
         "repaired": 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import pytest
 from cortado.errors import DataLoss, SnapshotTooOld
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
+from cortado.store.engine.mapped import MappedFile, Tree
 from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.changed import changed_since
@@ -437,6 +439,21 @@ class _RepairedMeanwhile:
     def read(self) -> Iterator[ReadTransaction]:
         with self._engine.read() as txn:
             yield txn
+        self.repair()
+
+    @property
+    def mapped(self) -> MappedFile | str:
+        lent = copy(self._engine.mapped)
+        if isinstance(lent, MappedFile):
+            lent.tree = self._tree  # type: ignore[method-assign]
+        return lent
+
+    @contextmanager
+    def _tree(self, space: Space) -> Iterator[Tree | None]:
+        mapped = self._engine.mapped
+        assert isinstance(mapped, MappedFile)
+        with mapped.tree(space) as tree:
+            yield tree
         self.repair()
 
     def point_reader(self, space: Space) -> Callable[[bytes], tuple[bytes, bytes] | None]:

@@ -1,0 +1,66 @@
+"""Whether the compiled kernel does on this machine what it is to do: on a tree of one page, in memory."""
+
+from __future__ import annotations
+
+from struct import pack, pack_into
+from typing import Final
+
+import numpy as np
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.mapped import Tree
+from cortado.store.engine.page_nodes import HEADER_BYTES, PageKind
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.kernel.machine import REGISTER, crc
+from cortado.store.mvcc.kernel.scanning import RowKernel
+from cortado.store.mvcc.slices import Slice
+from cortado.store.mvcc.versions import Item, encode_version, suffix_of
+
+_CHECKED: Final = b"123456789"
+_CRC_OF_IT: Final = 0xE3069283
+_PAGE_BYTES: Final = 4_096
+_NUMBER: Final = 2
+_START, _END = LogicalKey(b"a"), LogicalKey(b"z")
+
+
+def check_kernel(kernel: RowKernel) -> None:
+    """Raises ValueError where it does not."""
+    checked = np.frombuffer(_CHECKED, np.uint8)
+    if int(crc(REGISTER, checked.ctypes.data, len(checked))) ^ 0xFFFFFFFF != _CRC_OF_IT:
+        raise ValueError("its checksums are wrong")
+    early, late = Timestamp(0, 1, 0), Timestamp(0, 2, 0)
+    items = [
+        encode_version(LogicalKey(b"key 1"), b"new", late),
+        encode_version(LogicalKey(b"key 1"), b"old", early),
+        encode_version(LogicalKey(b"key 2"), None, late),
+        encode_version(LogicalKey(b"key 2"), b"was", early),
+        encode_version(LogicalKey(b"key 3"), b"is", early),
+    ]
+    held = np.frombuffer(_page(items), np.uint8).copy()
+    tree = held.ctypes.data - _NUMBER * _PAGE_BYTES, _PAGE_BYTES, _NUMBER, _NUMBER, 1
+    expected = {early: [b"old", b"was", b"is"], late: [b"new", b"is"]}
+    for ts, rows in expected.items():
+        if _rows(kernel, tree, ts, reverse=False) != rows or _rows(kernel, tree, ts, reverse=True) != rows[::-1]:
+            raise ValueError("it reads other rows than were written")
+    held[-30] ^= 1
+    if _rows(kernel, tree, early, reverse=False) is not None:
+        raise ValueError("it does not notice damage")
+
+
+def _rows(kernel: RowKernel, tree: Tree, ts: Timestamp, *, reverse: bool) -> list[bytes] | None:
+    suffix = suffix_of(ts)
+    chunk = kernel.read_tree(tree, Slice(_START, _END, suffix, suffix, reverse, 10, 1_000))
+    return None if chunk is None else list(chunk.payloads)
+
+
+def _page(items: list[Item]) -> bytes:
+    """A leaf page as LMDB would write it: nodes from its end downwards."""
+    page = bytearray(_PAGE_BYTES)
+    upper = _PAGE_BYTES
+    for place, (key, value) in enumerate(items):
+        node = pack("<IHH", len(value), 0, len(key)) + key + value
+        upper -= len(node) + len(node) % 2
+        page[upper : upper + len(node)] = node
+        pack_into("<H", page, HEADER_BYTES + 2 * place, upper)
+    pack_into("<QHHHH", page, 0, _NUMBER, 0, PageKind.LEAF, HEADER_BYTES + 2 * len(items), upper)
+    return bytes(page)

@@ -1,0 +1,204 @@
+"""A place in one of LMDB's trees: found by a search, moved from item to item either way.
+
+::
+
+    place   [0, 1, 2] page's address, index, items     the root
+            [3, 4, 5]                                  the page below it that index 0 names
+            ...                                        down to a leaf
+
+Each page is checked when the place comes to it (:mod:`cortado.store.mvcc.kernel.pages`), and its keys against the
+bounds that the pages above it set::
+
+    branch     | - | d | h |          the first key of a branch page has no meaning
+    child 1        ^ keys in [d, h)   so another whole leaf in its place is noticed
+
+A search also looks at the item before the one that it finds: where that is not below what was searched for, keys are
+out of their order and sent it the wrong way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cortado.store.mvcc.kernel.machine import compare, compiled, number_at, set_number
+from cortado.store.mvcc.kernel.pages import (
+    BASE,
+    BRANCH,
+    DAMAGED,
+    DEPTH,
+    LEAF,
+    PAGE_BYTES,
+    ROOT,
+    child_on,
+    items_on,
+    key_on,
+)
+
+LEVEL: Final = 3
+"""Numbers of a place for each level."""
+
+FOUND: Final = 1
+END: Final = 0
+
+
+@compiled
+def _bound_above(tree: Any, place: Any, level: Any, ahead: Any) -> Any:
+    """The key that is the lower bound (``ahead`` 0) or the upper one (1) of the page at ``level``: its address and
+    bytes, which are 0 where there is none."""
+    for above in range(level - 1, -1, -1):
+        index = number_at(place, LEVEL * above + 1) + ahead
+        if 0 < index < number_at(place, LEVEL * above + 2):
+            return key_on(tree, number_at(place, LEVEL * above), index)
+    return 0, 0
+
+
+@compiled
+def _is_within(tree: Any, place: Any, level: Any) -> Any:
+    """Whether the keys of the page at ``level`` lie between the bounds from above."""
+    page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
+    first = 0 if level == tree[DEPTH] - 1 else 1
+    low, low_bytes = _bound_above(tree, place, level, 0)
+    high, high_bytes = _bound_above(tree, place, level, 1)
+    if low < 0 or high < 0:
+        return False
+    if low > 0 and high > 0 and compare(low, low_bytes, high, high_bytes) >= 0:
+        return False
+    if first >= count:
+        return True
+    key, key_bytes = key_on(tree, page, first)
+    if key < 0 or (low > 0 and compare(key, key_bytes, low, low_bytes) < 0):
+        return False
+    key, key_bytes = key_on(tree, page, count - 1)
+    return key >= 0 and (high == 0 or compare(key, key_bytes, high, high_bytes) < 0)
+
+
+@compiled
+def _enter(tree: Any, place: Any, level: Any, number: Any) -> Any:
+    """Come to a page, at its first item; DAMAGED where it can't be the one at this place."""
+    count = items_on(tree, number, LEAF if level == tree[DEPTH] - 1 else BRANCH)
+    if count == DAMAGED:
+        return DAMAGED
+    set_number(place, LEVEL * level, tree[BASE] + number * tree[PAGE_BYTES])
+    set_number(place, LEVEL * level + 1, 0)
+    set_number(place, LEVEL * level + 2, count)
+    return FOUND if _is_within(tree, place, level) else DAMAGED
+
+
+@compiled
+def _sought(tree: Any, place: Any, level: Any, key: Any, key_bytes: Any) -> Any:
+    """On a leaf the first item at or after the key, perhaps behind the last one; on a branch page the child that it is
+    below. DAMAGED where a key does not lie on the page."""
+    page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
+    is_leaf = level == tree[DEPTH] - 1
+    low, high = 0 if is_leaf else 1, count
+    while low < high:
+        middle = (low + high) >> 1
+        there, there_bytes = key_on(tree, page, middle)
+        if there < 0:
+            return DAMAGED
+        order = compare(there, there_bytes, key, key_bytes)
+        if order < 0 or (order == 0 and not is_leaf):
+            low = middle + 1
+        else:
+            high = middle
+    return low if is_leaf else low - 1
+
+
+@compiled
+def _turn(tree: Any, place: Any, step: Any) -> Any:
+    """To the first item of the next leaf (``step`` 1), or the last of the one before (-1)."""
+    leaf = tree[DEPTH] - 1
+    level = leaf - 1
+    while level >= 0:
+        index = number_at(place, LEVEL * level + 1) + step
+        if 0 <= index < number_at(place, LEVEL * level + 2):
+            break
+        level -= 1
+    if level < 0:
+        return END
+    set_number(place, LEVEL * level + 1, number_at(place, LEVEL * level + 1) + step)
+    while level < leaf:
+        number = child_on(tree, number_at(place, LEVEL * level), number_at(place, LEVEL * level + 1))
+        level += 1
+        if _enter(tree, place, level, number) == DAMAGED:
+            return DAMAGED
+        if step < 0:
+            set_number(place, LEVEL * level + 1, number_at(place, LEVEL * level + 2) - 1)
+    return FOUND
+
+
+@compiled
+def move(tree: Any, place: Any, step: Any) -> Any:
+    """To the next item (``step`` 1) or the one before (-1): FOUND, END where there is none, or DAMAGED. After END the
+    place is as it was."""
+    leaf = LEVEL * (tree[DEPTH] - 1)
+    index = number_at(place, leaf + 1) + step
+    if 0 <= index < number_at(place, leaf + 2):
+        set_number(place, leaf + 1, index)
+        return FOUND
+    return _turn(tree, place, step)
+
+
+@compiled
+def _descend(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
+    number = tree[ROOT]
+    for level in range(tree[DEPTH]):
+        if _enter(tree, place, level, number) == DAMAGED:
+            return DAMAGED
+        index = _sought(tree, place, level, key, key_bytes)
+        if index == DAMAGED:
+            return DAMAGED
+        set_number(place, LEVEL * level + 1, index)
+        number = child_on(tree, number_at(place, LEVEL * level), index) if level < tree[DEPTH] - 1 else 0
+    return FOUND
+
+
+@compiled
+def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
+    """To the first item at or after a key: FOUND, END where all are below it (the place is then behind the last item),
+    or DAMAGED."""
+    leaf = LEVEL * (tree[DEPTH] - 1)
+    if tree[DEPTH] == 0:
+        return END
+    if _descend(tree, place, key, key_bytes) == DAMAGED:
+        return DAMAGED
+    # The item before, which may be on the leaf before.
+    before = move(tree, place, -1)
+    if before == DAMAGED:
+        return DAMAGED
+    if before == FOUND:
+        there, there_bytes = key_on(tree, number_at(place, leaf), number_at(place, leaf + 1))
+        if there < 0 or compare(there, there_bytes, key, key_bytes) >= 0:
+            return DAMAGED
+        found = move(tree, place, 1)
+        if found == END:
+            set_number(place, leaf + 1, number_at(place, leaf + 2))
+            return END
+        if found == DAMAGED:
+            return DAMAGED
+    there, there_bytes = key_on(tree, number_at(place, leaf), number_at(place, leaf + 1))
+    return FOUND if there >= 0 and compare(there, there_bytes, key, key_bytes) >= 0 else DAMAGED
+
+
+@compiled
+def seek_from(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
+    """As :func:`seek`, of a key that is likely on the leaf where the place is: no page is entered then."""
+    leaf = LEVEL * (tree[DEPTH] - 1)
+    page, count = number_at(place, leaf), number_at(place, leaf + 2)
+    first, first_bytes = key_on(tree, page, 0)
+    last, last_bytes = key_on(tree, page, count - 1)
+    if first < 0 or last < 0:
+        return DAMAGED
+    if compare(first, first_bytes, key, key_bytes) >= 0 or compare(last, last_bytes, key, key_bytes) < 0:
+        return seek(tree, place, key, key_bytes)
+    index = _sought(tree, place, tree[DEPTH] - 1, key, key_bytes)
+    if index <= 0 or index >= count:
+        return DAMAGED
+    before, before_bytes = key_on(tree, page, index - 1)
+    there, there_bytes = key_on(tree, page, index)
+    if before < 0 or there < 0:
+        return DAMAGED
+    if compare(before, before_bytes, key, key_bytes) >= 0 or compare(there, there_bytes, key, key_bytes) < 0:
+        return DAMAGED
+    set_number(place, leaf + 1, index)
+    return FOUND

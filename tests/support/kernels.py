@@ -1,0 +1,23 @@
+"""The scan kernel, for tests: from where it lies compiled, or compiled now."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cortado.store.mvcc.kernel.seam import Unfit, check_machine, compile_ahead, compiled_folder, load
+
+if TYPE_CHECKING:
+    from cortado.store.mvcc.kernel.scanning import RowKernel
+
+
+@cache
+def row_kernel() -> RowKernel:
+    """Skips the test where there is nothing that compiles it."""
+    try:
+        check_machine()
+    except Unfit as reason:
+        pytest.skip(f"no scan kernel: {reason}")
+    return load(compiled_folder() or compile_ahead())
