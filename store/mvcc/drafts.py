@@ -16,10 +16,11 @@ Source: ``crc32_combine`` of zlib (Mark Adler) rests on the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from struct import Struct
-from typing import Final, NamedTuple
+from threading import Lock
+from typing import Final, NamedTuple, overload
 
 import google_crc32c
 import numpy as np
@@ -40,13 +41,14 @@ _CHECKSUMS_BYTES: Final = 8
 _KIND_BYTES: Final = 1
 _ONES: Final = 0xFFFF_FFFF
 _STAND_IN: Final = ZERO
+_CUTTING: Final = Lock()
 
 
 class Drafted(NamedTuple):
     """A draft at a commit's timestamp: the ``items``, in key order, and the same joined (:mod:`cortado.store.packing`),
     keys and values apart."""
 
-    items: list[Item]
+    items: DraftedItems
     keys: bytearray
     key_lengths: bytes
     values: bytearray
@@ -85,7 +87,7 @@ class Draft(Mutations):
         checksums[:, 1] ^= np.array(_changes(changed, self._covered.tolist()), "<u4")[self._which]
         keys = self._keys.with_ends(np.void(suffix))
         values = self._values.with_ends(checksums.view(f"V{_CHECKSUMS_BYTES}").ravel())
-        items = list(zip(self._keys.cut(keys), self._values.cut(values), strict=True))
+        items = DraftedItems(self._keys, keys, self._values, values)
         return Drafted(items, keys, self._keys.packed_lengths, values, self._values.packed_lengths)
 
 
@@ -115,6 +117,45 @@ class _Joined:
 
     def cut(self, joined: bytearray) -> tuple[bytes, ...]:
         return self._cut.unpack(joined)
+
+
+class DraftedItems(Sequence[Item]):
+    """The items of what is joined, cut when somebody asks for them: of tens of thousands that is most of what a large
+    commit would do in its turn, and mostly who asks first is the thread that stores them. From any thread."""
+
+    __slots__ = ("_cut", "_joined")
+
+    def __init__(self, keys: _Joined, joined_keys: bytearray, values: _Joined, joined_values: bytearray) -> None:
+        self._joined = (keys, joined_keys), (values, joined_values)
+        self._cut: list[Item] | None = None
+
+    @property
+    def _all(self) -> list[Item]:
+        if self._cut is None:
+            # Two threads may both do it, and whoever is first is kept: it is asked whether an item is the same object.
+            keys, values = (each.cut(joined) for each, joined in self._joined)
+            with _CUTTING:
+                if self._cut is None:
+                    self._cut = list(zip(keys, values, strict=True))
+        return self._cut
+
+    def __len__(self) -> int:
+        return len(self._joined[0][0].lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+        return self._all[place]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _windows(joined: bytes | bytearray, size_bytes: int) -> npt.NDArray[np.void]:

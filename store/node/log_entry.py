@@ -75,7 +75,7 @@ class LogEntry:
     after_term: int
     first_ts: Timestamp
     last_ts: Timestamp
-    items: list[Item] = field(default_factory=list)
+    items: Sequence[Item] = field(default_factory=list)
     results: list[Item] = field(default_factory=list)
     request_floor: bytes = b""
     controls: Sequence[Control] = ()

@@ -188,7 +188,7 @@ class Batch:
         """Nothing is evaluated before it is applied."""
         return self.epoch > 0 or self.changes_restore or self.changes_records
 
-    def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> list[Item]:
+    def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> Sequence[Item]:
         """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
         if not self.commands:
             self.first_ts = ts
@@ -200,13 +200,13 @@ class Batch:
             is_alone = self.commands == 1 and not evaluation.restored
             invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
             self.drafted = mutations.at(ts)
-            items = self.drafted.items
+            items: Sequence[Item] = self.drafted.items
         else:
             if len(keys) == 1:
                 items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]
             else:
                 items = encode_many(keys, payloads, ts, expiries)
-        self.items += items
+            self.items += items
         self.items += evaluation.restored
         self.layer.add(keys, items)
         self.changes_restore = self.changes_restore or changes_restore(keys)
@@ -268,7 +268,7 @@ class Batch:
             after_term,
             self.first_ts,
             self.last_ts,
-            self.items,
+            self.items if self.drafted is None else self.drafted.items,
             self.results,
             self.forgotten.floor,
             self._controls(),

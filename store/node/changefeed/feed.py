@@ -123,7 +123,7 @@ class ChangeFeed:
         self.position = position
         self._give_up_within(b"", ABOVE_KEYS)
 
-    def _hand_out(self, items: list[Item]) -> None:
+    def _hand_out(self, items: Sequence[Item]) -> None:
         found: dict[_Audience, list[Item]] = {}
         for begin, end, audiences in self._ranges.runs(items):
             for audience in audiences:

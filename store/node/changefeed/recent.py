@@ -24,7 +24,7 @@ class Applied:
     it takes of memory. ``moved`` was put in place at the timestamp of a large transaction's commit, before."""
 
     last_ts: Timestamp
-    items: list[Item]
+    items: Sequence[Item]
     size_bytes: int
     moved: Sequence[Item] = ()
 
@@ -54,7 +54,7 @@ class RecentChanges:
         self.size_bytes = 0
         self.floor = position
 
-    def all_since(self, after: Timestamp) -> list[list[Item]] | None:
+    def all_since(self, after: Timestamp) -> list[Sequence[Item]] | None:
         """What the entries that end above ``after`` changed, each in key order, newest first; the last may hold changes
         at or below ``after``, too. None where ``after`` is below the floor."""
         if after < self.floor:
@@ -62,12 +62,12 @@ class RecentChanges:
         newer = takewhile(lambda applied: applied.last_ts > after, reversed(self._entries))
         return [applied.items for applied in newer]
 
-    def since(self, after: Timestamp, start: bytes, end: bytes) -> list[list[Item]] | None:
+    def since(self, after: Timestamp, start: bytes, end: bytes) -> list[Sequence[Item]] | None:
         """As :meth:`all_since`, in ``[start, end)`` alone, and oldest first."""
         entries = self.all_since(after)
         if entries is None:
             return None
-        found: list[list[Item]] = []
+        found: list[Sequence[Item]] = []
         for items in entries:
             begin = bisect_left(items, start, key=engine_key)
             changed = items[begin : bisect_left(items, end, begin, key=engine_key)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +13,10 @@ from cortado.errors import Internal
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.drafts import DRAFT_FROM, Draft, drafted
+from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.versions import encode_versions
+from cortado.store.mvcc.versions import Item, encode_versions
+from cortado.store.node.proposals import Batch
 from cortado.store.packing import join
 
 KEYS = st.lists(st.binary(max_size=40).map(lambda each: each.replace(b"\0", b"\xff") + b"\0"), min_size=1, unique=True)
@@ -54,3 +59,28 @@ def test_few_are_left_as_they_are() -> None:
 def test_a_key_that_begins_another_is_a_defect_since_a_timestamp_would_decide_their_order() -> None:
     with pytest.raises(Internal, match="beginning of another"):
         Draft(Mutations([LogicalKey(b"ab"), LogicalKey(b"a")], [b"", b""]))
+
+
+def test_in_its_turn_nothing_is_cut_and_whoever_asks_is_given_the_same_objects() -> None:
+    mutations = Mutations([LogicalKey(b"%04d" % each) for each in range(100)], [b"v"] * 100)
+    batch = Batch()
+    batch.add(Timestamp(1, 2, 3), Evaluation(Draft(mutations), None), 1_000)
+    entry = batch.entry(1, 1)
+    assert entry.encode()
+    assert batch.drafted is not None
+    items = batch.drafted.items
+    assert entry.items is items
+    assert items._cut is None, "the thread that stores them cuts them"
+    assert len(items) == 100
+    assert items._cut is None
+    barrier = Barrier(4)
+
+    def cut(_number: int) -> list[Item]:
+        barrier.wait(10)
+        return list(items)
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(cut, range(4)))
+    assert all(mine is theirs for each in found for mine, theirs in zip(each, items, strict=True))
+    assert items[7] is found[0][7]
+    assert items[7:9] == found[0][7:9]
