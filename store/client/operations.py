@@ -37,11 +37,13 @@ def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | Non
         case "cortado.v1.Documents/Delete":
             operation = common_pb2.Operation(delete=_on_table(common_pb2.DocumentDelete, request, key=request.key))
         case "cortado.v1.KeyValue/Put":
-            pair = common_pb2.KvPut(
-                namespace=request.namespace, key=request.key, value=request.value, condition=_condition(request)
-            )
+            # Filled in where it is, since a message that is given would be copied.
+            operation = common_pb2.Operation()
+            pair = operation.put_pair
+            pair.namespace, pair.key, pair.value = request.namespace, request.key, request.value
+            if request.HasField("condition"):
+                pair.condition.CopyFrom(request.condition)
             _copy_expiry(request, pair)
-            operation = common_pb2.Operation(put_pair=pair)
         case "cortado.v1.KeyValue/Delete":
             delete = common_pb2.KvDelete(namespace=request.namespace, key=request.key, condition=_condition(request))
             operation = common_pb2.Operation(delete_pair=delete)

@@ -244,11 +244,12 @@ class _Exchange:
 
     def _start(self, call: calls_pb2.Call) -> None:
         """Begin a call: to its end, where it waits for nothing, and else as far as it gets."""
-        call_id = call.id
+        call_id, request = call.id, call.request  # Each look at a field of bytes makes a copy.
+        cost_bytes = call_cost(len(request))
         if self._requests.tracer is not None:
             TRACEPARENT.set(call.traceparent)
         try:
-            answer = self._answer(call)
+            answer = self._answer(call_id, call.method, request, cost_bytes)
             first = answer.send(None)
         except StopIteration as done:
             self._finish(call_id, done.value)
@@ -258,29 +259,28 @@ class _Exchange:
             self._finish(call_id, _dropped())
         else:
             deadline_s = self._loop.time() + call.timeout_ms / 1_000 if call.timeout_ms else float("inf")
-            held = self._budget.add(call_cost(len(call.request)))
-            running = _Running(call_id, len(call.request), held, deadline_s)
+            running = _Running(call_id, len(request), self._budget.add(cost_bytes), deadline_s)
             running.task = self._loop.create_task(self._rest(running, answer, first))
             self._running[call_id] = running
             self._running_bytes += running.size_bytes
             if self._sweep is None:
                 self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
 
-    def _answer(self, call: calls_pb2.Call) -> Coroutine[Any, Any, bytes]:
+    def _answer(self, call_id: int, name: str, request: bytes, cost_bytes: int) -> Coroutine[Any, Any, bytes]:
         """The call's answer, not begun. Raises ResourceExhausted, Unsupported, InvalidArgument."""
         limits = self._limits
         if len(self._running) >= limits.calls_max:
             raise self._full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
-        if self._running and self._running_bytes + len(call.request) > limits.request_bytes_max:
+        if self._running and self._running_bytes + len(request) > limits.request_bytes_max:
             raise self._full(f"{self._running_bytes} bytes of calls are in flight", limits.request_bytes_max)
-        if not self._budget.has_room(call_cost(len(call.request))):
+        if not self._budget.has_room(cost_bytes):
             raise self._refused(self._budget.refusal())
-        if call.id in self._running:
-            raise InvalidArgument("id", "is that of a call in flight on this stream", str(call.id))
-        method = self._methods.get(call.method)
+        if call_id in self._running:
+            raise InvalidArgument("id", "is that of a call in flight on this stream", str(call_id))
+        method = self._methods.get(name)
         if method is None:
-            raise Unsupported(f"the unary method {call.method[:200]!r}", "no service of this node has it")
-        return method.answer(method.parse(call.request))
+            raise Unsupported(f"the unary method {name[:200]!r}", "no service of this node has it")
+        return method.answer(method.parse(request))
 
     def _full(self, problem: str, limit: int) -> ResourceExhausted:
         problem = f"{problem}, the limit is {limit}"

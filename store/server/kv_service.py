@@ -102,10 +102,14 @@ class KeyValueService(Service):
         pairs = get_many(reader, request.namespace, request.keys)
         size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
         for pair in pairs:
-            found = kv_pb2.KvPair() if pair is None else _pair(pair)
+            # Filled in where it is, since a message that is given would be copied.
+            if pair is None:
+                found = reply.pairs.add()
+            else:
+                found = reply.pairs.add(key=pair.key, value=pair.value, etag=str(pair.etag), expires_ms=pair.expires_ms)
             if not size.takes(found.ByteSize()):
+                del reply.pairs[-1]
                 break
-            reply.pairs.append(found)
         return reply
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
