@@ -83,6 +83,16 @@ async def record_batches(
         yield collected.record_batch()
 
 
+def collected(batches: Sequence[RowBatch], reader: Schema) -> pa.RecordBatch:
+    """Rows of any versions, in their order, as ``reader`` sees them; none, where there are none."""
+    if not batches:
+        return to_record_batch(decode_rows(reader, b"", np.zeros(0, "<u4")).columns, reader)
+    rows = _Collected(reader)
+    for batch in batches:
+        rows.add(batch)
+    return rows.record_batch()
+
+
 @dataclass(slots=True)
 class _Run:
     """The rows of one writer's schema among those collected; ``places`` are theirs in key order."""

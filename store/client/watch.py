@@ -313,14 +313,21 @@ class AsyncWatch(Generic[K, V]):
             self._until = Timestamp(reply.header.timestamp.epoch, wall_ms_of(self._until), LOGICAL_MAX)
         until = self._until
         if isinstance(until, Timestamp):
-            within = [each for each in fresh if each.ts <= until]
+            within = self._up_to(fresh, until)
             is_past = len(within) < len(fresh) or (resolved is not None and resolved >= until)
             fresh = within
             if is_past:
                 resolved, self._is_over = until, True
-        self._events.extend(fresh)
+        self._give(fresh)
         if resolved is not None and (self._is_over or self._place.is_even):
             self._events.append(Resolved(resolved))
+
+    def _up_to(self, changes: Sequence[Change[K, V]], ts: Timestamp) -> Sequence[Change[K, V]]:
+        """Those at or below ``ts``."""
+        return [each for each in changes if each.ts <= ts]
+
+    def _give(self, changes: Sequence[Change[K, V]]) -> None:
+        self._events.extend(changes)
 
 
 class _Place:

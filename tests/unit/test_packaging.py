@@ -50,6 +50,7 @@ EXTRAS_OF = {
     "cortado.schema.columnar.arrow_write": ["spark"],
     "cortado.store.transfer.directory": ["remote"],
     "cortado.store.client.arrow": ["spark"],
+    "cortado.store.client.changes_arrow": ["spark"],
     "cortado.store.client.blocking.table": ["spark"],
     "cortado.store.client.table": ["spark"],
     "cortado.store.client.aggregates": ["spark"],

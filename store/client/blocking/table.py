@@ -17,6 +17,7 @@ from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Expires, Key, KeyLike
+from cortado.store.client.watch import WatchOptions
 from cortado.store.client.windows import ChangeWindow
 from cortado.store.clock.timestamp import Timestamp
 
@@ -189,6 +190,19 @@ class Table(Generic[D]):
     ) -> Watch[Key, Document[D]]:
         core = self._core
         return Watch(core.progress(lower, upper, prefix=prefix, after=after, until=until, resolved_ms=resolved_ms))
+
+    def changes_arrow(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        after: At,
+        until: At,
+        with_previous: bool = False,
+        batch_rows: int = ARROW_BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        options = WatchOptions(after, until, False, with_previous)
+        return steps(run(self._core.open_changes((lower, upper, None), options, batch_rows)))
 
     def window(
         self,
