@@ -12,6 +12,8 @@ option             for         meaning
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: that of ``load()``
 ``columns``        read        comma-separated fields, in that order; default: all
 ``filter``         read        a condition in the filter grammar, which the node evaluates; default: every row
+``query``          read        one SELECT over one table, in the place of ``table``, ``columns``, ``filter``, ``limit``,
+                               ``aggregate`` and ``groupBy``
 ``limit``          read        at most so many rows, the first ones in the order of the keys; one partition
 ``aggregate``      read        what the node works out of the rows: ``count(*) as n, sum(x) as s``; one partition
 ``groupBy``        read        with ``aggregate``: the fields whose values make groups; default: all rows are one
@@ -48,6 +50,7 @@ from typing import Any, TypeVar
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
+from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
 ROWS_MAX = 2**63 - 1
@@ -107,7 +110,7 @@ class WriteOptions:
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
-_READ = (*_BOTH, "at", *_ROWS, "schemaVersion")
+_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion")
 OPERATIONS = ("upsert", "insert", "update", "delete")
 _WRITE = (
     *_BOTH,
@@ -120,6 +123,7 @@ _WRITE = (
     "txnAppId",
     "txnVersion",
 )
+_SAID_BY_QUERY = ("table", "columns", "filter", "limit", "aggregate", "groupBy")
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 # With which Spark describes a table of its own catalogue that is to be made.
@@ -128,7 +132,7 @@ _OF_CATALOGUE = "provider"
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidArgument that names the option, its value and what it may be."""
-    given = _known(options, _READ, _WRITE, "a read")
+    given = _of_query(_known(options, _READ, _WRITE, "a read"))
     return ReadOptions(
         connection=_connection(given),
         at=given.get("at"),
@@ -175,6 +179,17 @@ def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str
             raise InvalidArgument(f"option {key}", f"is not an option of {what}; there are {', '.join(names)}", value)
         known[name] = value
     return known
+
+
+def _of_query(given: dict[str, str]) -> dict[str, str]:
+    """The options that ``query`` stands for, and the others."""
+    query = given.pop("query", None)
+    if query is None:
+        return given
+    for name in (*_SAID_BY_QUERY, _PATH):
+        if name in given:
+            raise InvalidArgument(f"option {name}", "must not be given beside query, which says it", given[name])
+    return given | options_of(query)
 
 
 def _connection(given: Mapping[str, str]) -> Connection:
