@@ -1,5 +1,5 @@
-"""What a table costs: bulk load into an index, scans past old versions and with a filter that few rows pass, a table
-check, calls one after another.
+"""What a table costs: bulk load into an index, scans past old versions and with a filter that few rows pass,
+aggregates, a table check, calls one after another.
 
 Below each stands what the layers under it take, measured in the same run. For the load it is bare py-lmdb, which puts
 as many rows, and as many index entries of the same order, in synced transactions of sixteen chunks; the two take
@@ -7,6 +7,8 @@ turns, each round into tables of its own. For scan and check it is a bare cursor
 old versions, before any collection, a scan of rows with one version, in turns. For a caller who waits for each call it
 is gRPC's own round trip (with the same client, to a server that stores nothing) and then, for a put, py-lmdb's put and
 synced commit.
+
+Aggregates, and a scan of all rows beside them, are measured in CPU time of the node's process.
 
     python -m benchmarks.bench_tables [rows]
 """
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import lmdb
@@ -36,7 +38,16 @@ from benchmarks.bench_grpc import (
     scan,
 )
 from benchmarks.report import Measurement, show
-from cortado.proto.v1 import documents_pb2, documents_pb2_grpc, kv_pb2, kv_pb2_grpc, tables_pb2, tables_pb2_grpc
+from cortado.proto.v1 import (
+    documents_pb2,
+    documents_pb2_grpc,
+    kv_pb2,
+    kv_pb2_grpc,
+    statistics_pb2,
+    statistics_pb2_grpc,
+    tables_pb2,
+    tables_pb2_grpc,
+)
 from cortado.store.keys.keyspace import index_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType
 
@@ -50,6 +61,10 @@ ROUNDS: Final = 3
 """Of loads, whose median counts; of what is read, of which the best counts."""
 SETTLE_S: Final = 1.0
 LOAD_AIM: Final = 300_000
+CPU_METRIC: Final = "cortado_process_cpu_seconds_total"
+CPU_ROUNDS: Final = 5
+"""The best counts."""
+COUNT_AND_SUM: Final = ((documents_pb2.AGGREGATE_KIND_COUNT, ""), (documents_pb2.AGGREGATE_KIND_SUM, "value"))
 OLD_VERSIONS: Final = 10
 OLD_VERSIONS_AIM: Final = 0.5
 VERSIONED_ROWS: Final = 20_000
@@ -71,6 +86,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
         bare_scan = _bare_scan(environment, rows)
         once, overwritten = _versions(channel)
         filtered = max(_filtered(channel, rows) for _ in range(ROUNDS))
+        of_cpu = _aggregates(channel, rows)
         checked = max(_checked(channel, rows) for _ in range(ROUNDS))
         calls = _medians(
             lambda i: _get(raw, i),
@@ -85,6 +101,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
         Measurement("bulk load with an index, synced", loaded, "rows", items, bare_load, LOAD_AIM),
         Measurement(past, overwritten, "rows", "scan of rows with one version", once, OLD_VERSIONS_AIM),
         Measurement("scan with a filter, 1 row in 10,000", filtered, "rows", "a bare cursor", bare_scan),
+        *of_cpu,
         Measurement("table check, one index", checked, "rows", "a bare cursor, rows and entries", bare_scan / 2),
         Measurement("one caller's gets", 1 / get_s, "calls", trip, 1 / raw_s),
         Measurement("one caller's puts, synced", 1 / put_s, "calls", both, 1 / (raw_s + bare_put_s)),
@@ -140,6 +157,43 @@ def _filtered(channel: grpc.Channel, rows: int) -> float:
     found = sum(len(batch.lengths) // 4 for reply in replies for batch in reply.batches)
     assert found == sum(i % 100 > 90 for i in range(7, rows, SENSORS)), f"{found} rows were found"
     return rows / (time.perf_counter() - began)
+
+
+def _aggregates(channel: grpc.Channel, rows: int) -> list[Measurement]:
+    """Rows looked at in a second of the node's CPU, below each a scan that sends all rows; in turns."""
+    count, total = (documents_pb2.Aggregate(kind=kind, field=field) for kind, field in COUNT_AND_SUM)
+    asked = {
+        "sum of one column": {"aggregates": [total]},
+        "sum of one column, by sensor": {"aggregates": [count, total], "group_by": ["sensor"]},
+        "sum of one column, 1 row in 100": {"aggregates": [total], "filter": "count = 7"},
+    }
+    scan_s, spent_s = float("inf"), dict.fromkeys(asked, float("inf"))
+    for _ in range(CPU_ROUNDS):
+        began_s = _cpu_s(channel)
+        scan(channel, rows)
+        scan_s = min(scan_s, _cpu_s(channel) - began_s)
+        for name, what in asked.items():
+            began_s = _cpu_s(channel)
+            replies = list(documents_pb2_grpc.DocumentsStub(channel).Aggregate(_aggregate(what)))
+            spent_s[name] = min(spent_s[name], _cpu_s(channel) - began_s)
+            assert any(reply.groups.lengths for reply in replies)
+    below = "a scan of all rows"
+    return [
+        Measurement(f"{name}, of a CPU", rows / each_s, "rows", below, rows / scan_s)
+        for name, each_s in spent_s.items()
+    ]
+
+
+def _aggregate(what: dict[str, Any]) -> documents_pb2.AggregateRequest:
+    return documents_pb2.AggregateRequest(table=TABLE, **what)
+
+
+def _cpu_s(channel: grpc.Channel) -> float:
+    """Of the node, since it was started."""
+    request = statistics_pb2.ReadStatisticsRequest(names=[CPU_METRIC])
+    found = statistics_pb2_grpc.StatisticsStub(channel).ReadStatistics(request)
+    seconds: float = found.metrics[0].samples[0].value
+    return seconds
 
 
 def _checked(channel: grpc.Channel, rows: int) -> float:
