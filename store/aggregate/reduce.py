@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,16 @@ _WORD_BYTES: Final = 8
 _WORDS_MAX: Final = 8
 """Longer equal beginnings are compared row by row."""
 _TABLE_MAX: Final = 1 << 18
-"""Up to so many codes are numbered by a table, which costs less than to sort them."""
+"""Whole numbers that lie so near each other are their own codes."""
+_SPARE_BITS: Final = 2
+"""A table of hashes has four to eight places for each row."""
+_FACTORS: Final = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)))
 # The first n bytes of a word: the lowest of a little-endian one, the highest of a big-endian one.
 _LOWEST: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 _HIGHEST: Final = np.array([((1 << 8 * n) - 1) << 8 * (8 - n) for n in range(9)], np.uint64)
+
+
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 
 class Merge(Enum):
@@ -56,72 +62,97 @@ def group_rows(columns: Sequence[Column], rows: int) -> Groups:
     """The groups of equal values in ``columns``, which are in ordered form (``values.py``); of one row at least."""
     if not columns:
         return Groups(None, np.zeros(1, np.intp))
-    codes, count = _codes(columns[0])
-    for column in columns[1:]:
-        if count > _TABLE_MAX:
-            codes, count = _renumbered(codes)
-        more, more_count = _codes(column)
-        if more_count > _TABLE_MAX:
-            more, more_count = _renumbered(more)
-        codes, count = codes * more_count + more, count * more_count
-    places, count = _renumbered(codes) if count > _TABLE_MAX else _by_table(codes, count)
-    first_rows = np.empty(count, np.intp)
-    first_rows[places] = np.arange(rows)
-    return Groups(places, first_rows)
-
-
-def _by_table(codes: Ints, count: int) -> tuple[Ints, int]:
+    codes, count = _small_codes(columns[0]) if len(columns) == 1 else (None, 0)
+    if codes is None:
+        codes, count = _numbered([word for column in columns for word in _words_of(column)])
     seen = np.zeros(count, np.bool_)
     seen[codes] = True
     found = np.flatnonzero(seen)
-    numbers = np.empty(count, np.int64)
-    numbers[found] = np.arange(len(found))
-    return numbers[codes], len(found)
+    places = np.empty(count, np.int64)
+    places[found] = np.arange(len(found))
+    first_rows = np.empty(count, np.intp)
+    first_rows[codes] = np.arange(rows)
+    return Groups(places[codes], first_rows[found])
 
 
-def _renumbered(codes: npt.NDArray[Any]) -> tuple[Ints, int]:
-    found, places = np.unique(codes, return_inverse=True)
-    return places.reshape(-1).astype(np.int64, copy=False), len(found)
+def _small_codes(column: Column) -> tuple[Ints | None, int]:
+    """Codes of whole numbers that lie near each other: the numbers. None of any other values."""
+    if not isinstance(column, FlatColumn) or column.values.dtype.kind == "f":
+        return None, 0
+    low, high = int(column.values.min()), int(column.values.max())
+    count = high - low + 1
+    if count > _TABLE_MAX:
+        return None, 0
+    codes = column.values.astype(np.int64) - low
+    return (codes, count) if column.validity is None else (np.where(column.validity, codes, count), count + 1)
 
 
-def _codes(column: Column) -> tuple[Ints, int]:
-    """A number below the second result for each row, the same for equal values alone; null has one of its own."""
+def _numbered(words: Sequence[Words]) -> tuple[Ints, int]:
+    """A code below the second result for each row, the same for rows alone that have the same ``words``.
+
+    By a table of one row for each hash: rows that equal that one have its place for a code. The others, of values that
+    share a hash with another, try again with another one, and at last are sorted: who knows the hashes gains nothing.
+    """
+    codes = np.empty(len(words[0]), np.int64)
+    rows, count = np.arange(len(codes)), 0
+    for factor in _FACTORS:
+        bits = len(rows).bit_length() + _SPARE_BITS
+        own = [word[rows] for word in words]
+        slots = _hashes(own, factor, bits)
+        table = np.empty(1 << bits, np.int64)
+        table[slots] = rows
+        chosen = table[slots]
+        same = np.logical_and.reduce([word[chosen] == mine for word, mine in zip(words, own, strict=True)])
+        codes[rows[same]] = slots[same] + count
+        rows, count = rows[~same], count + (1 << bits)
+        if not len(rows):
+            return codes, count
+    found, places = np.unique(np.stack([word[rows] for word in words], axis=1), axis=0, return_inverse=True)
+    codes[rows] = places.reshape(-1) + count
+    return codes, count + len(found)
+
+
+def _hashes(words: Sequence[Words], factor: np.uint64, bits: int) -> Ints:
+    mixed = np.zeros(len(words[0]), np.uint64)
+    for word in words:
+        mixed = (mixed ^ word) * factor
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed * factor >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def _words_of(column: Column) -> list[Words]:
+    """What tells the column's values apart, null too, as 64-bit words."""
     if isinstance(column, FlatColumn):
-        codes, count = _number_codes(column.values)
+        values = column.values
+        wide = values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
+        words = [wide.view(np.uint64)]
     else:
         assert isinstance(column, BytesColumn)
-        codes, count = _byte_codes(column)
-    if column.validity is None:
-        return codes, count
-    return np.where(column.validity, codes, count), count + 1
+        words = _words_of_bytes(column)
+    return words if column.validity is None else [*words, column.validity.astype(np.uint64)]
 
 
-def _number_codes(values: npt.NDArray[Any]) -> tuple[Ints, int]:
-    if values.dtype.kind == "f":
-        return _renumbered(values.view(f"i{values.dtype.itemsize}"))
-    if values.dtype.kind == "b":
-        return values.astype(np.int64), 2
-    low, high = int(values.min()), int(values.max())
-    if high - low < _TABLE_MAX:
-        return values.astype(np.int64) - low, high - low + 1
-    return _renumbered(values)
-
-
-def _byte_codes(column: BytesColumn) -> tuple[Ints, int]:
-    starts, lengths = _starts(column), np.diff(column.offsets)
-    if lengths.max() < _WORD_BYTES:
-        words = _words(column, "<u8")[starts] & _LOWEST[lengths]
-        return _renumbered(words | (lengths.astype(np.uint64) << np.uint64(56)))
-    raw, numbers = column.data.tobytes(), dict[bytes, int]()
-    numbered = [numbers.setdefault(raw[start:end], len(numbers)) for start, end in pairwise(column.offsets.tolist())]
-    return np.array(numbered, np.int64), len(numbers)
+def _words_of_bytes(column: BytesColumn) -> list[Words]:
+    starts, lengths = _starts(column), np.diff(column.offsets).astype(np.int64)
+    longest = int(lengths.max())
+    if longest > _WORDS_MAX * _WORD_BYTES:
+        raw, numbers = column.data.tobytes(), dict[bytes, int]()
+        ranges = pairwise(column.offsets.tolist())
+        numbered = [numbers.setdefault(raw[start:end], len(numbers)) for start, end in ranges]
+        return [np.array(numbered, np.uint64)]
+    every = _words(column, "<u8")
+    words = [lengths.astype(np.uint64)]
+    for begin in range(0, longest, _WORD_BYTES):
+        left = np.clip(lengths - begin, 0, _WORD_BYTES)
+        words.append(every[np.where(left > 0, starts + begin, 0)] & _LOWEST[left])
+    return words
 
 
 def _starts(column: BytesColumn) -> Ints:
     return column.offsets[:-1].astype(np.int64, copy=False)
 
 
-def _words(column: BytesColumn, dtype: str) -> npt.NDArray[np.uint64]:
+def _words(column: BytesColumn, dtype: str) -> Words:
     """The eight bytes from each place of the column's data on; behind the end there are zeros."""
     padded = np.concatenate([column.data, np.zeros(_WORD_BYTES, np.uint8)])
     return np.ndarray((len(padded) - _WORD_BYTES + 1,), dtype, padded.data, strides=(1,))
@@ -218,9 +249,7 @@ def _winners(
     return winners
 
 
-def _best(
-    merge: Merge, words: npt.NDArray[np.uint64], places: Ints, rows: npt.NDArray[np.intp], count: int
-) -> npt.NDArray[np.intp]:
+def _best(merge: Merge, words: Words, places: Ints, rows: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
     """Those of ``rows`` whose word is its group's extreme."""
     least, worst = _extreme_of(merge, np.dtype(np.uint64))
     best = np.full(count, worst, np.uint64)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.parse import parse_document_schema
+from cortado.store.aggregate import reduce
 from cortado.store.aggregate.bind import Aggregate, Aggregation, Kind, bind_aggregates
 from cortado.store.aggregate.partial import PartialGroups, piece_of
 from cortado.store.client.aggregate_text import AggregateQuery, parse_aggregates
@@ -198,6 +199,20 @@ def test_every_value_of_every_type_beside_every_other(name: str) -> None:
         if path in ORDERED:
             check([together, together[:3]], asked, [path], [False, False])
             check([together, together[:3]], asked, [path, "code"] if path != "code" else ["code"], [True, False])
+
+
+@pytest.mark.parametrize("factors", [(), (0, 0), (0, 0x9E3779B97F4A7C15)], ids=["none", "alike", "at last"])
+def test_values_that_share_a_hash_are_told_apart(factors: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduce, "_FACTORS", tuple(map(np.uint64, factors)))
+    documents = [
+        {**FIRST, "name": name, "total": total}
+        for name in [None, *FIELDS["name"][1]]
+        for total in [None, *FIELDS["total"][1]]
+    ]
+    for group_by in (["name"], ["total"], ["name", "total"], ["total", "ratio", "name"]):
+        check(
+            [documents, documents[::3], documents[5:]], [("count", ""), ("min", "name")], group_by, [True, False, False]
+        )
 
 
 @pytest.mark.parametrize("name", ["small", "ratio"])

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import grpc
 import pytest
 
-from cortado.errors import InvalidArgument, InvalidFilter, NotFound, TooLarge
+from cortado.errors import InvalidArgument, InvalidFilter, InvalidPageToken, NotFound, TooLarge
+from cortado.proto.v1 import documents_pb2, documents_pb2_grpc
 from cortado.store.aggregate import partial
 from cortado.store.client import Client
+from cortado.store.client.aggregates import Groups
+from cortado.store.rpc_errors import from_rpc_error
+from cortado.store.server import scan_steps
 from cortado.store.tables import aggregate as table_aggregate
 from support.faces import FACES, open_client
 from support.memory_engine import MemoryEngine
@@ -240,3 +245,61 @@ def test_a_sum_that_overflows_is_told_when_all_is_merged(client: Client) -> None
     assert table.aggregate("avg(units) as u", upper=3) == [{"u": 2.0**62}]
     [row] = table.aggregate("max(price) as most, min(price) as least")
     assert math.isnan(row["most"]) and row["least"] == 0.25
+
+
+def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = []
+    add = Groups.add
+
+    def counted(groups: Groups, reply: Any) -> None:
+        replies.append(bool(reply.next_page_token))
+        add(groups, reply)
+
+    monkeypatch.setattr(Groups, "add", counted)
+    monkeypatch.setattr(table_aggregate, "REPLY_MS", 0.0)
+    monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
+    monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
+    assert client.table("shop.sales").aggregate("count(*) as n, sum(id) as ids") == [{"n": 100, "ids": 4950}]
+    # The last one of 100 rows in slices of 30 has no token, and no other.
+    assert replies[:3] == [True] * 3
+    assert (replies[-1], len(replies)) in {(False, 4), (False, 5)}
+
+
+def test_a_token_is_good_for_the_same_aggregate_alone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_aggregate, "REPLY_MS", 0.0)
+    monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
+    monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
+    table = documents_pb2.TableName(database="shop", table="sales")
+    total = documents_pb2.Aggregate(kind=documents_pb2.AGGREGATE_KIND_SUM, field="id")
+    asked = documents_pb2.AggregateRequest(table=table, aggregates=[total])
+    with grpc.insecure_channel(served.endpoint) as channel:
+        call = documents_pb2_grpc.DocumentsStub(channel).Aggregate
+        first = next(iter(call(asked)))
+        same: dict[str, Any] = {"table": table, "aggregates": [total]}
+        rest = list(call(documents_pb2.AggregateRequest(page_token=first.next_page_token, **same)))
+        assert rest[-1].next_page_token == b""
+        for other in ({"group_by": ["shop"]}, {"filter": "id > 1"}, {"schema_id": 1}):
+            with pytest.raises(grpc.RpcError) as refused:
+                list(call(documents_pb2.AggregateRequest(**other, page_token=first.next_page_token, **same)))
+            assert isinstance(from_rpc_error(refused.value), InvalidPageToken)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ([], "aggregates: must be at least one"),
+        ([(0, "id")], "aggregates.kind: is not an aggregate that this server knows"),
+        ([(99, "id")], "aggregates.kind: is not an aggregate that this server knows"),
+        ([(2, "")], "aggregates: sum takes a field"),
+        ([(2, "id"), (2, "id")], r"aggregates: names sum\(id\) twice"),
+    ],
+)
+def test_requests_of_others_are_checked_as_well(served: Served, asked: list[tuple[int, str]], problem: str) -> None:
+    request = documents_pb2.AggregateRequest(
+        table=documents_pb2.TableName(database="shop", table="sales"),
+        aggregates=[documents_pb2.Aggregate(kind=kind, field=field) for kind, field in asked],
+    )
+    with grpc.insecure_channel(served.endpoint) as channel, pytest.raises(grpc.RpcError) as refused:
+        list(documents_pb2_grpc.DocumentsStub(channel).Aggregate(request))
+    with pytest.raises(InvalidArgument, match=problem):
+        raise from_rpc_error(refused.value)
