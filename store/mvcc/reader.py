@@ -8,9 +8,13 @@ to the same behaviour.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
@@ -135,16 +139,23 @@ def read_list(reader: Reader, key: LogicalKey, item_bytes: int, what: str) -> Se
         raise DataLoss(what, f"a list of {len(version.payload)} bytes") from contradiction
 
 
-class PackedKeys(NamedTuple):
-    """Logical keys end to end, with their lengths as :func:`~cortado.store.packing.join` packs them; and the suffixes
-    of their engine keys."""
+@dataclass(frozen=True, slots=True)
+class PackedKeys:
+    """Logical keys end to end, and where in it each ends; and the suffixes of their engine keys."""
 
     joined: bytes
-    lengths: bytes
+    ends: NDArray[np.int64]
     suffixes: bytes
 
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def logical_key(self, place: int) -> LogicalKey:
+        start = self.ends[place - 1] if place else 0
+        return LogicalKey(self.joined[start : self.ends[place]])
+
     def logical_keys(self) -> list[LogicalKey]:
-        return list(map(LogicalKey, cut(self.joined, self.lengths)))
+        return list(map(LogicalKey, cut(self.joined, np.diff(self.ends, prepend=0).astype("<u4").tobytes())))
 
     def each_suffix(self) -> list[bytes]:
         return list(cut_equal(self.suffixes, TIMESTAMP_BYTES))
@@ -159,7 +170,7 @@ class ScanChunk:
     rows that expire, by key.
     """
 
-    __slots__ = ("_engine_keys", "_keys", "_packed", "_suffixes", "expiries", "payloads", "resume")
+    __slots__ = ("_engine_keys", "_keys", "_suffixes", "expiries", "packed", "payloads", "resume")
 
     def __init__(
         self,
@@ -170,7 +181,7 @@ class ScanChunk:
         expiries: Mapping[LogicalKey, int] = _NO_EXPIRIES,
     ) -> None:
         self._engine_keys: list[bytes] = []
-        self._packed: PackedKeys | None = None
+        self.packed: PackedKeys | None = None
         self._keys: list[LogicalKey] | None = keys
         self._suffixes: list[bytes] | None = suffixes
         self.payloads = payloads
@@ -200,26 +211,26 @@ class ScanChunk:
     ) -> ScanChunk:
         """From keys that lie end to end."""
         chunk = cls([], [], payloads, resume, expiries)
-        chunk._packed, chunk._keys, chunk._suffixes = keys, None, None
+        chunk.packed, chunk._keys, chunk._suffixes = keys, None, None
         return chunk
 
     @property
     def keys(self) -> list[LogicalKey]:
         if self._keys is None:
-            packed = self._packed
+            packed = self.packed
             self._keys = list(map(logical_of, self._engine_keys)) if packed is None else packed.logical_keys()
         return self._keys
 
     @property
     def suffixes(self) -> list[bytes]:
         if self._suffixes is None:
-            packed = self._packed
+            packed = self.packed
             self._suffixes = list(map(suffix_from, self._engine_keys)) if packed is None else packed.each_suffix()
         return self._suffixes
 
     def suffixes_of(self, rows: Sequence[int]) -> list[bytes]:
         """The suffixes of some rows, by their numbers."""
-        if self._suffixes is None and self._packed is not None:
+        if self._suffixes is None and self.packed is not None:
             return list(map(self.suffixes.__getitem__, rows))
         if self._suffixes is None:
             return list(map(suffix_from, map(self._engine_keys.__getitem__, rows)))

@@ -7,6 +7,7 @@ whenever too many are kept: the memory is bounded, and the parts are equal to wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -14,13 +15,17 @@ from typing import Final
 import numpy as np
 
 from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.mapped import MappedFile
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import newest_visible
 from cortado.store.mvcc.reader import logical_of, suffix_from
+from cortado.store.mvcc.slices import Slice, SliceReader
 
 KEYS_PER_STEP: Final = 10_000
 _SAMPLES_MAX: Final = 4_096
+_KEY_BYTES_MAX: Final = 4 << 20
+"""Of a step's keys, read by the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,17 @@ class Part:
 class SplitPass:
     """Call :meth:`step` until it returns True, then ask for :meth:`parts`. A step takes about two milliseconds."""
 
-    def __init__(self, engine: Engine, start: LogicalKey, end: LogicalKey, parts: int, read_suffix: bytes) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        start: LogicalKey,
+        end: LogicalKey,
+        parts: int,
+        read_suffix: bytes,
+        kernel: SliceReader | None = None,
+    ) -> None:
         self._engine = engine
+        self._kernel = kernel
         self._start = start
         self._position = start
         self._end = end
@@ -48,6 +62,16 @@ class SplitPass:
 
     def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
         """Count up to ``max_keys`` versions more, in a transaction of its own. True once the range is counted."""
+        mapped = self._engine.mapped
+        if self._kernel is not None and isinstance(mapped, MappedFile):
+            suffix = self._read_suffix
+            wanted = Slice(self._position, self._end, suffix, suffix, False, max_keys, _KEY_BYTES_MAX, keys_only=True)
+            found = self._kernel.read(mapped, wanted)
+            if found is not None and found.packed is not None:
+                keys = found.packed
+                self._sample(len(keys), lambda place: keys.logical_key(place))
+                self._position = self._end if found.resume is None else found.resume
+                return found.resume is None
         with self._engine.read() as txn:
             engine_keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=max_keys)
         self._count(engine_keys)
@@ -73,10 +97,13 @@ class SplitPass:
         if not engine_keys:
             return
         # A step never begins with a key that the one before has counted.
-        places = np.flatnonzero(newest_visible(engine_keys, self._read_suffix))
-        sampled = places[-self.rows % self._stride :: self._stride].tolist()
-        self._samples += [logical_of(engine_keys[place]) for place in sampled]
-        self.rows += len(places)
+        places = np.flatnonzero(newest_visible(engine_keys, self._read_suffix)).tolist()
+        self._sample(len(places), lambda number: logical_of(engine_keys[places[number]]))
+
+    def _sample(self, rows: int, key_of: Callable[[int], LogicalKey]) -> None:
+        """So many rows more, of which ``key_of`` gives the key by its number."""
+        self._samples += map(key_of, range(-self.rows % self._stride, rows, self._stride))
+        self.rows += rows
         while len(self._samples) > _SAMPLES_MAX:
             del self._samples[1::2]
             self._stride *= 2

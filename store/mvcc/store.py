@@ -364,7 +364,7 @@ class VersionStore:
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
         self.check_readable(ts, start, end)
-        return SplitPass(self.engine, start, end, parts, suffix_of(ts))
+        return SplitPass(self.engine, start, end, parts, suffix_of(ts), self.kernel)
 
     # --- writes ------------------------------------------------------------------------------------------------
 

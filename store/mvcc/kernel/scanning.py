@@ -143,7 +143,7 @@ def _packed(wanted: Slice, scratch: _Scratch) -> ScanChunk:
     key_ends = scratch.key_ends[:count]
     keys = PackedKeys(
         scratch.keys[: key_ends[-1] if count else 0].tobytes(),
-        np.diff(key_ends, prepend=0).astype("<u4").tobytes(),
+        key_ends.copy(),
         scratch.suffixes[: count * TIMESTAMP_BYTES].tobytes(),
     )
     if wanted.keys_only:

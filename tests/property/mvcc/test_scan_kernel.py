@@ -83,6 +83,22 @@ def test_keys_of_many_versions_are_passed_by_searches(engine: LmdbEngine, revers
         assert found == expected
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_range_is_split_alike_on_both_paths(engine: LmdbEngine, seed: int) -> None:
+    history, python, compiled = History(engine, Random(seed)), VersionStore(engine), VersionStore(engine)
+    compiled.kernel = row_kernel()
+    for _ in range(30):
+        history.commit(60, 300)
+    for number in (0, 5, history.commits):
+        counted = []
+        for store, keys in ((python, 50), (compiled, 50), (compiled, 10_000)):
+            counting = store.split(LOWEST, HIGHEST, 7, at(number))
+            while not counting.step(keys):
+                pass
+            counted.append((counting.rows, counting.parts()))
+        assert counted[0] == counted[1] == counted[2]
+
+
 def test_rows_stay_what_they_were_while_another_thread_commits(engine: LmdbEngine) -> None:
     kernel, mapped = row_kernel(), mapped_of(engine)
     history, store = History(engine, Random(3)), VersionStore(engine)
