@@ -151,6 +151,7 @@ class Host:
         self._joining = joining
         self._make_thread = around.thread
         self._run_scan = around.run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
+        self._run_streams = self._run_scan
         self._started_ms = self.monotonic_ms()
         self._replicas: dict[int, Replica] = {}
 
@@ -192,6 +193,7 @@ class Host:
         self.loop_delay.stop()
         self.clock_watch.stop()
         self._run_scan.shutdown(wait=True, cancel_futures=True)
+        self._run_streams.shutdown(wait=True, cancel_futures=True)
 
     async def failed(self) -> BaseException:
         """Return only when the node can't go on: the process must end."""
@@ -247,10 +249,16 @@ class Host:
         """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
         return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
 
-    def use_scan_kernel(self, kernel: SliceReader) -> None:
-        """From now on slices of scans are read by it."""
+    async def scan_stream(self, step: Callable[[], T]) -> T:
+        """As :meth:`scan`, of a scan whose steps share nothing with those of others: beside theirs, where the kernel
+        reads without the interpreter's lock."""
+        return await asyncio.get_running_loop().run_in_executor(self._run_streams, step)
+
+    def use_scan_kernel(self, kernel: SliceReader, threads: int) -> None:
+        """From now on slices of scans are read by it, and streamed scans on so many threads."""
         for each in self._replicas.values():
             each.store.kernel = kernel
+        self._run_streams = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cortado-stream")
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus our monotonic one lies between these."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
@@ -19,6 +20,8 @@ from cortado.store.node.host import Host
 _LOG: Final = logging.getLogger(__name__)
 
 COMPILED: Final = "compiled"
+_THREADS_MAX: Final = 8
+"""That scans are streamed on: one for each core, and no more than leave the interpreter to the event loop."""
 _REASON_CHARACTERS_MAX: Final = 300
 
 
@@ -37,7 +40,8 @@ async def use_scan_kernel(host: Host, choice: str) -> None:
             folder = await loop.run_in_executor(None, compiled_folder)
         if folder is None:
             raise Unfit("what was compiled is not there")
-        host.use_scan_kernel(await loop.run_in_executor(None, load, folder))
+        kernel = await loop.run_in_executor(None, load, folder)
+        host.use_scan_kernel(kernel, min(_THREADS_MAX, os.cpu_count() or 1))
     except Unfit as reason:
         host.scan_path = f"python: {reason}"
         _LOG.info("scans are read by Python: %s", reason)

@@ -222,7 +222,7 @@ class Service:
         return prepared
 
     async def stream(self, step: Step | None) -> AsyncGenerator[bytes, None]:
-        """Run ``step`` and those after it on the scan thread, one ahead of what is sent.
+        """Run ``step`` and those after it on a scan thread, one ahead of what is sent.
 
         A caller who goes away or is slow stops it: at most two slices are made that nobody took.
         """
@@ -231,9 +231,9 @@ class Service:
             while step is not None or ahead is not None:
                 if ahead is None:
                     assert step is not None
-                    ahead = asyncio.ensure_future(self.host.scan(step))
+                    ahead = asyncio.ensure_future(self.host.scan_stream(step))
                 reply, step = await ahead
-                ahead = None if step is None else asyncio.ensure_future(self.host.scan(step))
+                ahead = None if step is None else asyncio.ensure_future(self.host.scan_stream(step))
                 if reply is not None:
                     yield reply
                 step = None
