@@ -287,7 +287,7 @@ class StateMachine:
         applied = self._applied(entry.index, log_entry)
         self.newly_applied.append(applied)
         if is_restoring:
-            index.restart(log_entry.last_ts)
+            index.restart(log_entry.last_ts, applied.items)
         else:
             is_one = log_entry.first_ts == log_entry.last_ts
             index.add(log_entry.last_ts, applied.items, applied.moved, is_one=is_one)

@@ -18,7 +18,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import timestamp_of
-from cortado.store.node.changefeed.history import HistoryPass, read_changes
+from cortado.store.node.changefeed.history import ITEMS_PER_READ, HistoryPass, read_changes
 from cortado.store.node.changefeed.oldest import Window
 
 _READ_BYTES: Final = 1 << 20
@@ -62,7 +62,8 @@ class CountingPass:
             return not self._is_bounded or not self._window.keys
         keys = self._window.keys
         engine = self._store.engine
-        for key, value in read_changes(engine, self._store, keys[self._sized :], bytes_max=_READ_BYTES):
+        following = keys[self._sized : self._sized + ITEMS_PER_READ]
+        for key, value in read_changes(engine, self._store, following, bytes_max=_READ_BYTES):
             if key[-TIMESTAMP_BYTES:] != keys[self._commit_begins][-TIMESTAMP_BYTES:]:
                 self._commit_begins = self._sized
             self._bytes_left -= len(key) + len(value)

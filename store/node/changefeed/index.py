@@ -137,11 +137,8 @@ class IndexWriter:
     def add(self, last_ts: Timestamp, items: Sequence[Item], moved: Sequence[Item], *, is_one: bool) -> None:
         """The next entry: its own ``items`` and those ``moved`` into the past, each in key order. ``is_one``: all of
         its own have the timestamp ``last_ts``."""
-        is_head_due = False
-        # Pairs stand below all that is looked for here, rows above.
-        if items and items[0][0] < TABLE_SPACE and items[-1][0] >= META_SPACE:
-            is_head_due = holds_records(items)
-            items = _without_staged(items)
+        is_head_due = _may_hold_others(items) and holds_records(items)
+        items = _without_staged(items)
         if items:
             self._add_own(bytes(last_ts), items, is_one=is_one, is_head_due=is_head_due)
             self.changed_ts = last_ts
@@ -150,11 +147,13 @@ class IndexWriter:
             for suffix, same in groupby(sorted(moved, key=_suffix_and_key), key=_suffix_of_item):
                 self._move(suffix.translate(INVERTED), [key for key, _ in same])
 
-    def restart(self, last_ts: Timestamp) -> None:
-        """An entry that ends at ``last_ts`` has put what is in no order of time: nothing in the index holds (C4)."""
+    def restart(self, last_ts: Timestamp, items: Sequence[Item]) -> None:
+        """An entry that ends at ``last_ts`` may have put what is in no order of time: all of the index goes (C4)."""
         self._items.clear()
         self._txn.delete_range(Space.CHANGES, self._prefix, self._end)
-        self.changed_ts = last_ts
+        if _without_staged(items):
+            # As where it is added: what the applied state says is a function of the log.
+            self.changed_ts = last_ts
 
     def finish(self, safepoint: Timestamp, *, has_risen: bool) -> Timestamp:
         """Write it, and cut some of what stands at or below ``safepoint``. Returns the new ``changed_ts``."""
@@ -252,7 +251,15 @@ def _cut(value: bytes, place: int, ts: bytes) -> Sequence[bytes]:
     return keys
 
 
+def _may_hold_others(items: Sequence[Item]) -> bool:
+    """Whether something may be among them that is neither a pair, which stand below all else, nor of a table, which
+    stand above."""
+    return bool(items) and items[0][0] < TABLE_SPACE and items[-1][0] >= META_SPACE
+
+
 def _without_staged(items: Sequence[Item]) -> Sequence[Item]:
+    if not _may_hold_others(items):
+        return items
     begin = bisect_left(items, STAGED_SPACE, key=engine_key)
     end = bisect_left(items, TABLE_SPACE, begin, key=engine_key)
     return items if begin == end else [*items[:begin], *items[end:]]

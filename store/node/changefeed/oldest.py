@@ -27,6 +27,7 @@ class OldestChanges:
         self.until = until
         self.events_max = events_max
         self.found: list[bytes] = []
+        self._found_max = 2 * events_max
         self._too_old = suffix_of(after)
         self._newest = suffix_of(until)
         self.until_bytes = bytes(until)
@@ -37,8 +38,10 @@ class OldestChanges:
         newest, too_old = self._newest, self._too_old
         changes = [key for key in keys if newest <= key[-TIMESTAMP_BYTES:] < too_old]
         self.found += changes
-        if len(self.found) > 2 * self.events_max:
+        if len(self.found) > self._found_max:
             self._keep_oldest()
+            # One commit may be larger than all that is wanted: it is not put in order again for each piece of it.
+            self._found_max = 2 * max(self.events_max, len(self.found))
         return changes
 
     def complete_to(self, ts: Timestamp) -> None:

@@ -336,7 +336,7 @@ def look_at_no_checksum(patch: pytest.MonkeyPatch) -> None:
 
 
 def go_on_behind_a_restore(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(IndexWriter, "restart", lambda _self, _last_ts: None)
+    patch.setattr(IndexWriter, "restart", lambda _self, _last_ts, _items: None)
 
 
 def cut_above_the_safepoint(patch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version, suffix_of
 from cortado.store.node.changefeed import history, index, indexed
 from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
 from cortado.store.node.changefeed.index import IndexWriter, first_above
-from cortado.store.node.changefeed.oldest import Window
+from cortado.store.node.changefeed.oldest import OldestChanges, Window
 from cortado.store.node.changefeed.order import place_of
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.state_machine import StateMachine
@@ -93,6 +93,25 @@ def test_windows_hold_every_change_once_and_in_order(seed: int, monkeypatch: pyt
     assert [each for window in found for each in window.keys] == versions.keys(after, until)
     # A window ends between commits, and is no larger than it may be unless one commit is.
     assert all(len(window.keys) <= 4 or len({each[-12:] for each in window.keys}) == 1 for window in found)
+
+
+def test_a_commit_that_is_larger_than_a_window_is_put_in_order_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_times = 0
+    keep_oldest = OldestChanges._keep_oldest
+
+    def counting(self: OldestChanges) -> None:
+        nonlocal sorted_times
+        sorted_times += 1
+        keep_oldest(self)
+
+    monkeypatch.setattr(OldestChanges, "_keep_oldest", counting)
+    found = OldestChanges(ZERO, at(9), 4)
+    suffix = suffix_of(at(5))
+    for number in range(1_000):
+        found.add([b"%04d" % number + suffix])
+    found.add([b"later" + suffix_of(at(6))])
+    assert found.window() == Window([b"%04d" % number + suffix for number in range(1_000)], at(5))
+    assert sorted_times < 12
 
 
 def test_a_window_that_holds_everything_reaches_the_end() -> None:
