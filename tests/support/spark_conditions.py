@@ -155,12 +155,12 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     "b": ("NULL", "'true'"),
 }
 _ODD: Final = (
-    "i + 1 = 2", "cast(i AS string) = '1'", "i = l", "s COLLATE UTF8_LCASE = 'A'", "upper(s) = 'A'", "s <=> NULL",
+    "i % 5 + 1 = 2", "cast(i AS string) = '1'", "i = l", "s COLLATE UTF8_LCASE = 'A'", "upper(s) = 'A'", "s <=> NULL",
     "i <=> 1", "x = double('NaN')", "isnan(x)", "x = 0.0", "f = 0.1", "coalesce(i, 0) = 0", "s LIKE 'a\\\\_%'",
     "s LIKE '%a'", "s LIKE 'a_%'", "s ILIKE 'A%'", "s LIKE 'a%' ESCAPE '!'", "i IN (1, NULL)", "i NOT IN (1, NULL)",
-    "s = NULL", "-i = 1", "i = 1 = true", "NOT i = 1 IS NULL", "! b", "ts > day", "i BETWEEN 3 AND 1",
+    "s = NULL", "-(i % 5) = 1", "i = 1 = true", "NOT i = 1 IS NULL", "! b", "ts > day", "i BETWEEN 3 AND 1",
     "year(ts) = 2013",
-    "r IS NULL", "r.n IS NOT NULL", "s IN ('a', 'A')", "(i, l) IN ((1, 1))", "b = (i = 1)", "x < f",
+    "r IS NULL", "r.n IS NOT NULL", "s IN ('a', 'A')", "(i, l) IN ((1, 1L))", "b = (i = 1)", "x < f",
 )  # fmt: skip
 
 
