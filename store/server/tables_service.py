@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, KeyLocked
 from cortado.proto.v1 import tables_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import (
@@ -275,21 +275,31 @@ class TablesService(Service):
             async with aclosing(self.stream(self._step(plan, suspects, None, 0, 0))) as replies:
                 async for reply in replies:
                     while suspects:
-                        await self._repair(plan, suspects, put_right)
+                        keys = [suspects.popleft() for _ in range(min(len(suspects), REPAIRED_MAX))]
+                        await self._repair(plan, keys, put_right)
                     # Serialized messages that follow each other are one message.
                     yield reply + put_right.SerializeToString()
 
     async def _repair(
-        self, plan: CheckPlan, suspects: deque[LogicalKey], put_right: tables_pb2.CheckTableResponse
+        self, plan: CheckPlan, keys: Sequence[LogicalKey], put_right: tables_pb2.CheckTableResponse
     ) -> None:
-        """Look at some suspects in the newest state; ``put_right`` counts what came of it."""
-        keys = [suspects.popleft() for _ in range(min(len(suspects), REPAIRED_MAX))]
+        """Look at some suspects in the newest state; ``put_right`` counts what came of it. What a large transaction has
+        staged is left: its commit may put it right, and the others are not to wait for that."""
         table = plan.view.table
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return evaluate_repair(reader, self.host.meta.catalog(reader), table.database, table.name, keys)
 
-        result = await self.host.meta.write(evaluate, size_bytes=sum(map(len, keys)))
+        try:
+            result = await self.host.meta.write(evaluate, size_bytes=sum(map(len, keys)))
+        except KeyLocked:
+            if len(keys) == 1:
+                put_right.left += 1
+                return
+            # In halves, to find which.
+            for half in (keys[: len(keys) // 2], keys[len(keys) // 2 :]):
+                await self._repair(plan, half, put_right)
+            return
         assert isinstance(result.value, Repaired)
         put_right.repaired += result.value.put + result.value.deleted
         put_right.left += result.value.left
