@@ -20,7 +20,7 @@ from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
-from support.snapshots import CLUSTER, GROUP, MEMBERS, contents, fill
+from support.snapshots import CLUSTER, GROUP, MEMBERS, contents, fill, ts_of
 
 items = st.dictionaries(st.binary(min_size=1, max_size=511), st.binary(max_size=300), min_size=1, max_size=40)
 
@@ -86,6 +86,9 @@ def test_a_copy_installed_over_any_state_equals_what_was_copied(
     sender, receiver = MemoryEngine(), MemoryEngine()
     state = fill(sender, index=70, rows=rows, value_bytes=value_bytes)
     fill(receiver, index=30, rows=old_rows)
+    with receiver.write() as txn:
+        changed = [GROUP.to_bytes(4) + bytes(ts_of(number)) for number in range(old_rows)]
+        txn.put_many(Space.CHANGES, [(each, b"of another state") for each in changed])
     files = copied(sender, bounds)
     installation = Installation(receiver, files, verified(files, slice_bytes), GroupRange(GROUP), bounds)
     installation.mark()
@@ -95,6 +98,8 @@ def test_a_copy_installed_over_any_state_equals_what_was_copied(
         pass
     assert installation.finish([]) == state
     assert contents(receiver) == contents(sender)
+    with receiver.read() as txn:
+        assert txn.keys(Space.CHANGES, b"", b"\xff", max_items=1) == ([], True)
 
 
 @pytest.mark.parametrize("seed", range(4))
