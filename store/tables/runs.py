@@ -84,6 +84,8 @@ def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, Sequence[int]]:
     """Which rows each schema wrote, wherever they stand. Raises DataLoss for a payload without a schema id."""
     if _has_heads(payloads):
         ids = np.frombuffer(payloads.heads, dtype=">u4")
+        if payloads and (ids == ids[0]).all():
+            return {int(ids[0]): range(len(payloads))}
         return {int(schema_id): np.flatnonzero(ids == schema_id).tolist() for schema_id in np.unique(ids)}
     heads = list(map(_head, payloads))
     if len(set(heads)) == 1:
