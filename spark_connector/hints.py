@@ -85,11 +85,11 @@ class Hints:
 
     def of(self, conditions: Sequence[Node]) -> str | None:
         """The filter of those ``conditions`` that are safe; None where none is."""
-        kept: list[str] = []
-        for condition in conditions:
-            text = self._condition(condition)
-            if text is not None and self._fits(" and ".join([*kept, text])):
-                kept.append(text)
+        texts = (self._condition(condition) for condition in conditions)
+        kept = [text for text in texts if text is not None and self._fits(text)]
+        while kept and not self._fits(" and ".join(kept)):
+            # Each spares rows by itself; which ones do it best, nobody knows.
+            kept = kept[: len(kept) // 2]
         return " and ".join(kept) or None
 
     def _fits(self, text: str) -> bool:
