@@ -24,10 +24,10 @@ PAGE = 4_096
 BRANCH, LEAF = 1, 2
 
 
-def scan(kernel: RowKernel, tree: Tree, number: int, *, reverse: bool) -> list[Row] | None:
+def scan(kernel: RowKernel, tree: Tree, number: int, *, reverse: bool, rows: int = 70) -> list[Row] | None:
     start, end, found, suffix = LOWEST, HIGHEST, list[Row](), suffix_of(at(number))
     while start < end:
-        chunk = kernel.read_tree(tree, Slice(start, end, suffix, suffix, reverse, 70, 1 << 16))
+        chunk = kernel.read_tree(tree, Slice(start, end, suffix, suffix, reverse, rows, 1 << 16))
         if chunk is None:
             return None
         expiries = [chunk.expiries.get(key, 0) for key in chunk.keys]

@@ -87,7 +87,7 @@ def lower_bounds(*extras: str) -> list[str]:
     groups = [project["dependencies"], *(project["optional-dependencies"][each] for each in extras)]
     lowest: dict[str, str] = {}
     for requirement in (each for group in groups for each in group):
-        matched = re.fullmatch(r"([A-Za-z0-9-]+)(?:>=|==)([0-9.]+)(,.*)?", requirement)
+        matched = re.fullmatch(r"([A-Za-z0-9-]+)(?:>=|==)([0-9.]+)(,[^;]*)?(;.*)?", requirement)
         assert matched is not None, requirement
         name, version = matched[1], matched[2]
         lowest[name] = max(lowest.get(name, version), version, key=_numbers)

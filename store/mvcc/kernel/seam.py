@@ -8,8 +8,9 @@
 
 What is compiled lies in a folder that is named after all that it depends on: this package's source and where it lies,
 the compiler, Python, the processor. So nothing stale is ever loaded, and a folder is whole once it has its name. It
-lies beside the source or, where that cannot be written, below the user's cache. Compiling takes a processor for some
-ten seconds and holds the interpreter's lock, so a server never does it itself.
+lies below the user's cache, so that an uninstallation leaves nothing among the packages, or, where that cannot be
+written, beside the source. Compiling takes a processor for some ten seconds and holds the interpreter's lock, so a
+server never does it itself.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ COMPILING: Final = "cortado.store.mvcc.kernel.compiling"
 
 _SOURCE: Final = Path(__file__).parent
 _COMPILERS: Final = ("numba", "llvmlite")
-_PREFIX: Final = f"scan-kernel-{sys.implementation.cache_tag}-"
+_PLACE: Final = blake2b(str(_SOURCE).encode(), digest_size=4).hexdigest()
+_PREFIX: Final = f"scan-kernel-{sys.implementation.cache_tag}-{_PLACE}-"
+"""Of one source: what is compiled of others lies beside it."""
 
 
 class Unfit(Exception):
@@ -108,7 +111,7 @@ def compile_ahead() -> Path:
 def _parents() -> list[Path]:
     cached = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
-        return [_SOURCE / "__pycache__", cached.expanduser() / "cortado"]
+        return [cached.expanduser() / "cortado", _SOURCE / "__pycache__"]
     except RuntimeError:
         # A user without a home.
         return [_SOURCE / "__pycache__"]
