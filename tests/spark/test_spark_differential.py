@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from cortado import Client
 from cortado.store.client import Table
 from support.examples import EXAMPLES
-from support.spark_conditions import FIELDS, condition, row
+from support.filter_twin import answer, write
+from support.spark_conditions import FIELDS, condition, expression, row
 from support.spark_tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -93,3 +94,14 @@ def test_a_pushed_filter_keeps_every_row_that_spark_keeps(
     # Or it would prove nothing.
     assert pushed > CONDITIONS // 10
     assert exact > pushed // 3
+
+
+def test_the_option_filter_keeps_the_rows_of_which_it_is_true(spark: SparkSession, node: str, table: Table) -> None:
+    of_rows, random = Random(1), Random("filters")
+    documents = [row(of_rows, number) for number in range(ROWS)]
+    reader = spark.read.format("cortado").options(endpoint=node, table=NAME, columns="id", partitions=2)
+    for _ in range(EXAMPLES):
+        asked = expression(random)
+        wanted = {each["id"] for each in documents if answer(asked, each)}
+        found = [each["id"] for each in reader.option("filter", write(asked)).load().collect()]
+        assert (len(found), set(found)) == (len(wanted), wanted), write(asked)

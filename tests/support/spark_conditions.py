@@ -97,6 +97,35 @@ def row(random: Random, number: int) -> dict[str, Any]:
     }
 
 
+VALUES: Final[dict[str, tuple[Any, ...]]] = {
+    "i": _INTS,
+    "l": _LONGS,
+    "r.n": _INTS,
+    "s": _TEXTS,
+    "r.Name": _TEXTS,
+    "x": _REALS,
+    "p": _DECIMALS,
+    "day": _DAYS,
+    "ts": _MOMENTS,
+}
+"""Of some fields, which their values are of."""
+
+
+def expression(random: Random, depth: int = 2) -> Any:
+    """A filter of these fields, as :mod:`support.filter_twin` has it."""
+    if depth and random.random() < 0.5:
+        return random.choice(("and", "or")), [expression(random, depth - 1) for _ in range(2)]
+    if depth and random.random() < 0.2:
+        return "not", expression(random, depth - 1)
+    name = random.choice(list(VALUES))
+    field, values = ("field", name), [("value", random.choice(VALUES[name])) for _ in range(2)]
+    if random.random() < 0.2:
+        return "null", field
+    if random.random() < 0.3:
+        return random.choice((("in", field, values), ("between", field, *values)))
+    return "compare", random.choice(("=", "!=", "<", "<=", ">", ">=")), field, values[0]
+
+
 _NUMBERS: Final = ("0", "1", "-1", "2", "3", "7", "2147483647", "2147483648", "9007199254740993", "9223372036854775808")
 _FRACTIONS: Final = (
     "0.0",
