@@ -28,7 +28,7 @@ option             for         meaning
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
 ``badRowsPath``    write       directory, or URL, in which rows that are refused are kept with their keys and errors,
                                instead of failing the job
-``chunkRows``      write       rows a commit; default 2000
+``chunkRows``      write       rows a commit; default 2000, of an update 1000
 ``transactional``  write       ``true``: all rows of the job are visible at one timestamp, or never; default ``false``
 ``txnAppId``       write       with ``transactional``: who writes; a job whose ``txnVersion`` is not above that of its
                                last one changes nothing
@@ -158,7 +158,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         confirm_truncate=_one_of(given, "confirmTruncate", ("false", "true")) == "true",
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
         bad_rows_path=_bad_rows_path(given),
-        chunk_rows=_whole(given, "chunkRows", 2000, CHUNK_ROWS_MAX),
+        # Updated rows are worked out in their turn, and cost more of it.
+        chunk_rows=_whole(given, "chunkRows", 1000 if given.get("operation") == "update" else 2000, CHUNK_ROWS_MAX),
         transactional=_one_of(given, "transactional", ("false", "true")) == "true",
         application=_application(given),
         version=_whole(given, "txnVersion", 0, VERSION_MAX, least=0),

@@ -167,6 +167,11 @@ def test_bad_rows_are_kept_where_a_job_may_lack_them_and_knows_its_own(name: str
     assert write_options({"table": "a.b", "badRowsPath": "/tmp/bad"}).bad_rows_path == "/tmp/bad"
 
 
+def test_chunks_of_an_update_are_smaller_unless_it_is_said() -> None:
+    assert write_options({"table": "a.b", "operation": "update"}).chunk_rows == 1000
+    assert write_options({"table": "a.b", "operation": "update", "chunkRows": "3000"}).chunk_rows == 3000
+
+
 def test_a_table_may_be_what_load_and_save_are_given() -> None:
     assert read_options({"path": "a.b"}).connection.table == "a.b"
     assert write_options({"path": "a.b", "table": "a.b"}).connection.table == "a.b"
