@@ -22,6 +22,11 @@ option             for         meaning
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
 ``partitions``     read        how many key ranges of about equal size; default 4
 ``schemaVersion``  read        version of the subject to read with; default: the newest
+``startingAt``     changes     read changes instead of rows, after: ``latest`` (now), ``earliest`` (all that are kept)
+                               or a timestamp as for ``at``
+``endingAt``       changes     of a batch: up to this timestamp; default: now
+``maxRowsPerTrigger`` changes  of a stream: at most so many changes a batch, or one commit; default: all there are
+``withPrevious``   changes     ``true``: the row that each change replaced, as ``_previous``; default ``false``
 ``operation``      write       ``upsert`` (default), ``insert``, ``update`` (of the DataFrame's columns) or ``delete``
 ``confirmTruncate`` write      ``true``: mode "overwrite" may replace all rows of the table; default ``false``
 ``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
@@ -34,6 +39,8 @@ option             for         meaning
                                last one changes nothing
 ``txnVersion``     write       with ``txnAppId``: the number of this job, from 0
 =================  ==========  ====================================================================================
+
+Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions`` and ``schemaVersion``, too.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
 
@@ -50,6 +57,7 @@ from typing import Any, TypeVar
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
+from cortado.store.client.values import parse_at
 from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
@@ -94,6 +102,22 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesOptions:
+    """A read of changes, as asked for."""
+
+    connection: Connection
+    starting_at: str
+    ending_at: str | None
+    max_rows: int | None
+    with_previous: bool
+    columns: tuple[str, ...] | None
+    key_lower: tuple[Any, ...] | None
+    key_upper: tuple[Any, ...] | None
+    partitions: int
+    schema_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """A write, as asked for."""
 
@@ -111,6 +135,9 @@ class WriteOptions:
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion")
+_STARTING = "startingAt"
+_OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious")
+_CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
 OPERATIONS = ("upsert", "insert", "update", "delete")
 _WRITE = (
     *_BOTH,
@@ -132,7 +159,11 @@ _OF_CATALOGUE = "provider"
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidArgument that names the option, its value and what it may be."""
-    given = _of_query(_known(options, _READ, _WRITE, "a read"))
+    given = _of_query(_known(options, _READ, (*_WRITE, *_OF_CHANGES), "a read"))
+    for name in _OF_CHANGES:
+        if name in given:
+            problem = "needs the option startingAt, with which changes are read"
+            raise InvalidArgument(f"option {name}", problem, given[name])
     return ReadOptions(
         connection=_connection(given),
         at=given.get("at"),
@@ -149,9 +180,37 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     )
 
 
+def reads_changes(options: Mapping[str, str]) -> bool:
+    """Whether a read is one of changes."""
+    return any(name.lower() == _STARTING.lower() for name in options)
+
+
+def changes_options(options: Mapping[str, str]) -> ChangesOptions:
+    """Raises InvalidArgument that names the option, its value and what it may be."""
+    given = _known(options, _CHANGES, _WRITE, "a read of changes")
+    if "endingAt" in given and "maxRowsPerTrigger" in given:
+        problem = "is of a stream, and endingAt of a batch"
+        raise InvalidArgument("option maxRowsPerTrigger", problem, given["maxRowsPerTrigger"])
+    for name in (_STARTING, "endingAt"):
+        if name in given and not (name == _STARTING and given[name] in ("latest", "earliest")):
+            parse_at(given[name], f"option {name}")
+    return ChangesOptions(
+        connection=_connection(given),
+        starting_at=given[_STARTING],
+        ending_at=given.get("endingAt"),
+        max_rows=_whole(given, "maxRowsPerTrigger", 1, 2**31 - 1) if "maxRowsPerTrigger" in given else None,
+        with_previous=_one_of(given, "withPrevious", ("false", "true")) == "true",
+        columns=_columns(given),
+        key_lower=_key(given, "keyLower"),
+        key_upper=_key(given, "keyUpper"),
+        partitions=_partitions(given),
+        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
+    )
+
+
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Raises InvalidArgument that names the option, its value and what it may be."""
-    given = _known(options, _WRITE, _READ, "a write")
+    given = _known(options, _WRITE, (*_READ, *_CHANGES), "a write")
     return WriteOptions(
         connection=_connection(given),
         operation=_one_of(given, "operation", OPERATIONS),

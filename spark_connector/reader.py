@@ -37,6 +37,8 @@ from pyspark_cortado.types import check_columns, field_names, spark_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cortado.store.catalog.descriptors import TableDescriptor
+
 
 @dataclass
 class KeyRangePartition(InputPartition):
@@ -180,7 +182,19 @@ def _bounds(client: Client, options: ReadOptions) -> tuple[tuple[Any, ...] | Non
             names = ", ".join(each.name for each in described.indexes) or "none"
             raise NotFound("index", f"{options.index} of table {options.connection.table}; there are {names}")
         declared = index.parts
-    lower, upper = options.key_lower, options.key_upper
+    return _bounds_of(declared, options.key_lower, options.key_upper)
+
+
+def bounds_of_key(
+    table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
+) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+    """Bounds of a table's primary key out of JSON. Raises InvalidArgument."""
+    return _bounds_of(table.key, lower, upper)
+
+
+def _bounds_of(
+    declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
+) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
     return _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
 
 

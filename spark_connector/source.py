@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from pyspark_cortado.aggregates import AggregateReader
-    from pyspark_cortado.reader import Chosen, TableReader
+    from pyspark_cortado.changes import ChosenChanges
+    from pyspark_cortado.reader import Chosen
     from pyspark_cortado.writer import TableWriter
 
 
@@ -22,24 +22,33 @@ class DefaultSource(DataSource):
     """
 
     _chosen: Chosen | None = None
+    _changes: ChosenChanges | None = None
 
     @classmethod
     def name(cls) -> str:
         return "cortado"
 
     def schema(self) -> StructType:
-        """The table's columns as Spark types. Raises InvalidArgument, NotFound, Unsupported, Unavailable."""
-        from pyspark_cortado.options import read_options
+        """The table's columns as Spark types, or those of its changes. Raises InvalidArgument, NotFound, Unsupported,
+        Unavailable."""
+        from pyspark_cortado.changes import changes_schema
+        from pyspark_cortado.options import changes_options, read_options, reads_changes
         from pyspark_cortado.reader import table_schema
 
-        schema, self._chosen = table_schema(read_options(self.options))
+        if reads_changes(self.options):
+            schema, self._changes = changes_schema(changes_options(self.options))
+        else:
+            schema, self._chosen = table_schema(read_options(self.options))
         return schema
 
-    def reader(self, schema: StructType) -> TableReader | AggregateReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named."""
-        from pyspark_cortado.options import read_options
+        from pyspark_cortado.changes import ChangesReader
+        from pyspark_cortado.options import changes_options, read_options, reads_changes
         from pyspark_cortado.reader import choose, prepare_read
 
+        if reads_changes(self.options):
+            return ChangesReader(changes_options(self.options), schema, self._chosen_changes())
         options = read_options(self.options)
         return prepare_read(options, schema, self._chosen or choose(options))
 
@@ -52,11 +61,22 @@ class DefaultSource(DataSource):
         options = write_options(self.options)
         return prepare_overwrite(options, schema) if overwrite else prepare_write(options, schema)
 
-    def streamReader(self, schema: StructType) -> Any:  # noqa: N802, ARG002
-        """Raises Unsupported. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Of changes. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
+        from cortado.errors import InvalidArgument
+        from pyspark_cortado.changes import ChangesStreamReader
+        from pyspark_cortado.options import changes_options, reads_changes
+
+        if not reads_changes(self.options):
+            raise InvalidArgument("option startingAt", "is required by readStream: latest, earliest or a timestamp")
+        return ChangesStreamReader(changes_options(self.options), schema, self._chosen_changes().version)
+
+    def _chosen_changes(self) -> ChosenChanges:
         from cortado.errors import Unsupported
 
-        raise Unsupported("spark.readStream", "read a batch, or watch the table with a client")
+        if self._changes is None:
+            raise Unsupported("a schema of changes that is given", "the option columns")
+        return self._changes
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802, ARG002
         """Raises Unsupported."""

@@ -51,7 +51,11 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
     from cortado.schema.columnar.arrow import arrow_schema
 
     chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
-    exact = from_arrow_schema(arrow_schema(chosen))
+    return loosened_schema(from_arrow_schema(arrow_schema(chosen)))
+
+
+def loosened_schema(exact: StructType) -> StructType:
+    """As Spark has it: what is inside of a column that may be null may be null, too."""
     return StructType(
         [StructField(each.name, _loosened(each.dataType, each.nullable), each.nullable) for each in exact]
     )
