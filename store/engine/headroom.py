@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final
 
 _BYTES_MIN: Final = 1 << 20
-_BYTES_MAX: Final = 16 << 20
+_BYTES_MAX: Final = 8 << 20
 _PART: Final = 16
-"""A sixteenth of the pages: a small database does not take megabytes for what it never writes."""
+"""A sixteenth of the pages: a small database does not take megabytes for what it never writes. Half of it is there at
+least."""
 
 
 class Headroom:
@@ -37,8 +38,9 @@ class Headroom:
     def keep(self, used_bytes: int) -> None:
         """LMDB's pages take ``used_bytes``, counted from the file's beginning."""
         aim_bytes = min(max(_BYTES_MIN, used_bytes // _PART), _BYTES_MAX)
-        if self._file_bytes - used_bytes < aim_bytes:
-            self._grow(max(used_bytes, self._file_bytes), aim_bytes)
+        if self._file_bytes - used_bytes < aim_bytes // 2:
+            end_bytes = max(used_bytes, self._file_bytes)
+            self._grow(end_bytes, used_bytes + aim_bytes - end_bytes)
 
     def _grow(self, end_bytes: int, by_bytes: int) -> None:
         by_bytes = min(by_bytes, self._limit_bytes - end_bytes)

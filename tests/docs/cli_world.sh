@@ -44,6 +44,7 @@ cortado schema register flights.flights flights.avsc
 cortado schema register shop.orders shop.avsc
 cortado table create flights.airlines --key carrier
 cortado table create flights.airlines_copy --key carrier --subject flights.airlines
+cortado table create flights.airlines_new --key carrier --subject flights.airlines
 cortado table create flights.flights --key time_hour --key carrier --key flight --index by_tailnum=tailnum
 cortado put flights.airlines --file airlines.jsonl
 cortado put flights.flights <<'END'

@@ -40,6 +40,7 @@ CALLED_BY_OTHERS: Final = {
     "store/cli/input.py": "io",
     "store/peers/connection.py": "asyncio",
     "store/cli/options.py": "click",
+    "spark_connector/changes.py": "Spark",
     "store/transfer/files.py": "pyarrow",
     "spark_connector/source.py": "Spark",
 }

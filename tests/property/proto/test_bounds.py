@@ -181,5 +181,5 @@ def test_a_message_of_too_many_bytes_is_refused_without_a_look_at_it() -> None:
 
 
 def test_a_repeated_field_needs_a_limit() -> None:
-    with pytest.raises(KeyError, match=r"cortado\.v1\.BulkChunk\.json_rows"):
+    with pytest.raises(KeyError, match=r"cortado\.v1\.BulkStart\.columns"):
         MessageBounds(documents_pb2.BulkRequest, {}, bytes_max=ROOMY)
