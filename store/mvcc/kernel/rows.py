@@ -258,6 +258,19 @@ def _follows(before: Any, item: Any) -> Any:
 
 
 @compiled
+def _pass_to(tree: Any, limits: Any, terms: Any, out: Any, item: Any, suffix: Any) -> Any:
+    """As :func:`_seek_version`, forwards. All that is passed are versions of one key, so the last of them is one:
+    else keys are out of their order, and the search has passed by another key's."""
+    found = _seek_version(tree, terms, out, item, suffix)
+    if found < END or move(tree, out[PLACE], -1) != FOUND:
+        return -1
+    last = _look(tree, limits, out)
+    if last[0] < 0 or (last[0] != item[0] and _follows(item, last) != 1):
+        return -1
+    return move(tree, out[PLACE], 1) if found == FOUND else END
+
+
+@compiled
 def _begin(tree: Any, limits: Any, terms: Any, out: Any) -> Any:
     """To the range's first item, or backwards to its last: as seek() and move() say."""
     place, state = out[PLACE], out[STATE]
@@ -316,7 +329,7 @@ def _forwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
             found = move(tree, place, 1)
         else:
             passed = 0
-            found = _seek_version(tree, terms, out, item, at + (LAST_AT if is_taken else READ_AT))
+            found = _pass_to(tree, limits, terms, out, item, at + (LAST_AT if is_taken else READ_AT))
     return DONE if found == END else STRANGE
 
 

@@ -184,10 +184,15 @@ def test_a_row_too_short_for_the_id_of_its_schema_is_left_to_python(engine: Lmdb
     assert row_kernel().read(mapped_of(engine), Slice(key, HIGHEST, suffix, suffix, False, 5, 5)) is None
 
 
-def test_no_damage_of_the_file_gives_a_wrong_row_or_ends_the_process() -> None:
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 600), (22_617, 1)],
+    ids=["many", "a pointer among versions of a key that a search passes by"],
+)
+def test_no_damage_of_the_file_gives_a_wrong_row_or_ends_the_process(first: int, count: int) -> None:
     row_kernel()
     found = subprocess.run(
-        [sys.executable, "-m", "support.damaged_scans", "0", "600"],
+        [sys.executable, "-m", "support.damaged_scans", str(first), str(count)],
         env={**os.environ, "PYTHONPATH": "tests"},
         cwd=ROOT,
         capture_output=True,
@@ -195,7 +200,7 @@ def test_no_damage_of_the_file_gives_a_wrong_row_or_ends_the_process() -> None:
         timeout=300,
     )
     assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.startswith("read 600, refused "), found.stdout
+    assert found.stdout.startswith(f"read {count}, refused "), found.stdout
 
 
 def test_an_empty_tree_and_an_empty_range_have_no_rows(engine: LmdbEngine) -> None:
