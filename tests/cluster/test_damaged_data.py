@@ -12,6 +12,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.client import Client, Index, Table
+from cortado.store.engine.data_file import newest_meta
 from cortado.store.node.applied_state import FORMAT
 from support.damage import flip
 from support.server_process import ServerProcess
@@ -112,7 +113,8 @@ def test_a_flipped_byte_is_data_loss_that_names_the_key_and_never_a_wrong_row(cl
 
 def truncate(data_dir: Path) -> None:
     data_file = data_dir / "engine" / "data.mdb"
-    os.truncate(data_file, data_file.stat().st_size // 2)
+    meta = newest_meta(data_file)
+    os.truncate(data_file, (meta.last_page + 1) * meta.page_size // 2)
 
 
 def overwrite(data_dir: Path) -> None:
