@@ -369,7 +369,8 @@ def test_the_registry_answers(client: Client, flights: Table) -> None:
 
 def test_a_newer_version_with_a_lower_id_is_met_as_newer(client: Client, server: ServerProcess, database: str) -> None:
     """The second subject gets, as its newer version, a text with a lower id than its older one has."""
-    old = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    # No other test registers this text: it would have an id already.
+    old = {"type": "record", "name": "LowerIds", "fields": [{"name": "id", "type": "long"}]}
     new = {**old, "fields": [*old["fields"], {"name": "note", "type": "string", "default": ""}]}
     first, second = (f"{database}.{name}" for name in ("ids_first", "ids_second"))
     ids = {}

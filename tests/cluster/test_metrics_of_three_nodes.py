@@ -77,7 +77,13 @@ CONSTANT = {
 }
 FLEETING = {
     *("snapshot_installing", "watches_catching_up", "watch_queued_events", "watch_queued_bytes", "watch_lag_seconds"),
-    *("watch_overflows_total", "watch_passes_total", "storage_refused_total", "log_write_refused_total"),
+    *(
+        "watch_overflows_total",
+        "watch_passes_total",
+        "watch_passes_by_index_total",
+        "storage_refused_total",
+        "log_write_refused_total",
+    ),
     *("peer_queue_messages", "large_transactions_unresolved"),
     *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds", "clock_jump_seconds"),
     *("damaged_items", "patrol_damaged_total", "repairs_total", "repaired_items_total"),

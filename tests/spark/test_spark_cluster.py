@@ -139,3 +139,29 @@ def test_a_task_that_reads_goes_on_at_the_next_leader(
         lambda: found.extend(frame.mapInArrow(pausing(tmp_path), frame.schema).collect()),
     )
     assert sorted(row["id"] for row in found) == list(range(ROWS // 2))
+
+
+def test_a_stream_goes_on_at_the_next_leader(cluster: Cluster, on_cluster: SparkTables, tmp_path: Path) -> None:
+    table = on_cluster.make(PERSON, suffix="_streamed")
+    reader = on_cluster.spark.readStream.format("cortado").option("endpoint", on_cluster.endpoint)
+    frame = reader.options(table=table.full_name, startingAt=str(on_cluster.client.now())).load()
+    seen: list[int] = []
+
+    def take(batch: DataFrame, _number: int) -> None:
+        seen.extend(row["id"] for row in batch.select("id").collect())
+
+    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        for n in range(100):
+            table.put({"id": n, "name": "before"})
+        query.processAllAvailable()
+        assert sorted(seen) == list(range(100))
+        killed = cluster.leader()
+        cluster.kill(killed)
+        for n in range(100, 200):
+            table.put({"id": n, "name": "after"})
+        query.processAllAvailable()
+        cluster.start(killed)
+    finally:
+        query.stop()
+    assert sorted(seen) == list(range(200))
