@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cortado.errors import InvalidArgument
 from cortado.schema.model import NULL, AvroType, Field, Record, Schema, Union
 from cortado.schema.names import describe_type
+from cortado.schema.shape import records_of, recursive_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,15 @@ def find_field(schema: Schema, path: str) -> FoundField:
             nullable = nullable or NULL in inside.branches
             inside = value_type if value_type is not None else inside
     return FoundField(tuple(fields), inside, nullable)
+
+
+def way_through_recursion(schema: Schema, path: str) -> str | None:
+    """What is wrong with a path that leads through a record that may hold itself; None for any other.
+
+    Such a record has no finite set of columns, and keys of many documents are made from columns.
+    """
+    for field in find_field(schema, path).fields[:-1]:
+        record = field.type.nullable if isinstance(field.type, Union) else field.type
+        if isinstance(record, Record) and record.name in recursive_names(records_of(record)):
+            return f"leads through {field.name}, of type {record.name}, which may hold itself"
+    return None

@@ -24,13 +24,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument, TooLarge
-from cortado.schema.field_paths import find_field
+from cortado.schema.field_paths import find_field, way_through_recursion
 from cortado.schema.model import Fixed, Primitive, Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.aggregate.measures import INTEGER_BYTES, CountRows, CountValues, ExactSum, Extreme, Measure, RealSum
 from cortado.store.aggregate.reduce import Merge
 from cortado.store.aggregate.values import SUM_BYTES, SUM_PRECISION, decimal_bytes, decimal_of
-from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.filter.expression import Path
 from cortado.store.filter.fields import Family, FieldRef, family_of
 

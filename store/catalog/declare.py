@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, TooLarge
-from cortado.schema.field_paths import find_field
+from cortado.schema.field_paths import way_through_recursion
 from cortado.schema.key_types import key_type_of
-from cortado.schema.model import Record, Schema, Union
+from cortado.schema.model import Record, Schema
 from cortado.schema.names import describe_type
-from cortado.schema.shape import records_of, recursive_names
 from cortado.store import names, retentions
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
@@ -241,18 +240,6 @@ def _type_of(schema: Schema, path: str, where: str) -> KeyType:
     if problem is not None:
         raise InvalidArgument(where, problem, names.shown(path))
     return KeyType(type_name)
-
-
-def way_through_recursion(schema: Schema, path: str) -> str | None:
-    """What is wrong with a path that leads through a record that may hold itself; None for any other.
-
-    Such a record has no finite set of columns, and keys of many documents are made from columns.
-    """
-    for field in find_field(schema, path).fields[:-1]:
-        record = field.type.nullable if isinstance(field.type, Union) else field.type
-        if isinstance(record, Record) and record.name in recursive_names(records_of(record)):
-            return f"leads through {field.name}, of type {record.name}, which may hold itself"
-    return None
 
 
 def _resolve_indexes(

@@ -34,6 +34,7 @@ from cortado.schema.compatibility import (
     IncompatibilityKind,
     check_against,
 )
+from cortado.schema.field_paths import way_through_recursion
 from cortado.schema.model import Record, Schema
 from cortado.schema.names import describe_type, simple_name
 from cortado.schema.parse import declaration_digest
@@ -41,7 +42,6 @@ from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.catalog.deletion import put_subject
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.mvcc.evaluation import Evaluation

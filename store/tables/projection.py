@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.canonical import MeaningForm
 from cortado.schema.columnar.column import Column, RecordColumn
+from cortado.schema.field_paths import way_through_recursion
 from cortado.schema.model import AvroType, Field, Record, Schema, Union
 from cortado.schema.parse import parse_document_schema
-from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.tables.rows import path_names
 
 Tree: TypeAlias = "dict[str, Tree | None]"
