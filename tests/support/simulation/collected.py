@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
 from cortado.raft.log import Entry
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.collection.leases import Lease, acquire, end
 from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
@@ -42,6 +42,8 @@ class Record:
 
     def __init__(self) -> None:
         self.items: dict[bytes, bytes] = {}
+        self.last_ts = ZERO
+        """Of the newest entry among them. Who applies it may not have made it durable yet."""
         self.removed = 0
         """By the process that removed most of them."""
 
@@ -57,6 +59,7 @@ class Record:
                 for each in machine.newly_applied:
                     self.items.update(each.items)
                     self.items.update(each.moved)
+                    self.last_ts = max(self.last_ts, each.last_ts)
                 self.removed = max(self.removed, machine.removals.removed)
 
         with patch.object(StateMachine, "apply", applied):
