@@ -184,7 +184,7 @@ def resolve_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def tell_watches_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ChangeFeed, "complete_to", lambda self, _queue: self.position)
+    patch.setattr(ChangeFeed, "complete_to", lambda self, _start, _end: self.position)
 
 
 def keep_the_newest_changes(patch: pytest.MonkeyPatch) -> None:
