@@ -15,6 +15,9 @@ A step takes its share of what others wait for::
 So while others write, a job rests ``REST`` times as long as its last step was evaluated, however long that waited, and
 at least as long as it took: every second turn of the log is theirs. It looks around while it rests, and once nobody
 writes it goes on at once.
+
+Some never pause, and a build has to end beside them, too. So it rests no longer than leaves it ``ROWS_S_AIM``, unless
+its rows are so dear that this would cost others more than a fifth: ``REST_MIN`` times it rests in any case.
 """
 
 from __future__ import annotations
@@ -45,8 +48,18 @@ _LOG: Final = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 0.2
 REST: Final = 64
 """Times what evaluating the last step took, while others write: all that a job costs is a seventeenth then."""
+REST_MIN: Final = 16
+"""The same where the job would be slower than ``ROWS_S_AIM`` otherwise: what it costs is a fifth."""
+ROWS_S_AIM: Final = 2_000
+"""Rows a second that a job does beside others, if that costs them no more than a fifth."""
 LOOK_AROUND_MS: Final = 20.0
 """Others write who wrote within so long. Whoever writes less often loses less than a fifth to a step in between."""
+
+
+def _rest_ms(rows: int, evaluating_ms: float, took_ms: float) -> float:
+    """After a step of so many rows."""
+    longest_ms = max(REST_MIN * evaluating_ms, rows * 1_000 / ROWS_S_AIM - took_ms)
+    return min(max(REST * evaluating_ms, took_ms), longest_ms)
 
 
 class JobRunner:
@@ -133,7 +146,7 @@ class JobRunner:
         # Its own write is one of those that were evaluated.
         if self._evaluated - evaluated > 1:
             self._written_ms = ended_ms
-        await self._rest(max(REST * evaluating_ms, ended_ms - began_ms))
+        await self._rest(_rest_ms(after.done - job.done, evaluating_ms, ended_ms - began_ms))
         return after
 
     async def _rest(self, rest_ms: float) -> None:

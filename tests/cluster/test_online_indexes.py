@@ -35,7 +35,7 @@ THING: dict[str, Any] = {
         {"name": "level", "type": "int", "default": 0},
     ],
 }
-ROWS = 50_000
+ROWS = 20_000
 
 
 def make_table(client: Client, name: str, rows: int) -> Any:

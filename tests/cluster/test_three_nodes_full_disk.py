@@ -1,4 +1,5 @@
-"""One node's disk is full: the follower's is no hindrance, the leader's hands over or refuses; nothing is lost."""
+"""One node's disk is full: the follower's is no hindrance, a leader refuses writes until another leads; nothing is
+lost."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cortado.errors import ResourceExhausted
 from cortado.store.client import Client
 from support.callers import calling
 from support.cluster import Cluster
@@ -54,14 +56,29 @@ def is_full(cluster: Cluster) -> bool:
     return status is not None and "disk" in status.state
 
 
+def refuse_or_step_down(cluster: Cluster, client: Client) -> None:
+    """n1 leads without room: it refuses writes, and reads go on; it steps down where it could not store what it had
+    admitted before."""
+    try:
+        client.with_timeout(3).kv("full-refused").put(b"key", b"value")
+        assert cluster.leader() != "n1"
+    except ResourceExhausted as refused:
+        assert "full" in refused.message()
+        assert client.kv("full-refused").get(b"key") is None
+
+
 @pytest.mark.parametrize("role", ["follower", "leader"])
 def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_disk: Path, role: str) -> None:
     with Client(cluster.endpoints, timeout_s=30) as client, calling(client, "full") as crowd:
         if (cluster.leader() == "n1") != (role == "leader"):
             client.membership.transfer_leader("n1" if role == "leader" else "n2")
         ballast = take_all(small_disk)
-        crowd.wait_for_progress(100)
         wait_until(lambda: is_full(cluster), "n1 says that its disk is full", 30)
+        if cluster.leader() == "n1":
+            refuse_or_step_down(cluster, client)
+            # What the runbook says.
+            client.membership.transfer_leader("n2")
+        crowd.wait_for_progress(100)
         assert cluster.leader() != "n1"
         # A crash on the full disk, too.
         cluster.kill("n1")

@@ -25,7 +25,7 @@ from cortado.store.tables.operations import BulkChunk, BulkMode, JsonRows
 from support.node_world import World
 
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]})
-ROWS = 40
+ROWS = 100
 
 
 @pytest.fixture(autouse=True)
@@ -111,9 +111,15 @@ def test_a_paused_job_does_no_step_until_it_is_resumed() -> None:
     world.run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("rows_s", "period_ms"),
+    [(1, jobs.REST * 2.0), (25, 80.0), (2_000, jobs.REST_MIN * 2.0)],
+    ids=["in proportion", "no longer than leaves it its rows", "and never shorter than others keep four fifths"],
+)
 def test_a_job_rests_in_proportion_to_what_its_steps_compute_while_others_write_and_not_at_all_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, rows_s: int, period_ms: float
 ) -> None:
+    monkeypatch.setattr(jobs, "ROWS_S_AIM", rows_s)
     world = World()
     computed_ms = 0.0
 
@@ -135,7 +141,7 @@ def test_a_job_rests_in_proportion_to_what_its_steps_compute_while_others_write_
             await n1.meta.write(lambda reader, ts: evaluate_put(reader, ts, "ns", KvPut(b"key", b"value")))
             await world.sleep(5)
         rested = runner.steps
-        assert 1_000 / (jobs.REST * 2.0) - 1 <= rested <= 1_000 / (jobs.REST * 2.0) + 2
+        assert 1_000 / (period_ms + 8) - 1 <= rested <= 1_000 / period_ms + 2
         while not job_at(n1, job.job_id).state.has_ended:
             await world.sleep(1)
         # It noticed within a moment that nobody writes any more.
