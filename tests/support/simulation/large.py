@@ -277,6 +277,8 @@ class LargeTransactors:
             if at is not None:
                 ts = await node.meta.reads.resolve(at)
             else:
+                # As every read does: a replica that cannot tell what is staged serves nobody.
+                node.meta.reads.check_restored()
                 ts = node.meta.applied.last_ts if pick < 0.8 else await node.meta.reads.linearize()
             return ts, _rows_at(node, self.table_id, ts, how)
 
