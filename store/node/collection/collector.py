@@ -220,7 +220,8 @@ class Collector:
         if retentions.tables != self._retentions.tables:
             self._pieces = Pieces(retentions.tables)
         self._retentions = retentions
-        if self._pieces.pending and self._shortest_ms():
+        is_wanted = self._pieces.pending > 0 or any(map(self._waits, await self._drops()))
+        if is_wanted and self._shortest_ms():
             own = {ms: self._bound(ms) for ms in {*retentions.tables.values()} if ms != KEEP_ALL}
             bounds = own if self._retention_ms == KEEP_ALL else {CLUSTERS: self._bound(self._retention_ms), **own}
             await self._write(raise_safepoints(retentions, bounds))
@@ -289,17 +290,30 @@ class Collector:
 
     # --- what was dropped --------------------------------------------------------------------------------------
 
-    async def _clear_dropped(self) -> None:
+    async def _drops(self) -> list[Dropped]:
+        """What is to be cleared, now or later."""
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         as_of = self._catalog(applied).changed_ts
         if self._dropped is None or self._dropped[0] != as_of:
             # There may be twenty thousand.
             self._dropped = as_of, await self._host.scan(lambda: collectible(Catalog(applied)))
-        for each in self._dropped[1]:
+        return self._dropped[1]
+
+    def _waits(self, dropped: Dropped) -> bool:
+        """Whether its grace will end, and has not: a safepoint has to rise for it, though nothing else may lie below."""
+        if (dropped.what.retention_ms or self._retention_ms) == KEEP_ALL:
+            return False
+        return not self._is_over(dropped)
+
+    def _is_over(self, dropped: Dropped) -> bool:
+        return dropped.is_clearing or self._store.safepoints.of_table(dropped.what.table_id) >= dropped.dropped_ts
+
+    async def _clear_dropped(self) -> None:
+        for each in await self._drops():
             if any(self._store.unresolved.seen_at(LARGEST, *bounds) for bounds in each.what.ranges):
                 # A large transaction that was committed before the drop is being put in its place there.
                 continue
-            if each.is_clearing or self._store.safepoints.of_table(each.what.table_id) >= each.dropped_ts:
+            if self._is_over(each):
                 await self._clear(each)
 
     async def _clear(self, dropped: Dropped) -> None:

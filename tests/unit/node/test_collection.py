@@ -8,10 +8,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cortado.errors import SnapshotTooOld
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import Drop, DropKind
+from cortado.store.catalog.dropped import drop_ranges
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import acquire, end
 from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.keys.keyspace import kv_range
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
 from support.node_world import World
 from support.nodes import key, put, read
@@ -86,6 +92,28 @@ def test_an_idle_cluster_comes_to_rest() -> None:
         assert len(stored(node, "k")) == 1
         await world.sleep(20 * RETENTION_MS)
         assert node.meta.applied.index == index
+
+    scene(scenario)
+
+
+def test_what_is_dropped_last_is_cleared_though_no_version_is_garbage() -> None:
+    def drop(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        mutations = Mutations()
+        what = Drop(DropKind.NAMESPACE, "test", 0, 0, (kv_range("test"),))
+        drop_ranges(Catalog(reader), mutations, [what], commit_ts)
+        return Evaluation(mutations, None)
+
+    async def scenario(world: World) -> None:
+        [node] = await world.grow("n1")
+        await node.meta.write(put("k", b"1"))
+        await world.sleep(RETENTION_MS / 4)
+        # The safepoint comes to stand between the last two writes, neither of which leaves anything to collect.
+        await node.meta.write(drop)
+        await world.until(lambda: stored(node, "k") == [], "it is cleared", 4 * RETENTION_MS)
+        await world.sleep(10 * RETENTION_MS)
+        index = node.meta.applied.index
+        await world.sleep(20 * RETENTION_MS)
+        assert node.meta.applied.index == index, "at rest"
 
     scene(scenario)
 
