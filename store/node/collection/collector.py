@@ -300,7 +300,7 @@ class Collector:
         return self._dropped[1]
 
     def _waits(self, dropped: Dropped) -> bool:
-        """Whether its grace will end, and has not: a safepoint has to rise for it, though nothing else may lie below."""
+        """Whether its grace has still to end: a safepoint rises for it, though nothing else may lie below."""
         if (dropped.what.retention_ms or self._retention_ms) == KEEP_ALL:
             return False
         return not self._is_over(dropped)
