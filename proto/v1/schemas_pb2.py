@@ -15,15 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/schemas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"z\n\rSchemaVersion\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\x12\x0f\n\x07\x64\x65leted\x18\x06 \x01(\x08\"O\n\x0fIncompatibility\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"L\n\x15RegisterSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"y\n\x16RegisterSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"G\n\x10GetSchemaRequest\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"c\n\x11GetSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\"U\n\x13ListSubjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\x12\x17\n\x0finclude_deleted\x18\x03 \x01(\x08\"p\n\x0eSubjectSummary\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08versions\x18\x02 \x01(\r\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0e\n\x06tables\x18\x04 \x03(\t\"\x81\x01\n\x14ListSubjectsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12,\n\x08subjects\x18\x02 \x03(\x0b\x32\x1a.cortado.v1.SubjectSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"f\n\x13ListVersionsRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\x0c\x12\x17\n\x0finclude_deleted\x18\x04 \x01(\x08\"\x80\x01\n\x14ListVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"b\n\x12\x43heckSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"\xb2\x01\n\x13\x43heckSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\ncompatible\x18\x02 \x01(\x08\x12\x36\n\x11incompatibilities\x18\x03 \x03(\x0b\x32\x1b.cortado.v1.Incompatibility\x12+\n\x04mode\x18\x04 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"*\n\x17GetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\"x\n\x18GetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0b\n\x03own\x18\x03 \x01(\x08\"k\n\x17SetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"k\n\x18SetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"^\n\x13\x44\x65leteSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tpermanent\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"L\n\x14\x44\x65leteSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08versions\x18\x02 \x03(\r*\xb1\x02\n\x11\x43ompatibilityMode\x12\"\n\x1e\x43OMPATIBILITY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPATIBILITY_MODE_NONE\x10\x01\x12\x1f\n\x1b\x43OMPATIBILITY_MODE_BACKWARD\x10\x02\x12*\n&COMPATIBILITY_MODE_BACKWARD_TRANSITIVE\x10\x03\x12\x1e\n\x1a\x43OMPATIBILITY_MODE_FORWARD\x10\x04\x12)\n%COMPATIBILITY_MODE_FORWARD_TRANSITIVE\x10\x05\x12\x1b\n\x17\x43OMPATIBILITY_MODE_FULL\x10\x06\x12&\n\"COMPATIBILITY_MODE_FULL_TRANSITIVE\x10\x07\x32\x9b\x05\n\x07Schemas\x12Q\n\x08Register\x12!.cortado.v1.RegisterSchemaRequest\x1a\".cortado.v1.RegisterSchemaResponse\x12\x42\n\x03Get\x12\x1c.cortado.v1.GetSchemaRequest\x1a\x1d.cortado.v1.GetSchemaResponse\x12Q\n\x0cListSubjects\x12\x1f.cortado.v1.ListSubjectsRequest\x1a .cortado.v1.ListSubjectsResponse\x12Q\n\x0cListVersions\x12\x1f.cortado.v1.ListVersionsRequest\x1a .cortado.v1.ListVersionsResponse\x12H\n\x05\x43heck\x12\x1e.cortado.v1.CheckSchemaRequest\x1a\x1f.cortado.v1.CheckSchemaResponse\x12]\n\x10GetCompatibility\x12#.cortado.v1.GetCompatibilityRequest\x1a$.cortado.v1.GetCompatibilityResponse\x12]\n\x10SetCompatibility\x12#.cortado.v1.SetCompatibilityRequest\x1a$.cortado.v1.SetCompatibilityResponse\x12K\n\x06\x44\x65lete\x12\x1f.cortado.v1.DeleteSchemaRequest\x1a .cortado.v1.DeleteSchemaResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/schemas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"z\n\rSchemaVersion\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\x12\x0f\n\x07\x64\x65leted\x18\x06 \x01(\x08\"O\n\x0fIncompatibility\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"L\n\x15RegisterSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"y\n\x16RegisterSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"G\n\x10GetSchemaRequest\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"c\n\x11GetSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\"U\n\x13ListSubjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\x12\x17\n\x0finclude_deleted\x18\x03 \x01(\x08\"p\n\x0eSubjectSummary\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08versions\x18\x02 \x01(\r\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0e\n\x06tables\x18\x04 \x03(\t\"\x81\x01\n\x14ListSubjectsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12,\n\x08subjects\x18\x02 \x03(\x0b\x32\x1a.cortado.v1.SubjectSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"\x8f\x01\n\x13ListVersionsRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\x0c\x12\x17\n\x0finclude_deleted\x18\x04 \x01(\x08\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x14\n\x0comit_schemas\x18\x06 \x01(\x08\"\x80\x01\n\x14ListVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"s\n\x12\x43heckSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0f\n\x07version\x18\x04 \x01(\r\"\xe1\x01\n\x13\x43heckSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\ncompatible\x18\x02 \x01(\x08\x12\x36\n\x11incompatibilities\x18\x03 \x03(\x0b\x32\x1b.cortado.v1.Incompatibility\x12+\n\x04mode\x18\x04 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12-\n\nregistered\x18\x05 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\"*\n\x17GetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\"x\n\x18GetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0b\n\x03own\x18\x03 \x01(\x08\"k\n\x17SetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"k\n\x18SetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"^\n\x13\x44\x65leteSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tpermanent\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"L\n\x14\x44\x65leteSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08versions\x18\x02 \x03(\r*\xb1\x02\n\x11\x43ompatibilityMode\x12\"\n\x1e\x43OMPATIBILITY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPATIBILITY_MODE_NONE\x10\x01\x12\x1f\n\x1b\x43OMPATIBILITY_MODE_BACKWARD\x10\x02\x12*\n&COMPATIBILITY_MODE_BACKWARD_TRANSITIVE\x10\x03\x12\x1e\n\x1a\x43OMPATIBILITY_MODE_FORWARD\x10\x04\x12)\n%COMPATIBILITY_MODE_FORWARD_TRANSITIVE\x10\x05\x12\x1b\n\x17\x43OMPATIBILITY_MODE_FULL\x10\x06\x12&\n\"COMPATIBILITY_MODE_FULL_TRANSITIVE\x10\x07\x32\x9b\x05\n\x07Schemas\x12Q\n\x08Register\x12!.cortado.v1.RegisterSchemaRequest\x1a\".cortado.v1.RegisterSchemaResponse\x12\x42\n\x03Get\x12\x1c.cortado.v1.GetSchemaRequest\x1a\x1d.cortado.v1.GetSchemaResponse\x12Q\n\x0cListSubjects\x12\x1f.cortado.v1.ListSubjectsRequest\x1a .cortado.v1.ListSubjectsResponse\x12Q\n\x0cListVersions\x12\x1f.cortado.v1.ListVersionsRequest\x1a .cortado.v1.ListVersionsResponse\x12H\n\x05\x43heck\x12\x1e.cortado.v1.CheckSchemaRequest\x1a\x1f.cortado.v1.CheckSchemaResponse\x12]\n\x10GetCompatibility\x12#.cortado.v1.GetCompatibilityRequest\x1a$.cortado.v1.GetCompatibilityResponse\x12]\n\x10SetCompatibility\x12#.cortado.v1.SetCompatibilityRequest\x1a$.cortado.v1.SetCompatibilityResponse\x12K\n\x06\x44\x65lete\x12\x1f.cortado.v1.DeleteSchemaRequest\x1a .cortado.v1.DeleteSchemaResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.schemas_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_COMPATIBILITYMODE']._serialized_start=2065
-  _globals['_COMPATIBILITYMODE']._serialized_end=2370
+  _globals['_COMPATIBILITYMODE']._serialized_start=2171
+  _globals['_COMPATIBILITYMODE']._serialized_end=2476
   _globals['_SCHEMAVERSION']._serialized_start=77
   _globals['_SCHEMAVERSION']._serialized_end=199
   _globals['_INCOMPATIBILITY']._serialized_start=201
@@ -42,26 +42,26 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_SUBJECTSUMMARY']._serialized_end=856
   _globals['_LISTSUBJECTSRESPONSE']._serialized_start=859
   _globals['_LISTSUBJECTSRESPONSE']._serialized_end=988
-  _globals['_LISTVERSIONSREQUEST']._serialized_start=990
-  _globals['_LISTVERSIONSREQUEST']._serialized_end=1092
-  _globals['_LISTVERSIONSRESPONSE']._serialized_start=1095
-  _globals['_LISTVERSIONSRESPONSE']._serialized_end=1223
-  _globals['_CHECKSCHEMAREQUEST']._serialized_start=1225
-  _globals['_CHECKSCHEMAREQUEST']._serialized_end=1323
-  _globals['_CHECKSCHEMARESPONSE']._serialized_start=1326
-  _globals['_CHECKSCHEMARESPONSE']._serialized_end=1504
-  _globals['_GETCOMPATIBILITYREQUEST']._serialized_start=1506
-  _globals['_GETCOMPATIBILITYREQUEST']._serialized_end=1548
-  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_start=1550
-  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_end=1670
-  _globals['_SETCOMPATIBILITYREQUEST']._serialized_start=1672
-  _globals['_SETCOMPATIBILITYREQUEST']._serialized_end=1779
-  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_start=1781
-  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_end=1888
-  _globals['_DELETESCHEMAREQUEST']._serialized_start=1890
-  _globals['_DELETESCHEMAREQUEST']._serialized_end=1984
-  _globals['_DELETESCHEMARESPONSE']._serialized_start=1986
-  _globals['_DELETESCHEMARESPONSE']._serialized_end=2062
-  _globals['_SCHEMAS']._serialized_start=2373
-  _globals['_SCHEMAS']._serialized_end=3040
+  _globals['_LISTVERSIONSREQUEST']._serialized_start=991
+  _globals['_LISTVERSIONSREQUEST']._serialized_end=1134
+  _globals['_LISTVERSIONSRESPONSE']._serialized_start=1137
+  _globals['_LISTVERSIONSRESPONSE']._serialized_end=1265
+  _globals['_CHECKSCHEMAREQUEST']._serialized_start=1267
+  _globals['_CHECKSCHEMAREQUEST']._serialized_end=1382
+  _globals['_CHECKSCHEMARESPONSE']._serialized_start=1385
+  _globals['_CHECKSCHEMARESPONSE']._serialized_end=1610
+  _globals['_GETCOMPATIBILITYREQUEST']._serialized_start=1612
+  _globals['_GETCOMPATIBILITYREQUEST']._serialized_end=1654
+  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_start=1656
+  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_end=1776
+  _globals['_SETCOMPATIBILITYREQUEST']._serialized_start=1778
+  _globals['_SETCOMPATIBILITYREQUEST']._serialized_end=1885
+  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_start=1887
+  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_end=1994
+  _globals['_DELETESCHEMAREQUEST']._serialized_start=1996
+  _globals['_DELETESCHEMAREQUEST']._serialized_end=2090
+  _globals['_DELETESCHEMARESPONSE']._serialized_start=2092
+  _globals['_DELETESCHEMARESPONSE']._serialized_end=2168
+  _globals['_SCHEMAS']._serialized_start=2479
+  _globals['_SCHEMAS']._serialized_end=3146
 # @@protoc_insertion_point(module_scope)

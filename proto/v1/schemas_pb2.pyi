@@ -125,16 +125,20 @@ class ListSubjectsResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., subjects: _Optional[_Iterable[_Union[SubjectSummary, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("subject", "page_size", "page_token", "include_deleted")
+    __slots__ = ("subject", "page_size", "page_token", "include_deleted", "schema_id", "omit_schemas")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_DELETED_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    OMIT_SCHEMAS_FIELD_NUMBER: _ClassVar[int]
     subject: str
     page_size: int
     page_token: bytes
     include_deleted: bool
-    def __init__(self, subject: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., include_deleted: bool = ...) -> None: ...
+    schema_id: int
+    omit_schemas: bool
+    def __init__(self, subject: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., include_deleted: bool = ..., schema_id: _Optional[int] = ..., omit_schemas: bool = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
     __slots__ = ("header", "versions", "next_page_token")
@@ -147,26 +151,30 @@ class ListVersionsResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[SchemaVersion, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class CheckSchemaRequest(_message.Message):
-    __slots__ = ("subject", "schema", "mode")
+    __slots__ = ("subject", "schema", "mode", "version")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     subject: str
     schema: str
     mode: CompatibilityMode
-    def __init__(self, subject: _Optional[str] = ..., schema: _Optional[str] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ...) -> None: ...
+    version: int
+    def __init__(self, subject: _Optional[str] = ..., schema: _Optional[str] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class CheckSchemaResponse(_message.Message):
-    __slots__ = ("header", "compatible", "incompatibilities", "mode")
+    __slots__ = ("header", "compatible", "incompatibilities", "mode", "registered")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     COMPATIBLE_FIELD_NUMBER: _ClassVar[int]
     INCOMPATIBILITIES_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     compatible: bool
     incompatibilities: _containers.RepeatedCompositeFieldContainer[Incompatibility]
     mode: CompatibilityMode
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., compatible: bool = ..., incompatibilities: _Optional[_Iterable[_Union[Incompatibility, _Mapping]]] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ...) -> None: ...
+    registered: SchemaVersion
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., compatible: bool = ..., incompatibilities: _Optional[_Iterable[_Union[Incompatibility, _Mapping]]] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ..., registered: _Optional[_Union[SchemaVersion, _Mapping]] = ...) -> None: ...
 
 class GetCompatibilityRequest(_message.Message):
     __slots__ = ("subject",)

@@ -84,7 +84,7 @@ class SchemasServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListVersions(self, request, context):
-        """All versions of a subject.
+        """All versions of a subject, or of all subjects that have one schema.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -119,33 +119,46 @@ def _schema_of(catalog: Catalog, text: str, digest: bytes, mutations: Mutations)
     return schema
 
 
-def check_schema(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None = None) -> SchemaCheck:
+def check_schema(
+    catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None = None, version: int = 0
+) -> SchemaCheck:
     """What :func:`register_schema` would say, under ``mode`` or the one in force. Changes nothing.
 
-    A subject that does not exist yet takes any schema. Raises InvalidArgument (the subject's name), InvalidSchema.
+    A subject that does not exist yet takes any schema. With a ``version`` it is compared with that one alone. Raises
+    InvalidArgument (the subject's name), InvalidSchema, and NotFound where there is no such version.
     """
     names.check_subject(subject)
-    return catalog.judged((subject, text, mode), lambda: _check(catalog, subject, text, mode))
+    return catalog.judged((subject, text, mode, version), lambda: _check(catalog, subject, text, mode, version))
 
 
-def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None) -> SchemaCheck:
+def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None, version: int) -> SchemaCheck:
     schema, digest = catalog.parse(text), declaration_digest(text)
     state = catalog.find_subject(subject) or SubjectState(subject)
     mode = mode or mode_of(catalog, state)
-    for each in state.live:
-        registered = catalog.registered_schema(each.schema_id)
-        if registered.fingerprint == schema.fingerprint:
-            return SchemaCheck(mode, digest, registered=SchemaVersion(subject, each.version, registered))
-    if not state.live:
-        return SchemaCheck(mode, digest)
+    registered = _registered(catalog, state, schema)
+    if version:
+        catalog.version_of_subject(subject, version)
+    elif registered is not None or not state.live:
+        return SchemaCheck(mode, digest, registered=registered)
     # A dropped table may come back, with the keys that it has.
     tables = catalog.tables_of(subject) + catalog.dropped_tables_of(subject)
     if tables and not isinstance(schema.root, Record):
         problem = f"must be a record: the documents of table {tables[0].full_name} follow subject {subject}"
         raise InvalidSchema("schema", problem, describe_type(schema.root))
-    versions = [(each.version, catalog.schema(each.schema_id)) for each in state.live]
-    found = check_against(schema, versions, mode) + _check_pinned_fields(tables, versions[-1], schema)
-    return SchemaCheck(mode, digest, tuple(_once_each(found)))
+    versions = [(each.version, catalog.schema(each.schema_id)) for each in state.live if version in (0, each.version)]
+    found = check_against(schema, versions, mode)
+    if registered is None and versions[-1][0] == state.live[-1].version:
+        found += _check_pinned_fields(tables, versions[-1], schema)
+    return SchemaCheck(mode, digest, tuple(_once_each(found)), registered)
+
+
+def _registered(catalog: Catalog, state: SubjectState, schema: Schema) -> SchemaVersion | None:
+    """The oldest version that is this schema."""
+    for each in state.live:
+        registered = catalog.registered_schema(each.schema_id)
+        if registered.fingerprint == schema.fingerprint:
+            return SchemaVersion(state.subject, each.version, registered)
+    return None
 
 
 def mode_of(catalog: Catalog, state: SubjectState) -> CompatibilityMode:

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from cortado.schema.model import Schema
     from cortado.store.catalog.descriptors import TableDescriptor
     from cortado.store.client.schemas import SchemaVersion
+
+
+TEXTS_MAX: Final = 64 << 20
+"""Characters of declarations that one client remembers for those who ask for text."""
+
+
+class SchemaTexts:
+    """The declarations of ids, which name the same for ever. Those that were asked for last stay."""
+
+    def __init__(self, characters_max: int = TEXTS_MAX) -> None:
+        self._characters_max = characters_max
+        self._lock = threading.Lock()
+        self._texts: OrderedDict[int, str] = OrderedDict()
+        self._characters = 0
+
+    def get(self, schema_id: int) -> str | None:
+        with self._lock:
+            text = self._texts.get(schema_id)
+            if text is not None:
+                self._texts.move_to_end(schema_id)
+            return text
+
+    def put(self, schema_id: int, text: str) -> None:
+        with self._lock:
+            self._characters += len(text) - len(self._texts.pop(schema_id, ""))
+            self._texts[schema_id] = text
+            while self._characters > self._characters_max:
+                self._characters -= len(self._texts.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        with self._lock:
+            self._texts.clear()
+            self._characters = 0
 
 
 class SchemaCache:
@@ -17,6 +51,7 @@ class SchemaCache:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.by_id: dict[int, Schema] = {}
+        self.texts = SchemaTexts()
         self.versions: dict[tuple[str, int], SchemaVersion] = {}
         """By subject and number."""
         self.with_id: dict[tuple[str, int], SchemaVersion] = {}
@@ -25,6 +60,7 @@ class SchemaCache:
 
     def clear(self) -> None:
         """Another cluster answers now: its ids mean other schemas."""
+        self.texts.clear()
         with self.lock:
             self.by_id.clear()
             self.versions.clear()

@@ -57,6 +57,16 @@ class SchemaVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionSummary:
+    """A version without its declaration, which ``schema_id`` names."""
+
+    subject: str
+    version: int
+    schema_id: int
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SubjectSummary:
     """A subject: how many versions it has, its compatibility mode, and the tables whose documents follow it."""
 
@@ -68,11 +78,13 @@ class SubjectSummary:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What registering would say. ``incompatibilities`` is empty where ``compatible``."""
+    """What registering would say. ``incompatibilities`` is empty where ``compatible``; ``registered`` is the version
+    that the schema is already."""
 
     compatible: bool
     mode: CompatibilityMode
     incompatibilities: tuple[Incompatibility, ...]
+    registered: SchemaVersion | None = None
 
 
 class AsyncSchemas:
@@ -117,13 +129,35 @@ class AsyncSchemas:
 
     async def versions(self, subject: str, *, include_deleted: bool = False) -> list[SchemaVersion]:
         """All versions of ``subject``, oldest first. Raises NotFound."""
-        found: list[SchemaVersion] = []
         request = schemas_pb2.ListVersionsRequest(
             subject=check_subject(subject), include_deleted=flag(include_deleted, "include_deleted")
         )
+        return [_version(each) for each in await self._list(request)]
+
+    async def numbers(self, subject: str, *, include_deleted: bool = False) -> list[VersionSummary]:
+        """As :meth:`versions`, without the declarations."""
+        request = schemas_pb2.ListVersionsRequest(
+            subject=check_subject(subject),
+            include_deleted=flag(include_deleted, "include_deleted"),
+            omit_schemas=True,
+        )
+        return [_version_summary(each) for each in await self._list(request)]
+
+    async def uses(self, schema_id: int, *, include_deleted: bool = False) -> list[VersionSummary]:
+        """The versions of all subjects that have the schema of that id, by subject. Raises NotFound where there is no
+        such schema."""
+        request = schemas_pb2.ListVersionsRequest(
+            schema_id=whole(schema_id, "schema_id", 1, _UINT32_MAX),
+            include_deleted=flag(include_deleted, "include_deleted"),
+            omit_schemas=True,
+        )
+        return [_version_summary(each) for each in await self._list(request)]
+
+    async def _list(self, request: schemas_pb2.ListVersionsRequest) -> list[schemas_pb2.SchemaVersion]:
+        found: list[schemas_pb2.SchemaVersion] = []
         while True:
             reply = await self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
-            found += map(_version, reply.versions)
+            found += reply.versions
             if not reply.next_page_token:
                 return found
             request.page_token = reply.next_page_token
@@ -143,27 +177,42 @@ class AsyncSchemas:
             request.page_token = reply.next_page_token
 
     async def check(
-        self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None
+        self,
+        subject: str,
+        schema: str | Mapping[str, Any],
+        mode: CompatibilityMode | str | None = None,
+        *,
+        version: int | None = None,
     ) -> SchemaCheck:
-        """What :meth:`register` would say, under the subject's mode or another; changes nothing."""
+        """What :meth:`register` would say, under the subject's mode or another; changes nothing.
+
+        With a ``version`` the schema is compared with that one alone. Raises NotFound where there is no such version.
+        """
         request = schemas_pb2.CheckSchemaRequest(
             subject=check_subject(subject),
             schema=schema_text(schema),
             mode=None if mode is None else mode_to_proto(mode),
+            version=0 if version is None else whole(version, "version", 1, _UINT32_MAX),
         )
         reply = await self._connection.call(self._stub.Check, request, timeout_s=self._timeout_s)
         problems = tuple(
             Incompatibility(each.path, each.kind, each.message, each.version) for each in reply.incompatibilities
         )
-        return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems)
+        registered = _version(reply.registered) if reply.HasField("registered") else None
+        return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems, registered)
 
     async def compatibility(self, subject: str) -> CompatibilityMode:
         """The mode under which versions of ``subject`` are checked, its own or the default's. Raises NotFound."""
-        return await self._compatibility(check_subject(subject))
+        return (await self._compatibility(check_subject(subject)))[0]
+
+    async def own_compatibility(self, subject: str) -> CompatibilityMode | None:
+        """The mode that ``subject`` has of its own, or None where the default's counts. Raises NotFound."""
+        mode, own = await self._compatibility(check_subject(subject))
+        return mode if own else None
 
     async def default_compatibility(self) -> CompatibilityMode:
         """The mode of all subjects that have none of their own."""
-        return await self._compatibility("")
+        return (await self._compatibility(""))[0]
 
     async def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
         """Sets the mode for versions to come, of which there may be none yet; None takes it away, so that the default
@@ -174,10 +223,10 @@ class AsyncSchemas:
         """Sets the mode of all subjects that have none of their own; None for BACKWARD_TRANSITIVE."""
         return await self._set_compatibility("", mode)
 
-    async def _compatibility(self, subject: str) -> CompatibilityMode:
+    async def _compatibility(self, subject: str) -> tuple[CompatibilityMode, bool]:
         request = schemas_pb2.GetCompatibilityRequest(subject=subject)
         reply = await self._connection.call(self._stub.GetCompatibility, request, timeout_s=self._timeout_s)
-        return mode_from_proto(reply.mode)
+        return mode_from_proto(reply.mode), reply.own
 
     async def _set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
         number = None if mode is None else mode_to_proto(mode)
@@ -195,6 +244,17 @@ class AsyncSchemas:
         request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
         reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return self._parsed(reply.version)
+
+    async def text_by_id(self, schema_id: int) -> str:
+        """The declaration of an id as JSON text; what was asked for lately is not asked for again. Raises NotFound."""
+        known = self._cache.texts.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
+        if known is not None:
+            return known
+        request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
+        reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        declaration: str = reply.version.schema
+        self._cache.texts.put(schema_id, declaration)
+        return declaration
 
     async def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
         """The version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
@@ -305,3 +365,7 @@ def _version(message: schemas_pb2.SchemaVersion) -> SchemaVersion:
         message.fingerprint,
         deleted=message.deleted,
     )
+
+
+def _version_summary(message: schemas_pb2.SchemaVersion) -> VersionSummary:
+    return VersionSummary(message.subject, message.version, message.schema_id, message.deleted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.message import Message
@@ -87,33 +86,42 @@ class SchemasService(Service):
         newest = await self.newest()
         # A schema id never comes to mean another schema.
         catalog = self.catalog(newest)
+
+        def size_bytes(found: tuple[str, SubjectVersion]) -> int:
+            return len(catalog.registered_schema(found[1].schema_id).text)
+
         read_ts, versions, token = next_page(
             request,
             newest=newest,
             items=lambda ts: _versions(self.catalog(ts), request),
-            name=lambda version: f"{version.version:010}",
-            shape=[request.subject, str(request.include_deleted)],
-            size_bytes=lambda version: len(catalog.registered_schema(version.schema_id).text),
+            # A space sorts before whatever a subject's name may have.
+            name=lambda found: f"{found[0]} {found[1].version:010}",
+            shape=[request.subject, str(request.include_deleted), str(request.schema_id)],
+            size_bytes=None if request.omit_schemas else size_bytes,
         )
-        return schemas_pb2.ListVersionsResponse(
-            header=self.header(read_ts),
-            versions=[
-                _schema(catalog.registered_schema(each.schema_id), request.subject, each.version, deleted=each.deleted)
-                for each in versions
-            ],
-            next_page_token=token,
-        )
+        listed = [
+            schemas_pb2.SchemaVersion(
+                schema_id=each.schema_id, subject=subject, version=each.version, deleted=each.deleted
+            )
+            if request.omit_schemas
+            else _schema(catalog.registered_schema(each.schema_id), subject, each.version, deleted=each.deleted)
+            for subject, each in versions
+        ]
+        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=listed, next_page_token=token)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
-        check = await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
+        check = await self.host.scan(
+            lambda: check_schema(catalog, request.subject, request.schema, mode, request.version)
+        )
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,
             incompatibilities=map(_incompatibility, check.incompatibilities[:INCOMPATIBILITIES_MAX]),
             mode=_mode_message(check.mode),
+            registered=None if check.registered is None else _version(check.registered),
         )
 
     async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
@@ -154,13 +162,25 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
 
-def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> Sequence[SubjectVersion]:
-    if not request.include_deleted:
-        return catalog.subject(request.subject).live
-    state = catalog.find_subject(request.subject)
-    if state is None or not state.versions:
-        raise NotFound("subject", request.subject)
-    return state.versions
+def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> list[tuple[str, SubjectVersion]]:
+    """Each with its subject: those of one subject, those that have one schema, or those of one that have it."""
+    if request.subject:
+        state = catalog.find_subject(request.subject)
+        if state is None or not (state.versions if request.include_deleted else state.live):
+            raise NotFound("subject", request.subject)
+        subjects = [state]
+    elif request.schema_id:
+        subjects = catalog.subjects()
+    else:
+        raise InvalidArgument("subject", "must be set, or else schema_id")
+    if request.schema_id:
+        catalog.registered_schema(request.schema_id)
+    return [
+        (state.subject, each)
+        for state in subjects
+        for each in (state.versions if request.include_deleted else state.live)
+        if request.schema_id in (0, each.schema_id)
+    ]
 
 
 def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb2.SchemaVersion:

@@ -9,7 +9,7 @@ from cortado.schema.compatibility import CompatibilityMode
 from cortado.schema.model import Schema
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
-from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
+from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
 
 
 @forwards(AsyncSchemas)
@@ -34,13 +34,27 @@ class Schemas:
     def subjects(self, *, include_deleted: bool = False) -> list[SubjectSummary]:
         return run(self._core.subjects(include_deleted=include_deleted))
 
+    def numbers(self, subject: str, *, include_deleted: bool = False) -> list[VersionSummary]:
+        return run(self._core.numbers(subject, include_deleted=include_deleted))
+
+    def uses(self, schema_id: int, *, include_deleted: bool = False) -> list[VersionSummary]:
+        return run(self._core.uses(schema_id, include_deleted=include_deleted))
+
     def check(
-        self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None
+        self,
+        subject: str,
+        schema: str | Mapping[str, Any],
+        mode: CompatibilityMode | str | None = None,
+        *,
+        version: int | None = None,
     ) -> SchemaCheck:
-        return run(self._core.check(subject, schema, mode))
+        return run(self._core.check(subject, schema, mode, version=version))
 
     def compatibility(self, subject: str) -> CompatibilityMode:
         return run(self._core.compatibility(subject))
+
+    def own_compatibility(self, subject: str) -> CompatibilityMode | None:
+        return run(self._core.own_compatibility(subject))
 
     def default_compatibility(self) -> CompatibilityMode:
         return run(self._core.default_compatibility())
@@ -53,6 +67,9 @@ class Schemas:
 
     def by_id(self, schema_id: int) -> Schema:
         return run(self._core.by_id(schema_id))
+
+    def text_by_id(self, schema_id: int) -> str:
+        return run(self._core.text_by_id(schema_id))
 
     def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
         return run(self._core.version_with_id(subject, schema_id))

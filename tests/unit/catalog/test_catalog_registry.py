@@ -14,7 +14,7 @@ from cortado.store.catalog import registry, stored
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database
 from cortado.store.catalog.deletion import delete_versions
 from cortado.store.catalog.descriptors import SubjectState, SubjectVersion
-from cortado.store.catalog.registry import check_schema, set_compatibility, set_default_compatibility
+from cortado.store.catalog.registry import SchemaCheck, check_schema, set_compatibility, set_default_compatibility
 from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
 
@@ -38,6 +38,10 @@ def store() -> CatalogStore:
 
 def kinds(refused: IncompatibleSchema) -> set[tuple[str, str, int]]:
     return {(each["path"], str(each["kind"]), each["version"]) for each in refused.incompatibilities}
+
+
+def kinds_of(check: SchemaCheck) -> set[tuple[str, str, int]]:
+    return {(each.path, str(each.kind), each.version) for each in check.incompatibilities}
 
 
 def versions_of(store: CatalogStore, subject: str) -> list[tuple[int, int]]:
@@ -282,6 +286,30 @@ def test_a_check_says_what_registering_would_and_changes_nothing(store: CatalogS
     known = check_schema(store.catalog(), "a", V1)
     assert known.registered is not None
     assert store.catalog().subjects() == [store.catalog().subject("a")]
+
+
+def test_a_check_of_one_version_looks_at_no_other(store: CatalogStore) -> None:
+    store.register("a", record(field("x", "int")))
+    store.register("a", record())
+    again = record(field("x", "string", default=""))
+    assert kinds_of(check_schema(store.catalog(), "a", again, version=1)) == {("Flight.x", "TYPE_MISMATCH", 1)}
+    assert check_schema(store.catalog(), "a", again, version=2).compatible
+    assert not check_schema(store.catalog(), "a", again).compatible
+    known = check_schema(store.catalog(), "a", record(), version=1)
+    assert known.compatible and known.registered is not None and known.registered.version == 2
+    for subject, version, missing in (("a", 3, "schema"), ("b", 1, "subject")):
+        with pytest.raises(NotFound) as refused:
+            check_schema(store.catalog(), subject, again, version=version)
+        assert refused.value.kind == missing
+
+
+def test_a_check_of_the_newest_version_alone_says_what_stored_keys_need_too(store: CatalogStore) -> None:
+    store.write(create_database, "air")
+    store.register("air.flights", V1)
+    store.create_table("air", "flights", key=[PartDeclaration("id")])
+    store.write(set_compatibility, "air.flights", CompatibilityMode.NONE)
+    found = kinds_of(check_schema(store.catalog(), "air.flights", record(field("id", "double")), version=1))
+    assert found == {("Flight.id", "PINNED_FIELD_RETYPED", 1)}
 
 
 @pytest.mark.parametrize("mode", list(CompatibilityMode))
