@@ -108,7 +108,7 @@ if TYPE_CHECKING:
         LargeTransactionRecord,
     )
     from cortado.store.client.scans import KeyRange
-    from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
+    from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
     from cortado.store.client.transaction import AsyncTransaction
@@ -179,6 +179,7 @@ __all__ = [
     "Tls",
     "Transaction",
     "UndroppedDatabase",
+    "VersionSummary",
     "Watch",
 ]
 
@@ -246,6 +247,7 @@ _HOMES: Final = {
     "Tls": "endpoints",
     "Transaction": "blocking.transaction",
     "UndroppedDatabase": "drops",
+    "VersionSummary": "schemas",
     "Watch": "blocking.watch",
 }
 
