@@ -285,7 +285,8 @@ class TableReads(Generic[D]):
         commits, which resumes by itself.
 
         Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
-        ``initial_state`` the documents as they are then come first. ``until`` ends it; otherwise it has no end.
+        ``initial_state`` the documents as they are then come first. ``until`` ends it, or a state that is newer than
+        that; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(

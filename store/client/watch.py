@@ -307,12 +307,16 @@ class AsyncWatch(Generic[K, V]):
     def _take(self, reply: Any, changes: Sequence[Change[K, V]]) -> None:
         resolved = timestamp_of(reply.resolved) if reply.HasField("resolved") else None
         page_token = reply.next_page_token if self._options.initial_state else b""
+        is_state = self._options.initial_state and self._place.resolved is None
         fresh = self._place.take(changes, resolved, page_token)
         if isinstance(self._until, datetime):
             # All of that millisecond, in the epoch that the cluster is in.
             self._until = Timestamp(reply.header.timestamp.epoch, wall_ms_of(self._until), LOGICAL_MAX)
         until = self._until
-        if isinstance(until, Timestamp):
+        if isinstance(until, Timestamp) and is_state:
+            # It is as of one time. Without what is above `until` it would lack keys that were there all along.
+            self._is_over = resolved is not None and resolved >= until
+        elif isinstance(until, Timestamp):
             within = self._up_to(fresh, until)
             is_past = len(within) < len(fresh) or (resolved is not None and resolved >= until)
             fresh = within

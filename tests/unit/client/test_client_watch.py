@@ -162,6 +162,22 @@ def test_a_state_goes_on_from_its_token_and_the_changes_from_its_timestamp() -> 
     assert events[2] == Resolved(at(9))
 
 
+def test_a_state_that_is_newer_than_until_is_whole_and_ends_the_watch() -> None:
+    server, token = FakeServer(), encode_token(PageToken(at(9), b"resume"), bytes(16))
+    server.handlers["Watch.KeyValue"] = lambda request, context: iter(
+        [
+            reply([(2, b"a", b"1"), (7, b"b", b"2")], next_page_token=token),
+            reply([(8, b"c", b"3")], next_page_token=token),
+            reply([], 9),
+            reply([(11, b"a", None)], 11),
+        ]
+    )
+    with server.running(), Client(server.endpoint) as client:
+        events = list(client.kv("n").watch(initial_state=True, until=at(5)))
+    changes = [Changed(b"a", b"1", at(2)), Changed(b"b", b"2", at(7)), Changed(b"c", b"3", at(8))]
+    assert events == [*changes, Resolved(at(9))]
+
+
 def test_what_ends_a_watch_for_good_is_raised_with_what_to_do() -> None:
     for error in (SnapshotTooOld("0.1.0", "0.5.0"), NotFound("table", "d.t")):
         server = FakeServer()
