@@ -167,17 +167,19 @@ class WatchService(Service):
             start, end, after, resolved_interval_ms=interval_ms, progress_only=options.progress_only
         ) as watch:
             while state_at is not None and state_at < end:
-                told, state_at = await self._state(watch, state_at, end, shape, replies)
-                for reply in told:
+                of_state, state_at = await self._state(watch, state_at, end, shape, replies)
+                for reply in of_state:
                     yield reply
             async with aclosing(watch.batches()) as batches:
                 async for batch in batches:
-                    parts = self._replies_of(batch, replies, with_previous=options.with_previous)
+                    over = None if batch.resolved is None else watched.ended_by(batch.resolved)
+                    told = batch if over is None else Batch(batch.items, over.resolved)
+                    parts = self._replies_of(told, replies, with_previous=options.with_previous)
                     async with aclosing(parts) as made:
                         async for reply in made:
                             yield reply
-                    if batch.resolved is not None:
-                        watched.check(batch.resolved)
+                    if over is not None:
+                        raise over.error
 
     async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:
         """A batch as one reply, or as several where it would be too large for one."""

@@ -3,6 +3,9 @@
 A watch is of a table, not of a name: it goes on where the table is renamed. It ends where the table was dropped or
 truncated, once all changes up to then were handed over. A table that was undropped meanwhile never went away.
 
+Nothing is told to be resolved from there on: a read at that time would find nothing, or what came in its place; and who
+resumes behind it would watch that, without a word of what is gone.
+
 So it is with a namespace and its generation, which ends where the namespace is dropped, or where an earlier one is
 undropped.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from cortado.errors import NotFound
 from cortado.store.catalog.catalog import Catalog
@@ -23,25 +27,38 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 _ENDS = {DropKind.TABLE: "dropped", DropKind.TRUNCATED: "truncated"}
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """What is watched ended at ``ts``, or before where that is not known any more."""
+
+    ts: Timestamp
+    error: NotFound
+    is_exact: bool = True
+
+    @property
+    def resolved(self) -> Timestamp | None:
+        """Up to here changes are all that there was."""
+        return self.ts.previous() if self.is_exact else None
+
+
 class Watched(ABC):
-    """Looks at the newest catalogue after each batch, which costs a look at the time of its last change."""
+    """Looks at the newest catalogue before each mark, which costs a look at the time of its last change."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
         self._seen = ZERO
-        self._ended: tuple[Timestamp, NotFound] | None = None
+        self._ended: End | None = None
 
-    def check(self, resolved: Timestamp) -> None:
-        """All up to ``resolved`` was handed over. Raises NotFound where what is watched ended there or before."""
+    def ended_by(self, resolved: Timestamp) -> End | None:
+        """How what is watched has ended, where that was at ``resolved`` or before."""
         catalog = self._catalog()
         if catalog.changed_ts != self._seen:
             self._seen = catalog.changed_ts
             self._ended = self._end(catalog)
-        if self._ended is not None and resolved >= self._ended[0]:
-            raise self._ended[1]
+        return self._ended if self._ended is not None and resolved >= self._ended.ts else None
 
     @abstractmethod
-    def _end(self, catalog: Catalog) -> tuple[Timestamp, NotFound] | None:
+    def _end(self, catalog: Catalog) -> End | None:
         """When it ended and how; None where it is still there."""
 
 
@@ -52,7 +69,7 @@ class WatchedTable(Watched):
         super().__init__(catalog)
         self._table = table
 
-    def _end(self, catalog: Catalog) -> tuple[Timestamp, NotFound] | None:
+    def _end(self, catalog: Catalog) -> End | None:
         table = self._table
         with suppress(NotFound):
             if catalog.table(table.database, table.name).table_id == table.table_id:
@@ -60,13 +77,13 @@ class WatchedTable(Watched):
         for each in catalog.dropped():
             if each.what.kind in _ENDS and each.what.table_id == table.table_id:
                 how = f"{table.full_name}, which was {_ENDS[each.what.kind]} at {each.dropped_ts}"
-                return each.dropped_ts, NotFound("table", how)
+                return End(each.dropped_ts, NotFound("table", how))
         for other in catalog.tables():
             if other.table_id == table.table_id:
                 self._table = other
                 return None
         # The record is gone already: its grace was short.
-        return catalog.changed_ts, NotFound("table", f"{table.full_name}, which was dropped")
+        return End(catalog.changed_ts, NotFound("table", f"{table.full_name}, which was dropped"), is_exact=False)
 
 
 class WatchedNamespace(Watched):
@@ -77,13 +94,14 @@ class WatchedNamespace(Watched):
         self._namespace = namespace
         self._generation = generation
 
-    def _end(self, catalog: Catalog) -> tuple[Timestamp, NotFound] | None:
+    def _end(self, catalog: Catalog) -> End | None:
         name = self._namespace
         if generation_of(catalog.reader, name) == self._generation:
             return None
         for each in catalog.dropped():
             is_its = each.what.kind is DropKind.NAMESPACE and each.what.name == name
             if is_its and dropped_generation(each) == self._generation:
-                return each.dropped_ts, NotFound("namespace", f"{name}, which was dropped at {each.dropped_ts}")
+                return End(each.dropped_ts, NotFound("namespace", f"{name}, which was dropped at {each.dropped_ts}"))
         # Its record is gone already, or it was empty, and others were undropped in its place.
-        return catalog.changed_ts, NotFound("namespace", f"{name}, whose pairs were dropped or undropped")
+        gone = NotFound("namespace", f"{name}, whose pairs were dropped or undropped")
+        return End(catalog.changed_ts, gone, is_exact=False)

@@ -18,8 +18,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from cortado.proto import message_class, streams_of
-from cortado.proto import v1
+from cortado.proto import message_class, streams_of, v1
 from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2, transactions_pb2
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from support.server_process import ServerProcess, running_server

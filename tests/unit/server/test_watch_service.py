@@ -399,3 +399,34 @@ def test_a_watch_of_the_progress_alone_has_no_values(also: str) -> None:
         assert refused.value.field == f"options.{also}"
 
     scene(scenario)
+
+
+@pytest.mark.parametrize("kind", ["table", "namespace"])
+def test_nothing_is_resolved_from_the_drop_on_of_what_is_watched(kind: str) -> None:
+    async def scenario(world: World, node: Host) -> None:
+        message: Any
+        if kind == "table":
+            await make_table(node)
+            began = common_pb2.ReadAt(timestamp=timestamp_message(node.meta.read_ts()))
+            await put_document(node, "k", 1)
+            options = watch_pb2.WatchOptions(after=began)
+            stream = WatchService(node).table(watch_pb2.WatchTableRequest(table=TABLE, options=options))
+            message = watch_pb2.WatchTableResponse
+            drop = tables_pb2.DropTableRequest(database="d", name="t")
+            dropped = tables_pb2.DropTableResponse.FromString(await TablesService(node).drop_table(drop)).dropped
+        else:
+            await put(node, b"k", b"v")
+            stream, message = watch_kv(node, after=AFTER_NOTHING), watch_pb2.WatchKeyValueResponse
+            service, drop_it = KeyValueService(node), kv_pb2.DropNamespaceRequest(namespace="a")
+            dropped = kv_pb2.DropNamespaceResponse.FromString(await service.drop_namespace(drop_it)).dropped
+        dropped_ts = timestamp_value(dropped.dropped)
+        replies: list[Any] = []
+        with pytest.raises(NotFound, match="was dropped at"):
+            async with aclosing(stream):
+                while True:
+                    replies.append(message.FromString(await anext(stream)))
+        marks = [timestamp_value(each.resolved) for each in replies if each.HasField("resolved")]
+        assert len(changes_of(replies)) == 1
+        assert marks[-1] == dropped_ts.previous() == max(marks)
+
+    scene(scenario)
