@@ -54,7 +54,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cortado.errors import InvalidArgument, Unsupported
+from cortado.errors import InvalidArgument
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.values import parse_at
@@ -153,8 +153,10 @@ _WRITE = (
 _SAID_BY_QUERY = ("table", "columns", "filter", "limit", "aggregate", "groupBy")
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
-# With which Spark describes a table of its own catalogue that is to be made.
-_OF_CATALOGUE = "provider"
+_OF_CATALOGUE = (
+    "(Of a table of Spark's catalogue a read knows it, where that was made with OPTIONS and without columns. "
+    "A write needs WITH (table = ...))"
+)
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -227,10 +229,6 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str, ...], what: str) -> dict[str, str]:
     """Options by their documented names, whatever case they came in, without those of the other direction."""
-    if _OF_CATALOGUE in options:
-        # It would be made, and could never be read: Spark keeps no options for it.
-        instead = "CREATE TEMPORARY VIEW ... USING cortado OPTIONS (...)"
-        raise Unsupported("CREATE TABLE ... USING cortado", instead)
     by_lower = {name.lower(): name for name in (*others, *names, _PATH)}
     known: dict[str, str] = {}
     for key, value in options.items():
@@ -256,9 +254,8 @@ def _connection(given: Mapping[str, str]) -> Connection:
     table = given.get("table", given.get(_PATH, ""))
     if given.get(_PATH, table) != table:
         raise InvalidArgument("option table", f"is not what load() or save() is given, {given[_PATH]}", table)
-    if not given:
-        problem = 'is required, as "database.table": what saveAsTable() leaves in Spark\'s catalogue has no options'
-        raise InvalidArgument("option table", f"{problem}, and is read by load() alone")
+    if not table:
+        raise InvalidArgument("option table", f'is required, as "database.table". {_OF_CATALOGUE}')
     if table.count(".") != 1 or not all(table.split(".")):
         raise InvalidArgument("option table", 'is required, as "database.table"', table)
     timeout_s = _parsed(given, "timeoutSeconds", 30.0, float, "a number of seconds")

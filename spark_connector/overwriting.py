@@ -27,6 +27,7 @@ from cortado.errors import AlreadyExists, InvalidArgument, NotFound, OutcomeUnkn
 from cortado.store.catalog.descriptors import IndexState, TableDescriptor
 from cortado.store.client import Index
 from cortado.store.names import NAME_LENGTH_MAX
+from pyspark_cortado.catalogue import check_no_new_table
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
 from pyspark_cortado.writer import Job, TableWriter, TaskResult, plan_job
@@ -73,6 +74,7 @@ class OverwriteWriter(TableWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows, into the table beside. Raises the first refused row's error."""
+        check_no_new_table()
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:

@@ -31,10 +31,14 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns as Spark types, or those of its changes. Raises InvalidArgument, NotFound, Unsupported,
         Unavailable."""
+        from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table
         from pyspark_cortado.changes import changes_schema
         from pyspark_cortado.options import changes_options, read_options, reads_changes
         from pyspark_cortado.reader import table_schema
 
+        if is_new_table(self.options):
+            given = options_of_new_table(self.options)
+            return keeping(table_schema(read_options(given))[0], given)
         if reads_changes(self.options):
             schema, self._changes = changes_schema(changes_options(self.options))
         else:
@@ -42,14 +46,16 @@ class DefaultSource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named."""
+        """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named, or what Spark's catalogue has
+        kept."""
+        from pyspark_cortado.catalogue import options_to_read
         from pyspark_cortado.changes import ChangesReader
         from pyspark_cortado.options import changes_options, read_options, reads_changes
         from pyspark_cortado.reader import choose, prepare_read
 
         if reads_changes(self.options):
             return ChangesReader(changes_options(self.options), schema, self._chosen_changes())
-        options = read_options(self.options)
+        options = read_options(options_to_read(self.options, schema))
         return prepare_read(options, schema, self._chosen or choose(options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:

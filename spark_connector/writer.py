@@ -38,6 +38,7 @@ from cortado.store.client.collection import LABEL_CHARS_MAX
 from cortado.store.client.large_transactions import ATTEMPT_MAX, ID_BYTES
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.bad_rows import BadRows, new_job, remove_all, sum_up
+from pyspark_cortado.catalogue import check_no_new_table
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
 from pyspark_cortado.types import check_frame
@@ -118,6 +119,7 @@ class TableWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
+        check_no_new_table()
         with open_client(self._options.connection) as client:
             return self._stored(client, iterator, self._options.connection.table, self._job.began)
 
@@ -191,6 +193,7 @@ class TransactionWriter(TableWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedResult:
         """One task's rows, staged. Raises the first refused row's error."""
+        check_no_new_table()
         task, attempt = _task_and_attempt()
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)

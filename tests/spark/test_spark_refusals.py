@@ -112,22 +112,6 @@ def test_an_unknown_schema_version_is_refused(tables: SparkTables) -> None:
     _in(_refusal(lambda: tables.read(table, schemaVersion=9)), "cortado.errors.NotFound: no ")
 
 
-def test_what_sparks_catalogue_could_not_read_is_refused(tables: SparkTables) -> None:
-    table = tables.make(ROW)
-    options = f"OPTIONS (endpoint '{tables.endpoint}', table '{table.full_name}', partitions '2')"
-    expected = "cortado.errors.Unsupported: CREATE TABLE ... USING cortado is not supported: CREATE TEMPORARY VIEW"
-    _in(_refusal(lambda: tables.spark.sql(f"CREATE TABLE kept USING cortado {options}")), expected)
-    frame = tables.spark.sql("SELECT 1L id, 'a' name")
-    writer = frame.write.format("cortado").option("endpoint", tables.endpoint).option("table", table.full_name)
-    writer.mode("append").saveAsTable("kept")
-    expected = 'option table: is required, as "database.table": what saveAsTable() leaves in Spark\'s catalogue'
-    try:
-        _in(_refusal(tables.spark.table("kept").collect), expected)
-    finally:
-        tables.spark.sql("DROP TABLE kept")
-    assert len(list(table.scan())) == 1
-
-
 def test_a_view_is_read_and_inserted_into(tables: SparkTables) -> None:
     table = tables.make(ROW)
     options = f"OPTIONS (endpoint '{tables.endpoint}', table '{table.full_name}', partitions '2', chunkRows '5')"

@@ -14,9 +14,10 @@ from uuid import UUID
 import pytest
 from pyspark.sql.types import StructType
 
-from cortado.errors import InvalidArgument, Unsupported
+from cortado.errors import InvalidArgument
 from cortado.store.client import Tls
 from cortado.store.keys.types import KeyPart, KeyType
+from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table, options_to_read
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import read_options, write_options
 from pyspark_cortado.reader import Chosen, TableReader, table_schema
@@ -189,13 +190,27 @@ def test_a_view_is_read_and_inserted_into_with_one_set_of_options() -> None:
     assert write_options(both).chunk_rows == 9
 
 
-def test_a_table_of_sparks_catalogue_is_refused_where_it_could_never_be_read() -> None:
-    made = {"provider": "cortado", "option.table": "a.b", "table": "a.b", "owner": "root"}
-    with pytest.raises(Unsupported, match=r"CREATE TABLE ... USING cortado is not supported: CREATE TEMPORARY VIEW"):
-        read_options(made)
+def test_a_table_is_asked_for_where_sparks_catalogue_has_no_options() -> None:
     for options in (read_options, write_options):
-        with pytest.raises(InvalidArgument, match=r"what saveAsTable.. leaves in Spark's catalogue has no options"):
+        with pytest.raises(InvalidArgument, match=r"option table: is required.* A write needs WITH \(table = ...\)\)"):
             options({})
+
+
+def test_a_new_table_of_sparks_catalogue_has_its_options_and_nothing_of_sparks() -> None:
+    made = {"provider": "cortado", "option.table": "a.b", "table": "a.b", "owner": "root", "comment": "x"}
+    assert is_new_table(made)
+    assert options_of_new_table(made) == {"table": "a.b"}
+    with pytest.raises(InvalidArgument, match="LOCATION: must not be given"):
+        options_of_new_table({**made, "location": "/tmp/x"})
+
+
+def test_what_is_kept_with_the_columns_is_read_with_and_what_the_query_says_goes_before() -> None:
+    schema = keeping(StructType().add("id", "long", False).add("s", "string"), {"table": "a.b", "at": "0.1.0"})
+    assert (schema["id"].nullable, schema["s"].nullable) == (False, True)
+    assert options_to_read({}, schema) == {"table": "a.b", "at": "0.1.0"}
+    assert options_to_read({"at": "0.2.0"}, StructType([schema["s"]])) == {"table": "a.b", "at": "0.2.0"}
+    assert options_to_read({"table": "c.d"}, schema) == {"table": "c.d"}
+    assert options_to_read({"limit": "3"}, StructType().add("id", "long")) == {"limit": "3"}
 
 
 @pytest.mark.parametrize(
