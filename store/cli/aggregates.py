@@ -35,7 +35,7 @@ def chosen_rows(
     filter: str | None,
 ) -> ChosenRows:
     """The rows of PART, --from and --to, --index, --filter. Raises InvalidArgument, NotFound for the index."""
-    from cortado.store.cli.parse import parse_bound, parse_key
+    from cortado.store.transfer.key_text import parse_bound, parse_key
 
     lower, upper = bounds
     if prefix and (lower is not None or upper is not None):

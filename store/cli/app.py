@@ -32,6 +32,7 @@ What each exit code means, and what to do about it: docs/exit-codes.md.
 
 HOMES: Final = {
     "server": Home("Run a server in the foreground, until Ctrl-C or SIGTERM.", ("server",)),
+    "gateway": Home("Serve documents and pairs over HTTP, in the foreground, until Ctrl-C or SIGTERM.", ("gateway",)),
     "status": Home("Show the state of a server and of every member of its cluster.", ("status",)),
     "top": Home("Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks.", ("top",)),
     "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member",)),

@@ -9,11 +9,11 @@ from cortado.errors import Unsupported
 
 
 @contextmanager
-def server_extra(what: str) -> Iterator[None]:
-    """Around the import of a module of the server's. Raises Unsupported where a package behind it is missing."""
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Around the import of a module that needs an extra. Raises Unsupported where a package behind it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("cortado"):
             raise
-        raise Unsupported(f"{what} without {error.name}", "pip install 'cortado[server]'") from None
+        raise Unsupported(f"{what} without {error.name}", f"pip install 'cortado[{extra}]'") from None

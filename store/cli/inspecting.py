@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.cli.extras import server_extra
-from cortado.store.cli.parse import key_to_json
+from cortado.store.cli.extras import needing
 from cortado.store.cli.session import Session
 from cortado.store.client.inspect import Inspected, NodeInspector
 from cortado.store.client.values import datetime_of, timestamp_of
@@ -23,6 +22,7 @@ from cortado.store.clock.timestamp import ZERO
 from cortado.store.keys.decoded import DecodedKey, DecodedPart, KeyKind, KeyNames
 from cortado.store.keys.types import KeyType
 from cortado.store.transfer.byte_text import parse_bytes
+from cortado.store.transfer.key_text import key_to_json
 
 if TYPE_CHECKING:
     from cortado.store.server.inspection.stopped import StoppedNode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def stopped_node(data_dir: Path) -> StoppedNode:
     """The directory of a node that does not run. Raises DataDirectoryError, Unsupported without the server's extra."""
-    with server_extra("reading a directory"):
+    with needing("server", "reading a directory"):
         from cortado.store.server.inspection.stopped import StoppedNode
     return StoppedNode(data_dir)
 

@@ -11,7 +11,6 @@ from cortado.errors import CortadoError
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.answers import Said
 from cortado.store.cli.inspecting import key_json, running_node
-from cortado.store.cli.parse import parse_key
 from cortado.store.cli.session import Session
 from cortado.store.client.values import Part, micros_of
 from cortado.store.clock.timestamp import Timestamp
@@ -19,6 +18,7 @@ from cortado.store.keys.codec import INVERTED, encode_parts
 from cortado.store.keys.decoded import NO_NAMES, DecodedKey, KeyNames, decode_key
 from cortado.store.keys.keyspace import check_key_length
 from cortado.store.keys.types import KeyPart, KeyValue
+from cortado.store.transfer.key_text import parse_key
 
 # Names are a help, and not worth waiting for.
 _NAMES_TIMEOUT_S: Final = 1.0

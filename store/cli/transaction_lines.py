@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.numbers import expires_of, ttl
-from cortado.store.cli.parse import key_of_json
 from cortado.store.transfer.byte_text import parse_bytes
+from cortado.store.transfer.key_text import key_of_json
 
 if TYPE_CHECKING:
     from cortado.store.client import KeyValue, Table, Transaction

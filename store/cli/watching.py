@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from cortado.errors import CortadoError
 from cortado.schema.json_text import json_text
-from cortado.store.cli.parse import key_to_json
 from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import one_line
 from cortado.store.client import Client, Document, Resolved, Watch
@@ -18,6 +17,7 @@ from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.transfer.byte_text import bytes_to_text
+from cortado.store.transfer.key_text import key_to_json
 
 K = TypeVar("K")
 V = TypeVar("V")

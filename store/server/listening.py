@@ -12,8 +12,8 @@ from typing import Any, Final
 import grpc
 
 from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.addresses import address_of, why_not_bound
 from cortado.store.peers.credentials import Certificates, Material
-from cortado.store.server.addresses import address_of, why_not_bound
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 
 _LOG: Final = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from cortado.errors import Unsupported
+from cortado.store.addresses import address_of
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.host import Host
 from cortado.store.observe.collecting import Family, Sources, collect
@@ -24,7 +25,6 @@ from cortado.store.observe.requests import Requests
 from cortado.store.observe.slow import SlowLog
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
-from cortado.store.server.addresses import address_of
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig
 

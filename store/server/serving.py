@@ -50,6 +50,7 @@ from cortado.proto.v1 import (
     transactions_pb2,
     watch_pb2,
 )
+from cortado.store.addresses import address_of
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import LmdbEngine
@@ -64,7 +65,6 @@ from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
-from cortado.store.server.addresses import address_of
 from cortado.store.server.allocator import give_back_large_blocks
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.calls_service import CallsService

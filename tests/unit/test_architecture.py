@@ -43,6 +43,7 @@ BELOW_TABLES = SHARED | {
     "cortado.store.retentions",
 }
 ALLOWED |= {
+    "cortado.store.addresses": SHARED,
     "cortado.store.api_level": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.retentions": SHARED,
@@ -108,13 +109,24 @@ ALLOWED |= {
     "cortado.store.settings": SHARED
     | {"cortado.raft.settings", "cortado.store.node.limits", "cortado.store.retentions"},
     "cortado.store.server": NODE
-    | {"cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
+    | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs"}
+    | {"cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
     "cortado.store.client": CLIENT | {"cortado.store.backup.runs"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
+    "cortado.store.gateway": CLIENT
+    | {
+        "cortado.store.addresses",
+        "cortado.store.client",
+        "cortado.store.observe.call",
+        "cortado.store.observe.logs",
+        "cortado.store.settings",
+        "cortado.store.transfer.byte_text",
+        "cortado.store.transfer.key_text",
+    },
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
     "cortado.store.doctor": CLIENT
     | {
@@ -131,6 +143,7 @@ ALLOWED |= {
         "cortado.store.backup",
         "cortado.store.client",
         "cortado.store.transfer",
+        "cortado.store.gateway",
         "cortado.store.server",
         "cortado.store.peers",
         "cortado.store.local_cluster",

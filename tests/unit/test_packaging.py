@@ -59,6 +59,7 @@ EXTRAS_OF = {
     "cortado.store.engine": ["server"],
     "cortado.store.aggregate": ["server", "spark"],
     "cortado.store.filter": ["server", "spark"],
+    "cortado.store.gateway": ["gateway"],
     "cortado.store.keys": ["server"],
     "cortado.store.log_files": ["server"],
     "cortado.store.mvcc": ["server"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cortado.errors import AlreadyExists, InvalidArgument
 from cortado.store.cli.answers import Answer, Fields, Said
-from cortado.store.cli.extras import server_extra
+from cortado.store.cli.extras import needing
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
@@ -139,7 +139,7 @@ def show(
 
 def _certificates() -> Any:
     """What makes certificates. Raises Unsupported where the package behind it is not installed."""
-    with server_extra("making certificates"):
+    with needing("server", "making certificates"):
         from cortado.store.peers import certificates
     return certificates
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.cli.answers import Answer, Said
-from cortado.store.cli.extras import server_extra
+from cortado.store.cli.extras import needing
 from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
@@ -219,7 +219,7 @@ def show_reference(_: Session) -> Answer:
 
 def checked(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> tuple[Found, ...]:
     """Every setting, valid by itself and beside the others. Raises InvalidArgument as a start would."""
-    with server_extra("checking settings"):
+    with needing("server", "checking settings"):
         from cortado.store.server.settings import configuration, gathered
     found = gathered(flags, file, environment)
     configuration(found)

@@ -57,7 +57,7 @@ def get(
     session: Session, table: TableArgument, key: DocumentKeyArgument, at: AtOption = None, meta: MetaOption = False
 ) -> Answer:
     """Show a document by its key. Exit code 3 if there is none."""
-    from cortado.store.cli.parse import parse_key
+    from cortado.store.transfer.key_text import parse_key
 
     with session.client() as client:
         handle = as_of(client, at).table(table)
@@ -83,7 +83,7 @@ def delete(
     dry_run: DryRunOption = False,
 ) -> Answer:
     """Delete a document by its key. Succeeds if it does not exist."""
-    from cortado.store.cli.parse import parse_key
+    from cortado.store.transfer.key_text import parse_key
 
     with session.client() as client:
         handle = client.table(table)
@@ -275,7 +275,8 @@ def update(
     meta: MetaOption = False,
 ) -> Answer:
     """Change some fields of a document, and show the result."""
-    from cortado.store.cli.parse import parse_assignments, parse_key
+    from cortado.store.cli.assignments import parse_assignments
+    from cortado.store.transfer.key_text import parse_key
 
     changes = parse_assignments(set_)
     with session.client() as client:

@@ -78,8 +78,8 @@ def show_row(
     """Show all versions of a row, or of all rows that begin with these parts. Exit code 8 if one is damaged."""
     from cortado.proto.v1 import inspect_pb2 as pb
     from cortado.store.cli.inspecting import inspected, table_of
-    from cortado.store.cli.parse import parse_key
     from cortado.store.client.values import key_to_proto
+    from cortado.store.transfer.key_text import parse_key
 
     database, name = split_table_name(table)
     with inspected(session, data_dir) as node:
@@ -106,8 +106,8 @@ def show_entry(
     """Show all versions of the entries of an index for these values. Exit code 8 if one is damaged."""
     from cortado.proto.v1 import inspect_pb2 as pb
     from cortado.store.cli.inspecting import index_of, inspected, table_of
-    from cortado.store.cli.parse import parse_key
     from cortado.store.client.values import key_to_proto
+    from cortado.store.transfer.key_text import parse_key
 
     database, name = split_table_name(table)
     with inspected(session, data_dir) as node:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
-from cortado.store.cli.extras import server_extra
+from cortado.store.cli.extras import needing
 from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Option
 from cortado.store.cli.render import Renderer, count, moment
@@ -55,7 +55,7 @@ def recover(
     if force_new_cluster == reset_term:
         problem = "one of --force-new-cluster and --reset-term must be given, so that neither happens by accident"
         raise InvalidArgument("--force-new-cluster", problem)
-    with server_extra("recovery"):
+    with needing("server", "recovery"):
         from cortado.store.server import recovery
     if reset_term:
         report = recovery.reset_term(data_dir, dry_run=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.extras import server_extra
+from cortado.store.cli.extras import needing
 from cortado.store.cli.failures import EndedWith
 from cortado.store.cli.session import Session
 from cortado.store.cli.setting_options import ConfigOption
@@ -43,7 +43,7 @@ def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> No
 
 
 def _run(flags: dict[str, Any], file: Path | None) -> None:
-    with server_extra("a server"):
+    with needing("server", "a server"):
         from cortado.store.server import StartRefused, serve
         from cortado.store.server.settings import configuration, gathered, placed
     config = configuration(gathered(flags, file, os.environ))

@@ -305,7 +305,7 @@ def split(
     at: AtOption = None,
 ) -> Answer:
     """Split a table into N key ranges of about equal size, for parallel readers."""
-    from cortado.store.cli.parse import key_to_json, parse_bound
+    from cortado.store.transfer.key_text import key_to_json, parse_bound
 
     with session.client() as client:
         handle = as_of(client, at).table(table)

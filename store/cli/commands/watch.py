@@ -107,8 +107,8 @@ def table(
     upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
 ) -> None:
     """Stream the changes of a table's documents. Ctrl-C stops it, and prints where to continue."""
-    from cortado.store.cli.parse import parse_bound, parse_key
     from cortado.store.cli.watching import document_json, document_line, moment_of, show_all
+    from cortado.store.transfer.key_text import parse_bound, parse_key
 
     if prefix and (lower is not None or upper is not None):
         raise InvalidArgument("PART", "must not be given together with --from or --to")

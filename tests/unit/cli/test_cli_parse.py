@@ -14,17 +14,12 @@ from hypothesis import strategies as st
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
+from cortado.store.cli.assignments import parse_assignments
 from cortado.store.cli.commands.table import parse_index
-from cortado.store.cli.parse import (
-    key_to_json,
-    parse_assignments,
-    parse_bound,
-    parse_key,
-    parse_part,
-)
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
+from cortado.store.transfer.key_text import key_to_json, parse_bound, parse_key, parse_part
 
 FLIGHTS = (
     KeyPart("time_hour", KeyType.TIMESTAMP),

@@ -1,4 +1,4 @@
-r"""Keys and values, as they are written on a command line.
+r"""Keys as text that a person can write: on a command line, in a URL, in JSON.
 
 A part of a key is read by its declared type, so nothing needs quotes of its own:
 
@@ -17,8 +17,8 @@ uuid           ``9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b``
 any, null      ``\N``
 =============  ==================================================================================
 
-A bound (``--from``, ``--to``) is one part written so, or a JSON array of several: ``'["2013-01-01T10:00:00Z", "UA"]'``.
-The form of the key-value API's bytes is :mod:`cortado.store.transfer.byte_text`.
+A bound is one part written so, or a JSON array of several: ``["2013-01-01T10:00:00Z", "UA"]``. The form of the
+key-value API's bytes is :mod:`cortado.store.transfer.byte_text`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
-from cortado.store.cli.render import count
 from cortado.store.keys.types import KeyPart, KeyType
 
 if TYPE_CHECKING:
@@ -56,15 +55,12 @@ _WANTED: Final = {
 WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
-# --- keys ------------------------------------------------------------------------------------------------------
-
-
 def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False) -> Key:
     """A key of the arguments of a command. Raises InvalidArgument naming the part, or how many parts there are."""
     if len(texts) > len(parts) or (len(texts) < len(parts) and not prefix):
         declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
-        wanted = f"{'at most ' if prefix else ''}{count(len(parts), 'part')}: {declared}"
-        raise InvalidArgument("key", f"must have {wanted}", count(len(texts), "part"))
+        wanted = f"{'at most ' if prefix else ''}{_parts(len(parts))}: {declared}"
+        raise InvalidArgument("key", f"must have {wanted}", _parts(len(texts)))
     return tuple(parse_part(text, part) for text, part in zip(texts, parts, strict=False))
 
 
@@ -76,7 +72,7 @@ def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str) -> Key 
         return parse_key([text], parts, prefix=True)
     values = parse_json(text, option)
     if len(values) > len(parts):
-        raise InvalidArgument(option, f"must have at most {count(len(parts), 'part')}", count(len(values), "part"))
+        raise InvalidArgument(option, f"must have at most {_parts(len(parts))}", _parts(len(values)))
     return tuple(_part_of_json(value, part) for value, part in zip(values, parts, strict=False))
 
 
@@ -84,7 +80,7 @@ def key_of_json(value: Any, parts: Sequence[KeyPart], field: str) -> Key:
     """A whole key out of a JSON array of parts. Raises InvalidArgument naming ``field``, or the part."""
     if not isinstance(value, list) or len(value) != len(parts):
         declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
-        raise InvalidArgument(field, f"must be a list of {count(len(parts), 'part')}: {declared}", f"{value!r:.80}")
+        raise InvalidArgument(field, f"must be a list of {_parts(len(parts))}: {declared}", f"{value!r:.80}")
     return tuple(_part_of_json(each, part) for each, part in zip(value, parts, strict=True))
 
 
@@ -162,21 +158,5 @@ def _part_to_json(part: Part) -> Any:
             return part
 
 
-# --- changes ---------------------------------------------------------------------------------------------------
-
-
-def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
-    """``path=json`` of ``--set``, each path once. Raises InvalidArgument."""
-    changes: dict[str, Any] = {}
-    for text in texts:
-        path, equals, value = text.partition("=")
-        if not equals or not path:
-            raise InvalidArgument("--set", "must look like field=json", repr(text))
-        if path in changes:
-            raise InvalidArgument("--set", "must name a field once", path)
-        try:
-            changes[path] = parse_json(value, f"--set {path}")
-        except InvalidArgument as error:
-            hint = f"""{error.problem} (text needs quotes: --set '{path}="..."')"""
-            raise InvalidArgument(error.field, hint, error.value) from None
-    return changes
+def _parts(number: int) -> str:
+    return "1 part" if number == 1 else f"{number} parts"

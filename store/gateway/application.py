@@ -1,0 +1,131 @@
+"""The ASGI application: takes a call, finds its operation, and answers it, whatever happens.
+
+Starlette's router matches paths as they were sent, percent-encoding and all: which slash is one of the path and which
+one belongs to a key cannot be told once they are decoded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from cortado.errors import CortadoError, InvalidArgument, NotFound, Unsupported
+from cortado.store.addresses import is_loopback
+from cortado.store.gateway import documents, pairs
+from cortado.store.gateway.bounds import Bounds, GatewayLimits
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.problems import Refused, problem_response, unexpected
+from cortado.store.names import shown
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+_LOG: Final = logging.getLogger(__name__)
+
+_SAFE: Final = {"X-Content-Type-Options": "nosniff"}
+
+
+def all_operations() -> list[Operation]:
+    """Everything that is served."""
+    return [*pairs.operations(), *documents.operations()]
+
+
+class Application:
+    """What uvicorn calls. ``client`` belongs to the loop that this runs in."""
+
+    def __init__(
+        self, client: AsyncClient, limits: GatewayLimits, operations: Iterable[Operation] | None = None
+    ) -> None:
+        self._bounds = Bounds(limits)
+        served = all_operations() if operations is None else list(operations)
+        by_path: dict[str, list[Operation]] = {}
+        for each in served:
+            by_path.setdefault(each.path, []).append(each)
+        routes = [Route(path, _Resource(listed, client, self._bounds)) for path, listed in by_path.items()]
+        self._router = Router(routes, redirect_slashes=False, default=_nothing_here)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"serves HTTP alone, and not {scope['type']}")
+        scope["path"] = scope["raw_path"].decode("latin-1")
+        try:
+            _check_request(Request(scope))
+            with self._bounds.call():
+                await self._router(scope, receive, send)
+        except (CortadoError, Refused) as error:
+            await _answer(problem_response(error), scope, receive, send)
+
+
+class _Resource:
+    """The operations of one path."""
+
+    def __init__(self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds) -> None:
+        self._operations = {each.method: each for each in operations}
+        self._client = client
+        self._bounds = bounds
+        allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
+        self._allowed = ", ".join(sorted(allowed))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        operation = self._operations.get(method)
+        if operation is None:
+            error = Unsupported(f"{shown(scope['method'])} of this resource", f"it has {self._allowed}")
+            raise Refused(405, error, {"Allow": self._allowed})
+        request = Request(scope, receive)
+        call: Call | None = None
+        try:
+            call = Call(request, operation, self._client, self._bounds)
+            response = await operation.handler(call)
+        except (CortadoError, Refused) as error:
+            response = operation.failed(error)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            _LOG.exception("%s %s failed", operation.method, operation.path)
+            response = operation.failed(unexpected(error))
+        finally:
+            if call is not None:
+                call.release()
+        await _answer(response, scope, receive, send)
+
+
+async def _answer(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    response.headers.update(_SAFE)
+    await response(scope, receive, send)
+
+
+async def _nothing_here(scope: Scope, *_: Any) -> None:
+    raise NotFound("resource", shown(scope["path"]))
+
+
+def _check_request(request: Request) -> None:
+    """Raises Refused for what a browser was led to by another site's page, and for what two readers of the same bytes
+    may take for two requests."""
+    headers = request.headers
+    if "transfer-encoding" in headers and "content-length" in headers:
+        problem = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
+        raise Refused(400, problem, {"Connection": "close"})
+    hosts = headers.getlist("host")
+    # A page of another site may give its own name this machine's address; then the name is still its own.
+    if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
+        problem = InvalidArgument("Host", "must be localhost or a loopback address", shown(", ".join(hosts)))
+        raise Refused(421, problem)
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != hosts[0]:
+        problem = InvalidArgument("Origin", "must be the gateway's own: other sites' pages may not call it", origin)
+        raise Refused(403, problem)
+
+
+def _host_of(host: str) -> str:
+    """Without the port and the brackets."""
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0]

@@ -1,0 +1,172 @@
+"""One call as its handler sees it: what its operation declares, read from what was sent, strictly."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cortado.errors import DeadlineExceeded, InvalidArgument, TooLarge
+from cortado.schema.json_text import json_text, parse_json
+from cortado.store.client.values import Expires
+from cortado.store.clock.timestamp import TTL_MS_MAX
+from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.conditions import Condition, condition_of
+from cortado.store.gateway.operations import IF_ABSENT, JSON, Operation
+from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
+from cortado.store.gateway.problems import Refused
+from cortado.store.names import shown
+from cortado.store.retentions import parse_retention
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+_FLAGS: Final = {"true": True, "false": False}
+
+
+class Call:
+    """``client`` reaches the cluster. Everything that it gives of the call raises InvalidArgument naming the place."""
+
+    def __init__(self, request: Request, operation: Operation, client: AsyncClient, bounds: Bounds) -> None:
+        self.client = client
+        self.bounds = bounds
+        self.operation = operation
+        self.headers = request.headers
+        self._request = request
+        self._path: dict[str, str] = request.path_params
+        self._body_taken = 0
+        self._query = parameters(request.scope["query_string"])
+        known = {each.name for each in operation.parameters if each.where == "query"}
+        for name, value in self._query.items():
+            if name not in known:
+                listed = ", ".join(sorted(known)) or "none"
+                raise InvalidArgument(shown(name), f"is no parameter of this call, which has {listed}", shown(value))
+
+    # --- what stands in the URL ----------------------------------------------------------------------------------
+
+    def name(self, part: str) -> str:
+        """A part of the path that is one segment, as text."""
+        return segment_text(self._path[part], part)
+
+    def rest_bytes(self, part: str) -> bytes:
+        """The rest of the path as bytes, slashes too."""
+        return b"/".join(segment_bytes(each, part) for each in self._path[part].split("/"))
+
+    def rest(self, part: str) -> list[str]:
+        """The segments of the rest of the path, as texts; none where the path ends before it."""
+        found = self._path.get(part)
+        return [] if found is None else key_segments(found, part)
+
+    def text(self, name: str) -> str | None:
+        """A parameter as it was given, or None."""
+        return self._query.get(name)
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false, by default false."""
+        given = self._query.get(name, "false")
+        if given not in _FLAGS:
+            raise InvalidArgument(name, "must be true or false", shown(given))
+        return _FLAGS[given]
+
+    def number(self, name: str, low: int, high: int) -> int | None:
+        """A parameter that is a whole number of these bounds."""
+        given = self._query.get(name)
+        if given is None:
+            return None
+        if not given.isascii() or not given.isdigit() or len(given) > 18 or not low <= int(given) <= high:
+            raise InvalidArgument(name, f"must be a whole number from {low} to {high}", shown(given))
+        return int(given)
+
+    def expires(self) -> Expires:
+        """When what is written expires, by the parameter ``ttl``; None where nothing is said."""
+        given = self._query.get("ttl")
+        if given is None or given == "none":
+            return None if given is None else "never"
+        found = parse_retention(given)
+        if found is None or not 1 <= found <= TTL_MS_MAX:
+            raise InvalidArgument("ttl", "must be a time such as 90s, 30m, 12h or 7d, or none", shown(given))
+        return timedelta(milliseconds=found)
+
+    # --- what stands in the head ---------------------------------------------------------------------------------
+
+    def condition(self) -> Condition:
+        """The condition of a write."""
+        return condition_of(self.headers, may_insert=IF_ABSENT in self.operation.parameters)
+
+    def media_type(self) -> str:
+        """That of the body, one of those that the operation takes. Raises Refused where it is another one."""
+        given = self.headers.get("content-type", "")
+        kind, _, more = given.partition(";")
+        charset = more.strip().lower().replace('"', "")
+        takes = self.operation.takes
+        if kind.strip().lower() not in takes or (charset and charset != "charset=utf-8"):
+            problem = InvalidArgument("Content-Type", f"must be {' or '.join(takes)}", shown(given))
+            raise Refused(415, problem, {"Accept": ", ".join(takes)})
+        return kind.strip().lower()
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether the answer is wanted in this type, which the operation gives beside the first of its types.
+
+        Raises Refused where it is wanted in none of them. What is wanted is taken in the order given; weights are not
+        looked at.
+        """
+        given = ",".join(self.headers.getlist("accept")) or "*/*"
+        offered = [each for listed in self.operation.gives.values() for each in listed]
+        for wanted in (each.partition(";")[0].strip().lower() for each in given.split(",")):
+            kind = offered[0] if wanted in ("*/*", "application/*", "") else wanted
+            if kind in offered:
+                return kind == media_type
+        raise Refused(406, InvalidArgument("Accept", f"must allow {' or '.join(offered)}", shown(given)))
+
+    # --- the body ------------------------------------------------------------------------------------------------
+
+    async def body(self) -> bytes:
+        """All of the body. Raises TooLarge, ResourceExhausted, and Refused where it does not come."""
+        limits = self.bounds.limits
+        encoding = self.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            problem = InvalidArgument("Content-Encoding", "must be left out: bodies come as they are", shown(encoding))
+            raise Refused(415, problem)
+        # Refused before any of it is asked for, where its sender waits for a 100.
+        self._check_size(int(self.headers.get("content-length", "0")))
+        read = bytearray()
+        try:
+            async with asyncio.timeout(limits.body_ms / 1000):
+                async for chunk in self._request.stream():
+                    self._check_size(len(read) + len(chunk))
+                    self.bounds.take_body(len(chunk))
+                    self._body_taken += len(chunk)
+                    read += chunk
+        except TimeoutError:
+            late = DeadlineExceeded(f"the body did not come within {limits.body_ms} ms", limits.body_ms)
+            raise Refused(408, late, {"Connection": "close"}) from None
+        return bytes(read)
+
+    async def json(self) -> Any:
+        """The body, which must be JSON."""
+        self.media_type()
+        body = await self.body()
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidArgument("body", f"must be UTF-8: {error.reason} at byte {error.start}") from None
+        return parse_json(text, "body")
+
+    def release(self) -> None:
+        """Gives back what the body has taken."""
+        self.bounds.give_body(self._body_taken)
+        self._body_taken = 0
+
+    def _check_size(self, size: int) -> None:
+        limit = self.bounds.limits.body_bytes_max
+        if size > limit:
+            problem = TooLarge("body", f"must have at most {limit} bytes", str(size), length=size, limit=limit)
+            raise Refused(413, problem, {"Connection": "close"})
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer of JSON, which no one shall keep: what it shows may be another thing a moment later."""
+    return Response(json_text(value).encode(), status, {"Cache-Control": "no-store", **(headers or {})}, JSON)

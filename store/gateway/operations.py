@@ -1,0 +1,61 @@
+"""The table of what is served: one :class:`Operation` for each call, with everything that a caller has to know of it.
+
+Calls are taken by it (:mod:`cortado.store.gateway.application`), their parameters are read by it
+(:mod:`cortado.store.gateway.calls`), and the OpenAPI document is written from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from starlette.responses import Response
+
+from cortado.errors import CortadoError
+from cortado.store.gateway.problems import Refused, problem_response
+
+if TYPE_CHECKING:
+    from cortado.store.gateway.calls import Call
+
+JSON: Final = "application/json"
+BYTES: Final = "application/octet-stream"
+EMPTY: Final = ""
+
+Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema."""
+
+    name: str
+    meaning: str
+    where: Literal["query", "header"] = "query"
+    kind: Literal["string", "integer", "boolean"] = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call: its method, its path as Starlette writes one (``{key:path}`` is the rest), and what answers it.
+
+    - ``takes``: the media types of its body, none where it has none;
+    - ``gives``: what it answers where it does what was asked: by status, the media types (none: nothing);
+    - ``failed``: what it answers where it does not.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    takes: tuple[str, ...] = ()
+    gives: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: {200: (JSON,)})
+    failed: Callable[[CortadoError | Refused], Response] = problem_response
+
+
+IF_MATCH: Final = Parameter("If-Match", "Only if this is the etag of the newest version; * for any.", "header")
+IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
+IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")
+AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
+TTL: Final = Parameter("ttl", "How long it lives: 90s, 30m, 12h, 7d; none for ever.")

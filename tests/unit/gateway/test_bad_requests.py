@@ -1,0 +1,133 @@
+"""What is wrong with a call is refused by a problem that names the place, and has no effect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cortado.store.gateway.bounds import GatewayLimits
+from support.gateways import Gateway, gateway
+
+JSON = {"Content-Type": "application/json"}
+ITEM = "/v1/db/shop/items/bad"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status", "field"),
+    [
+        ("GET", "/v1/kv/ns/a/%2", {}, 400, "key"),
+        ("GET", "/v1/kv/ns/a|b", {}, 400, "key"),
+        ("GET", "/v1/kv/ns%2Fx/a", {}, 400, "namespace"),
+        ("GET", "/v1/kv/%FF/a", {}, 400, "namespace"),
+        ("GET", "/v1/db/shop/items/%C3%28", {}, 400, "key"),
+        ("GET", "/v1/db/shop/items/a/b", {}, 400, "key"),
+        ("GET", "/v1/db/shop/events/x/2013-01-01T00:00:00Z", {}, 400, "key.device"),
+        ("GET", "/v1/db/sh%2Eop/items/a", {}, 400, "table"),
+        ("GET", "/v1/kv/ns/a?at=yesterday", {}, 400, "at"),
+        ("GET", "/v1/kv/ns/a?at=0.1.1&at=0.1.2", {}, 400, "'at'"),
+        ("GET", "/v1/kv/ns/a?ta=0.1.1", {}, 400, "'ta'"),
+        ("GET", "/v1/kv/ns/a?at", {}, 400, "query"),
+        ("GET", "/v1/kv/ns/a?at=%zz", {}, 400, "query"),
+        ("GET", "/v1/kv/ns/a?at=%FF", {}, 400, "query"),
+        ("GET", "/v1/kv/ns/a?" + "&".join(f"a{i}=" for i in range(70)), {}, 400, "query"),
+        ("PUT", f"{ITEM}?ttl=soon", {"json": {"id": "bad"}}, 400, "ttl"),
+        ("PUT", f"{ITEM}?ttl=all", {"json": {"id": "bad"}}, 400, "ttl"),
+        ("GET", f"{ITEM}?schemaVersion=0", {}, 400, "schemaVersion"),
+        ("PUT", ITEM, {"content": b'{"id": "bad"}'}, 415, "Content-Type"),
+        ("PUT", ITEM, {"content": b'{"id": "bad"}', "headers": {"Content-Type": "text/plain"}}, 415, "Content-Type"),
+        ("PUT", ITEM, {"json": {}, "headers": {"Content-Type": "application/json; charset=latin-1"}}, 415,
+         "Content-Type"),
+        ("PUT", ITEM, {"json": {}, "headers": {"Content-Encoding": "gzip"}}, 415, "Content-Encoding"),
+        ("PUT", ITEM, {"content": b'{"id": "b\xff"}', "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"content": b'{"id": "bad", "id": "bad"}', "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"content": b'{"id": NaN}', "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"content": b"[" * 100_000, "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"content": b"", "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"json": {"id": "bad", "color": "red"}}, 400, "color"),
+        ("PUT", ITEM, {"json": ["bad"]}, 400, ""),
+        ("PATCH", ITEM, {"json": ["bad"]}, 400, "body"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-Match": "0.1.1"}}, 400, "If-Match"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-Match": 'W/"0.1.1"'}}, 400, "If-Match"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-Match": '"0.1.1", "0.1.2"'}}, 400, "If-Match"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-None-Match": '"0.1.1"'}}, 400, "If-None-Match"),
+        ("DELETE", ITEM, {"headers": {"If-None-Match": "*"}}, 400, "If-None-Match"),
+        ("GET", ITEM, {"headers": {"If-None-Match": "0.1.1"}}, 404, None),
+        ("GET", ITEM, {"headers": {"Accept": "text/html"}}, 404, None),
+        ("GET", "/v1/kv/ns/a", {"headers": {"Host": "evil.example"}}, 421, "Host"),
+        ("GET", "/v1/kv/ns/a", {"headers": {"Host": "127.0.0.1.evil.example:7629"}}, 421, "Host"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"Origin": "http://evil.example"}}, 403, "Origin"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"Origin": "null"}}, 403, "Origin"),
+        ("POST", ITEM, {"json": {}}, 405, None),
+        ("BREW", ITEM, {}, 405, None),
+        ("GET", "/", {}, 404, None),
+        ("GET", "//v1/kv/ns/a", {}, 404, None),
+        ("GET", "/v1/kv/ns%2Fa", {}, 404, None),
+        ("GET", "/V1/KV/ns/a", {}, 404, None),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_refused_by_name(
+    served: Gateway, method: str, path: str, options: dict[str, Any], status: int, field: str | None
+) -> None:
+    refused = served.request(method, path, **options)
+    assert refused.status_code == status, refused.text
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    told = refused.json()
+    assert told["status"] == status
+    assert told["reason"]
+    assert told["detail"]
+    assert field is None or told["field"] == field
+    assert served.request("GET", ITEM).status_code == 404
+
+
+def test_a_method_that_is_not_there_is_told_which_are(served: Gateway) -> None:
+    assert served.request("POST", ITEM, json={}).headers["Allow"] == "DELETE, GET, HEAD, PATCH, PUT"
+
+
+@pytest.mark.parametrize("path", [b"/v1/kv/ns/../a", b"/v1/kv/ns/.", b"/v1/kv/ns/a/..", b"/v1/db/../items/a"])
+def test_dots_that_are_taken_away_on_the_way_are_refused(served: Gateway, path: bytes) -> None:
+    """httpx would take them away, too."""
+
+    async def refused() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+        head: Any = {"type": "http", "method": "GET", "raw_path": path, "query_string": b"", "path": path.decode()}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        await served.application({**head, "headers": [(b"host", b"localhost")]}, receive, send)
+        return sent
+
+    begin, body = served.run(refused())
+    assert begin["status"] == 400
+    assert "%2E" in json.loads(body["body"])["detail"]
+
+
+def test_a_body_over_the_limit_is_refused_however_it_comes() -> None:
+    with gateway(GatewayLimits(body_bytes_max=1_000)) as served:
+        head = {"Content-Type": "application/octet-stream"}
+        said = served.request("PUT", "/v1/kv/ns/a", content=b"x" * 1_001, headers=head)
+
+        async def pieces() -> Any:
+            for _ in range(11):
+                yield b"x" * 100
+
+        unsaid = served.request("PUT", "/v1/kv/ns/a", content=pieces(), headers=head)
+        for refused in (said, unsaid):
+            assert (refused.status_code, refused.json()["reason"], refused.json()["limit"]) == (413, "TOO_LARGE", 1_000)
+        assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 1_000, headers=head).status_code == 200
+        assert len(served.request("GET", "/v1/kv/ns/a").content) == 1_000
+
+
+def test_what_is_over_the_bounds_is_refused_with_a_delay() -> None:
+    with gateway(GatewayLimits(bodies_bytes_max=100, calls_max=1)) as served:
+        head = {"Content-Type": "application/octet-stream"}
+        for _ in range(3):  # What is refused gives back what it took.
+            refused = served.request("PUT", "/v1/kv/ns/a", content=b"x" * 101, headers=head)
+            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+            assert (refused.json()["reason"], refused.json()["resource"]) == ("RESOURCE_EXHAUSTED", "bytes of bodies")
+        assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 100, headers=head).status_code == 200

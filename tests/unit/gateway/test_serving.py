@@ -1,0 +1,38 @@
+"""A gateway listens on this machine alone, and says why it does not on another address."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.client import AsyncClient
+from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.serving import GatewayConfig, serve
+
+
+def refused(listen: str) -> None:
+    serve(GatewayConfig(listen, None, GatewayLimits()), lambda: AsyncClient("127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:7629", "[::]:7629", "10.0.0.1:7629", "db1.example.org:7629"])
+def test_no_address_but_this_machines_is_listened_on(listen: str) -> None:
+    with pytest.raises(InvalidArgument, match="must be a loopback address") as error:
+        refused(listen)
+    assert (error.value.field, error.value.value) == ("--listen", listen)
+
+
+@pytest.mark.parametrize("listen", ["", "localhost", "localhost:99999", ":7629", "http://localhost:7629"])
+def test_what_is_no_address_is_refused(listen: str) -> None:
+    with pytest.raises(InvalidArgument) as error:
+        refused(listen)
+    assert error.value.field == "--listen"
+
+
+def test_a_port_that_is_taken_is_refused_with_the_reason() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Unavailable, match="in use"):
+            refused(f"127.0.0.1:{taken.getsockname()[1]}")
