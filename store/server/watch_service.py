@@ -81,12 +81,19 @@ class WatchService(Service):
         await self.host.meta.reads.caught_up()
         after, until = await self._window_times(request)
         divided: DividedTable | DividedPairs
+        watched: Watched
         if request.WhichOneof("of") == "table":
-            view = self._view(self._table(request.table.table, after))
-            divided = DividedTable(view, request.table.range)
+            table = self._table(request.table.table, after)
+            divided, watched = DividedTable(self._view(table), request.table.range), WatchedTable(self.catalog, table)
         else:
-            generation = self._generation(request.pairs.namespace, after)
+            name, generation = request.pairs.namespace, self._generation(request.pairs.namespace, after)
             divided = DividedPairs(request.pairs, generation)
+            watched = WatchedNamespace(self.catalog, name, generation)
+        over = watched.ended_by(until)
+        if over is not None:
+            if over.resolved is None or over.resolved <= after:
+                raise over.error
+            until = over.resolved
         parts = check_parts(request.parts or 1)
         with self.host.scans.place():
             found = await self.host.meta.watches.window(

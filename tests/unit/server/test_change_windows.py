@@ -18,6 +18,7 @@ from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server.convert import key_values, timestamp_message, timestamp_value
 from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.transactions_service import TransactionsService
@@ -229,5 +230,22 @@ def test_what_was_collected_is_refused_with_the_earliest_timestamp() -> None:
         with pytest.raises(SnapshotTooOld) as refused:
             await window(node, first)
         assert refused.value.safepoint == str(second)
+
+    scene(scenario)
+
+
+def test_it_ends_below_the_drop_of_what_it_is_of() -> None:
+    async def scenario(_world: World, node: Host) -> None:
+        service = KeyValueService(node)
+        await commit(node, "ab")
+        reply = await service.drop_namespace(kv_pb2.DropNamespaceRequest(namespace="a"))
+        dropped_ts = timestamp_value(kv_pb2.DropNamespaceResponse.FromString(reply).dropped.dropped)
+        # What comes in its place is of another generation, which a window from before would never tell.
+        written_ts = await commit(node, "c")
+        last = await window(node, until=at(written_ts))
+        assert (last.changes, timestamp_value(last.until)) == (2, dropped_ts.previous())
+        with pytest.raises(NotFound, match="was dropped at"):
+            await window(node, dropped_ts.previous())
+        assert (await window(node, dropped_ts)).changes == 1
 
     scene(scenario)
