@@ -217,11 +217,13 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the name that was perhaps meant."""
+        """As click's, with the name that was perhaps meant, or those that there are."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            near = nearest(name, self.list_commands(ctx))
-            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else ""))
+            there = self.list_commands(ctx)
+            near = nearest(name, there)
+            others = f"; {' '.join(self._path)} has {', '.join(there)}" if self._path else ""
+            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else others))
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -75,6 +75,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["status", "--timeout", "nan"], "--timeout"),
         (["member", "promote", "n2", "--wait", "--wait-timeout", "inf"], "--wait-timeout"),
         (["member", "promote", "n2", "--wait", "--wait-timeout", "-1"], "--wait-timeout"),
+        (["backup", "monday/"], "there is no command 'monday/'; backup has create, verify, show"),
         (["status", "-e", "nowhere"], "--endpoint: must look like host:port"),
         (["scan", "flights", "--limit", "-1"], "limit"),
         (["schema", "get"], "SUBJECT"),
