@@ -22,6 +22,7 @@ from cortado.errors import InvalidArgument
 from cortado.schema.model import Schema
 from cortado.store.aggregate.bind import Aggregate, Kind, bind_aggregates
 from cortado.store.client.aggregate_text import AggregateQuery, parse_aggregates
+from pyspark_cortado.leases import held
 from pyspark_cortado.options import ReadOptions
 from pyspark_cortado.types import spark_schema
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cortado.store.client import Client
+    from pyspark_cortado.reader import Chosen
 
 _AT_ONCE = 8
 """Ranges that one task asks about at a time: a node has no more cores for it, and each is a stream."""
@@ -69,35 +71,41 @@ def _places(query: AggregateQuery, asked: Sequence[tuple[Any, str]]) -> list[int
 
 @dataclass
 class RangesPartition(InputPartition):
-    """All ranges ``[lower, upper)``; None is an open end."""
+    """All ranges ``[lower, upper)``, None is an open end; and which members to ask."""
 
     ranges: list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]]
+    endpoint: str
 
 
 class AggregateReader(DataSourceReader):
-    """Reads the groups of the table at the time ``at``, as ``version`` of its subject shows its rows."""
+    """Reads the groups of the table, as what was ``chosen`` shows its rows."""
 
-    def __init__(self, options: ReadOptions, schema: StructType, at: str, version: int) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType, chosen: Chosen) -> None:
         self._options = options
         self._schema = schema
-        self._at = at
-        self._version = version
+        self._chosen = chosen
 
     def partitions(self) -> Sequence[InputPartition]:
         """One, with all ranges."""
-        from pyspark_cortado.reader import open_client, ranges_of
+        from pyspark_cortado.reader import open_client, ranges_of, turns_of
 
-        with open_client(self._options.connection) as client:
-            return [RangesPartition(ranges_of(client.at(self._at), self._options))]
+        options, chosen = self._options, self._chosen
+        with open_client(options.connection) as client, held(client, options.connection.table, chosen.lease):
+            ranges = ranges_of(client.at(chosen.at), options)
+            return [RangesPartition(ranges, turns_of(client, options)[0])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The finished groups, in their order."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from pyspark_cortado.reader import open_client
+        from pyspark_cortado.reader import open_reader
 
         assert isinstance(partition, RangesPartition)
-        with open_client(self._options.connection) as client:
+        options = self._options
+        with (
+            open_reader(options, partition.endpoint) as client,
+            held(client, options.connection.table, self._chosen.lease),
+        ):
             found = self._merged(client, partition).slice(0, self._options.limit)
         target = to_arrow_schema(self._schema, timezone="UTC")
         yield from found.rename_columns(target.names).cast(target).to_batches()
@@ -105,7 +113,8 @@ class AggregateReader(DataSourceReader):
     def _merged(self, client: Client, partition: RangesPartition) -> pa.Table:
         options = self._options
         assert options.aggregate is not None
-        table = client.at(self._at).table(options.connection.table, schema_version=self._version)
+        chosen = self._chosen
+        table = client.at(chosen.at).table(options.connection.table, schema_version=chosen.version)
 
         def groups_of(bounds: tuple[Any, Any]) -> Any:
             return table.aggregate_groups(

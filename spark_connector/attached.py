@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "partitions")
+OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "partitions", "lease", "replicaRead")
 """Of a read, those that the views are made with."""
 
 
@@ -49,7 +49,9 @@ def attach_database(spark: SparkSession, database: str, **options: Any) -> list[
     connection = read_options({**given, "table": f"{database}.any"}).connection
     with open_client(connection) as client:
         tables = [each.name for each in client.tables(database)]
-    schemas = {name: table_schema(read_options({**given, "table": f"{database}.{name}"}))[0] for name in tables}
+    # Nothing is read yet: each query chooses its own time.
+    unread = {**given, "lease": "false"}
+    schemas = {name: table_schema(read_options({**unread, "table": f"{database}.{name}"}))[0] for name in tables}
     home = f"cortado_{uuid4().hex}"
     folder = Path(tempfile.mkdtemp(prefix="cortado-attached-")).as_uri()
     spark.sql(f"CREATE DATABASE {home} LOCATION '{folder}'")

@@ -31,6 +31,7 @@ from pyspark.sql.types import StructType
 from cortado.errors import CortadoError, InvalidArgument, WriteConflict
 from cortado.store.client import Client, Table
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.leases import held, protect
 from pyspark_cortado.options import ChangesOptions, Connection
 from pyspark_cortado.reader import KeyRangePartition, bounds_of_key, open_client
 from pyspark_cortado.types import field_names, loosened_schema
@@ -47,11 +48,13 @@ _LEASE_MOVES_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ChosenChanges:
-    """What a DataFrame of changes shows: with which version of the subject, and, of a batch, between which times."""
+    """What a DataFrame of changes shows: with which version of the subject, and, of a batch, between which times and
+    under which lease."""
 
     version: int
     after: str
     until: str
+    lease: str | None
 
 
 @dataclass
@@ -69,7 +72,10 @@ def changes_schema(options: ChangesOptions) -> tuple[StructType, ChosenChanges]:
         found = client.describe(options.connection.table)
         version = client.schemas.get(found.subject, options.schema_version).version
         until = options.ending_at or str(client.now())
-        chosen = ChosenChanges(version, str(_start(client, options, found)), until)
+        after = str(_start(client, options, found))
+        # Also where this is for a stream, which nothing tells: that has one of its own from when it starts.
+        lease = protect(client, found.full_name, after) if options.lease else None
+        chosen = ChosenChanges(version, after, until, lease)
         return _schema(client, options, found, version), chosen
 
 
@@ -150,8 +156,8 @@ class ChangesReader(Changes, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Key ranges with about equally many changes; one at least."""
-        after, until = self._chosen.after, self._chosen.until
-        with open_client(self._options.connection) as client:
+        after, until, name = self._chosen.after, self._chosen.until, self._options.connection.table
+        with open_client(self._options.connection) as client, held(client, name, self._chosen.lease):
             found = self.ranges(client, after, until)
             if found:
                 return found
@@ -160,7 +166,9 @@ class ChangesReader(Changes, DataSourceReader):
         return [ChangesPartition(lower, upper, after, until)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return Changes.read(self, partition)
+        connection = self._options.connection
+        with open_client(connection) as client, held(client, connection.table, self._chosen.lease):
+            yield from Changes.read(self, partition)
 
 
 @dataclass(frozen=True, slots=True)

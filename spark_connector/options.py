@@ -22,6 +22,8 @@ option             for         meaning
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
 ``partitions``     read        how many key ranges of about equal size; default 4
 ``schemaVersion``  read        version of the subject to read with; default: the newest
+``lease``          read        ``true`` (default): what is read is kept from collection for as long as tasks read it
+``replicaRead``    read        ``leader`` (default), or ``nearest``: partitions are spread over all members
 ``startingAt``     changes     read changes instead of rows, after: ``latest`` (now), ``earliest`` (all that are kept)
                                or a timestamp as for ``at``
 ``endingAt``       changes     of a batch: up to this timestamp; default: now
@@ -40,7 +42,7 @@ option             for         meaning
 ``txnVersion``     write       with ``txnAppId``: the number of this job, from 0
 =================  ==========  ====================================================================================
 
-Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions`` and ``schemaVersion``, too.
+Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions``, ``schemaVersion`` and ``lease``, too.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
 
@@ -94,6 +96,8 @@ class ReadOptions:
     key_upper: tuple[Any, ...] | None
     partitions: int
     schema_version: int | None
+    lease: bool
+    reads_anywhere: bool
 
     @property
     def is_one_range(self) -> bool:
@@ -115,6 +119,7 @@ class ChangesOptions:
     key_upper: tuple[Any, ...] | None
     partitions: int
     schema_version: int | None
+    lease: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +139,11 @@ class WriteOptions:
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
-_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion")
+_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "lease", "replicaRead")
 _STARTING = "startingAt"
 _OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious")
-_CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
+_OF_RANGES = ("columns", "keyLower", "keyUpper", "partitions", "schemaVersion", "lease")
+_CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, *_OF_RANGES)
 OPERATIONS = ("upsert", "insert", "update", "delete")
 _WRITE = (
     *_BOTH,
@@ -179,6 +185,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         key_upper=_key(given, "keyUpper"),
         partitions=_partitions(given),
         schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
+        lease=_is_leased(given),
+        reads_anywhere=_one_of(given, "replicaRead", ("leader", "nearest")) == "nearest",
     )
 
 
@@ -207,6 +215,7 @@ def changes_options(options: Mapping[str, str]) -> ChangesOptions:
         key_upper=_key(given, "keyUpper"),
         partitions=_partitions(given),
         schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
+        lease=_is_leased(given),
     )
 
 
@@ -317,6 +326,10 @@ def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
     if not isinstance(parts, list) or not parts:
         raise InvalidArgument(f"option {name}", 'must be a JSON array of key parts, such as ["UA", 1545]', given[name])
     return tuple(parts)
+
+
+def _is_leased(given: Mapping[str, str]) -> bool:
+    return _one_of(given, "lease", ("true", "false")) == "true"
 
 
 def _bad_rows_path(given: Mapping[str, str]) -> str | None:

@@ -26,11 +26,13 @@ from pyspark.sql.types import StructType
 from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.model import Schema
 from cortado.store.client import Client
+from cortado.store.client.connection import ReadFrom
 from cortado.store.client.values import parse_at
 from cortado.store.filter.bind import compile_filter
 from cortado.store.keys.types import KeyPart
 from pyspark_cortado.aggregates import AggregateReader, aggregate_schema
 from pyspark_cortado.keys import key_part
+from pyspark_cortado.leases import held, protect
 from pyspark_cortado.options import Connection, ReadOptions
 from pyspark_cortado.types import check_columns, field_names, spark_schema
 
@@ -48,17 +50,34 @@ class KeyRangePartition(InputPartition):
     upper: tuple[Any, ...] | None
 
 
+@dataclass
+class RowsPartition(KeyRangePartition):
+    """Of those rows, the ones that the task asks the members ``endpoint`` for."""
+
+    endpoint: str
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a DataFrame reads: the table at the time ``at``, as ``version`` of its subject shows it."""
+    """What a DataFrame reads: the table at the time ``at``, as ``version`` of its subject shows it. ``lease`` is what
+    :func:`~pyspark_cortado.leases.held` takes."""
 
     at: str
     version: int
+    lease: str | None
 
 
 def open_client(connection: Connection) -> Client:
     """Raises InvalidArgument for an endpoint that is no ``host:port``, and for files that hold no certificates."""
     return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls)
+
+
+def open_reader(options: ReadOptions, endpoint: str) -> Client:
+    """A client that reads the past: at who leads, or at all members in turn. What one of those cannot answer, in the
+    middle of a scan too, the leader does."""
+    connection = options.connection
+    read_from: ReadFrom = "any" if options.reads_anywhere else "leader"
+    return Client(endpoint, timeout_s=connection.timeout_s, tls=connection.tls, read_from=read_from)
 
 
 def choose(options: ReadOptions) -> Chosen:
@@ -83,9 +102,15 @@ def table_schema(options: ReadOptions) -> tuple[StructType, Chosen]:
 def _choose(client: Client, options: ReadOptions) -> Chosen:
     if options.at is not None:
         parse_at(options.at)
-    at = options.at or str(client.now())
-    subject = client.at(at).describe(options.connection.table).subject
-    return Chosen(at, client.schemas.get(subject, options.schema_version).version)
+    at, table = options.at or str(client.now()), options.connection.table
+    then = client.at(at)
+    subject = then.describe(table).subject
+    lease = protect(client, table, at) if options.lease else None
+    if lease is None:
+        # What is collected already is told before the job.
+        for _ in then.table(table).scan(limit=1):
+            pass
+    return Chosen(at, client.schemas.get(subject, options.schema_version).version, lease)
 
 
 def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
@@ -119,7 +144,7 @@ def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> Ta
         found = aggregate_schema(options, own)
         if schema.simpleString() != found.simpleString():
             raise InvalidArgument("schema", f"must be {found.simpleString()}", schema.simpleString())
-        return AggregateReader(options, found, chosen.at, chosen.version)
+        return AggregateReader(options, found, chosen)
     fields = field_names(schema.names, own, table)
     check_columns(schema, spark_schema(own, fields, table), table)
     return TableReader(options, schema, fields, chosen)
@@ -136,31 +161,41 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges that hold about equally many rows, or the one range that cannot be cut."""
-        with open_client(self._options.connection) as client:
-            ranges = ranges_of(client.at(self._chosen.at), self._options)
-        return [KeyRangePartition(lower, upper) for lower, upper in ranges]
+        options, chosen = self._options, self._chosen
+        with open_client(options.connection) as client, held(client, options.connection.table, chosen.lease):
+            ranges = ranges_of(client.at(chosen.at), options)
+            turns = turns_of(client, options)
+        return [RowsPartition(*bounds, turns[place % len(turns)]) for place, bounds in enumerate(ranges)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches that match the schema to the letter."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        assert isinstance(partition, KeyRangePartition)
+        assert isinstance(partition, RowsPartition)
+        options, name = self._options, self._options.connection.table
         target = to_arrow_schema(self._schema, timezone="UTC")
-        with open_client(self._options.connection) as client:
-            then = client.at(self._chosen.at)
-            table = then.table(self._options.connection.table, schema_version=self._chosen.version)
+        with open_reader(options, partition.endpoint) as client, held(client, name, self._chosen.lease):
+            table = client.at(self._chosen.at).table(name, schema_version=self._chosen.version)
             rows = table.scan_arrow(
                 partition.lower,
                 partition.upper,
                 columns=self._fields,
-                index=self._options.index,
-                filter=self._options.filter,
-                limit=self._options.limit,
+                index=options.index,
+                filter=options.filter,
+                limit=options.limit,
             )
             for batch in rows:
                 # They differ in the case of letters, and where Spark's schema alone says "may be null".
                 named = batch.rename_columns(target.names)
                 yield named if named.schema.equals(target) else named.cast(target)
+
+
+def turns_of(client: Client, options: ReadOptions) -> list[str]:
+    """The endpoints of one task after the other: the given ones for all, or all members, each of them first in turn."""
+    if not options.reads_anywhere:
+        return [options.connection.endpoint]
+    members = [each.address for each in client.membership.members().members if each.joined]
+    return [",".join((*members[first:], *members[:first])) for first in range(len(members))]
 
 
 def ranges_of(client: Client, options: ReadOptions) -> list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]]:

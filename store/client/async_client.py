@@ -213,18 +213,21 @@ class AsyncClient(ClientTransactions):
 
     # --- leases ----------------------------------------------------------------------------------------------
 
-    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0) -> AsyncLease:
+    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> AsyncLease:
         """Keeps what is read at a time, and at all above it, from being collected; a context manager.
 
         ``at`` is a timestamp, its text, or a ``datetime`` with a time zone (or its text); None for the newest, which
         :attr:`AsyncLease.timestamp` tells. ``label`` says who reads, and why, for whoever looks at what fills the disk.
         Where nothing was heard of the holder for ``ttl_s``, 1 to 600 seconds, it ends. Entering it raises
         SnapshotTooOld, TimestampInFuture, and ResourceExhausted where there are too many.
+
+        With ``shared`` all that ask for the same timestamp, label and ``ttl_s`` hold one lease, in whatever process. It
+        does not end with a block, but once none of them has been heard of for ``ttl_s``.
         """
         from cortado.store.client.collection import AsyncLease
 
         self._connection.check_present("a lease")
-        return AsyncLease(self._connection, at, label=label, ttl_s=ttl_s, timeout_s=self._timeout_s)
+        return AsyncLease(self._connection, at, label=label, ttl_s=ttl_s, shared=shared, timeout_s=self._timeout_s)
 
     @property
     def collection(self) -> AsyncCollection:

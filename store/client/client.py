@@ -169,10 +169,10 @@ class Client:
 
     # --- leases ----------------------------------------------------------------------------------------------
 
-    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0) -> Lease:
+    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> Lease:
         from cortado.store.client.blocking.collection import Lease
 
-        return Lease(self._core.lease(at, label=label, ttl_s=ttl_s))
+        return Lease(self._core.lease(at, label=label, ttl_s=ttl_s, shared=shared))
 
     @property
     def collection(self) -> Collection:

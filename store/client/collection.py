@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from types import TracebackType
 from typing import Final, Self
 
 from cortado.errors import Cancelled, CortadoError, InvalidArgument, LeaseExpired, Unsupported
 from cortado.proto.v1 import collection_pb2 as pb
-from cortado.store.client.arguments import hexadecimal, shown, text
+from cortado.store.client.arguments import flag, hexadecimal, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -116,16 +117,25 @@ class AsyncLease:
     alive, it ends, as does one that is a day old; then :attr:`timestamp` raises LeaseExpired, and reads below what was
     collected since raise SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
     longer than you read.
+
+    One that is shared has as its id what its request says. So whoever says the same finds it, wherever he runs, and
+    acquires it where it has ended; and it ends once none of them has been heard of for its time to live.
     """
 
-    def __init__(self, connection: Connection, at: At = None, *, label: str, ttl_s: float, timeout_s: float) -> None:
+    def __init__(
+        self, connection: Connection, at: At = None, *, label: str, ttl_s: float, shared: bool, timeout_s: float
+    ) -> None:
         """As :meth:`AsyncClient.lease`, over ``connection``."""
         self._connection = connection
         self._timeout_s = timeout_s
         ttl_s = check_ttl(ttl_s)
-        lease_id = connection.environment.random_bytes(ID_BYTES)
-        self._request = pb.AcquireLeaseRequest(lease_id=lease_id, ttl_ms=round(ttl_s * 1000), label=check_label(label))
+        self._request = pb.AcquireLeaseRequest(ttl_ms=round(ttl_s * 1000), label=check_label(label))
         _set_at(self._request, at)
+        self._is_shared = flag(shared, "shared")
+        if shared and not self._request.HasField("timestamp"):
+            raise InvalidArgument("at", "must be a timestamp where the lease is shared", shown(at))
+        lease_id = _id_of(self._request) if shared else connection.environment.random_bytes(ID_BYTES)
+        self._request.lease_id = lease_id
         self._keeper = LeaseKeeper(connection, lease_id, ttl_s=ttl_s, timeout_s=timeout_s)
         self._timestamp: Timestamp | None = None
         self._is_over = False
@@ -147,22 +157,36 @@ class AsyncLease:
     async def __aenter__(self) -> Self:
         if self._timestamp is not None:
             raise Unsupported("entering a lease again", "acquire another")
-        stub = self._connection.stubs.collection
-        reply = await self._connection.write(stub.AcquireLease, self._request, timeout_s=self._timeout_s)
-        self._timestamp = timestamp_of(reply.lease.timestamp)
+        self._timestamp = await (self._found_or_acquired() if self._is_shared else self._acquired())
         self._keeper.begin()
         return self
+
+    async def _acquired(self) -> Timestamp:
+        stub = self._connection.stubs.collection
+        reply = await self._connection.write(stub.AcquireLease, self._request, timeout_s=self._timeout_s)
+        return timestamp_of(reply.lease.timestamp)
+
+    async def _found_or_acquired(self) -> Timestamp:
+        """A lease that another holder keeps costs no write."""
+        request = pb.KeepLeaseRequest(lease_id=self._request.lease_id)
+        keep = self._connection.stubs.collection.KeepLease
+        try:
+            await self._connection.call(keep, request, timeout_s=self._timeout_s)
+        except LeaseExpired:
+            return await self._acquired()
+        return timestamp_of(self._request.timestamp)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._keeper.end()
         self._is_over = True
-        request = pb.ReleaseLeaseRequest(lease_id=self._request.lease_id)
-        release = self._connection.stubs.collection.ReleaseLease
-        # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
-        with suppress(CortadoError):
-            await self._connection.write(release, request, timeout_s=min(self._timeout_s, END_S))
+        if not self._is_shared:
+            request = pb.ReleaseLeaseRequest(lease_id=self._request.lease_id)
+            release = self._connection.stubs.collection.ReleaseLease
+            # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
+            with suppress(CortadoError):
+                await self._connection.write(release, request, timeout_s=min(self._timeout_s, END_S))
         await self._keeper.ended()
 
 
@@ -237,6 +261,11 @@ def check_label(label: str) -> str:
     if len(text(label, "label")) > LABEL_CHARS_MAX:
         raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
     return label
+
+
+def _id_of(request: pb.AcquireLeaseRequest) -> bytes:
+    """The same for all that ask for the same."""
+    return blake2b(request.SerializeToString(deterministic=True), digest_size=ID_BYTES).digest()
 
 
 def _set_at(request: pb.AcquireLeaseRequest, at: At) -> None:

@@ -29,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 from cortado.errors import (
     Cancelled,
     ClockOutOfBounds,
+    DataLoss,
     InvalidArgument,
     NotLeader,
     OutcomeUnknown,
@@ -200,7 +201,7 @@ class Connection:
                 channel = self._channel(anywhere=anywhere and not attempts.count)
                 reply = await self._attempt(channel, method, encoded, attempts)
             except Failed as failed:
-                failure = failed.failure
+                failure = _of_any_member(failed.failure) if anywhere and not attempts.count else failed.failure
             except Cancelled as closed:
                 raise attempts.unanswered(closed.problem) or closed from None
             else:
@@ -287,7 +288,7 @@ class Connection:
                     return
                 failure = Failure(Unavailable("the stream ended before the scan did"), answered=False, sent=True)
             except Failed as failed:
-                failure = failed.failure
+                failure = _of_any_member(failed.failure) if anywhere and not attempts.count else failed.failure
             if started and not method.is_resumable:
                 raise failure.error
             await self.rest_after(attempts, failure, channel)
@@ -427,6 +428,13 @@ class Connection:
             self._search.ask_beside(channel)
         except WireClosed:
             return  # Closed meanwhile: the call says so.
+
+
+def _of_any_member(failure: Failure) -> Failure:
+    """What a call that any member may answer failed with there: the leader may have whole what is damaged here."""
+    if isinstance(failure.error, DataLoss):
+        return Failure(Unavailable(str(failure.error)), answered=failure.answered, sent=failure.sent)
+    return failure
 
 
 def check_timeout(timeout_s: float) -> float:

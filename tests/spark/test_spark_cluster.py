@@ -12,6 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cortado import Client
 from cortado.store.client import Tls
+from cortado.store.client.connection import Connection
+from pyspark_cortado.options import read_options
+from pyspark_cortado.reader import prepare_read, table_schema
 from support.certificates import Certifier
 from support.cluster import Cluster, running_cluster
 from support.server_process import running_server, wait_until
@@ -78,13 +81,16 @@ def pausing(folder: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return pause_once
 
 
-def while_the_leader_dies(cluster: Cluster, folder: Path, job: Callable[[], None]) -> None:
-    """Kill who leads when the task of ``job`` has begun, let the job end, and start the dead node again."""
+def while_the_leader_dies(
+    cluster: Cluster, folder: Path, job: Callable[[], None], victim: Callable[[Cluster], str] = Cluster.leader
+) -> None:
+    """Kill who leads, or another ``victim``, when the task of ``job`` has begun, let the job end, and start the dead
+    node again."""
     killed: list[str] = []
 
     def kill() -> None:
         wait_until((folder / "paused").exists, "the task has begun", TASK_S)
-        killed.append(cluster.leader())
+        killed.append(victim(cluster))
         cluster.kill(killed[0])
         (folder / "resumed").touch()
 
@@ -137,6 +143,51 @@ def test_a_task_that_reads_goes_on_at_the_next_leader(
         cluster,
         tmp_path,
         lambda: found.extend(frame.mapInArrow(pausing(tmp_path), frame.schema).collect()),
+    )
+    assert sorted(row["id"] for row in found) == list(range(ROWS // 2))
+
+
+def test_a_full_read_at_the_nearest_replicas_uses_all_of_them(
+    cluster: Cluster, on_cluster: SparkTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = on_cluster.make(PERSON, suffix="_spread")
+    table.bulk({"id": n, "name": "x"} for n in range(300))
+    then = str(on_cluster.client.now())
+    cluster.wait_converged()
+    given = {"endpoint": cluster.endpoints, "table": table.full_name, "at": then}
+    options = read_options({**given, "partitions": "3", "replicaRead": "nearest"})
+    schema, chosen = table_schema(options)
+    reader = prepare_read(options, schema, chosen)
+    scanned: list[str] = []
+    replies = Connection._replies
+
+    async def noted(self: Any, method: Any, *arguments: Any) -> Any:
+        async for reply in replies(self, method, *arguments):
+            scanned.append(reply.header.node_id)
+            yield reply
+
+    monkeypatch.setattr(Connection, "_replies", noted)
+    found = [row["id"] for each in reader.partitions() for batch in reader.read(each) for row in batch.to_pylist()]
+    assert found == list(range(300))
+    assert sorted(set(scanned)) == sorted(cluster.nodes)
+    counted = {**given, "aggregate": "count(*) as n", "partitions": "3", "replicaRead": "nearest"}
+    assert on_cluster.spark.read.format("cortado").options(**counted).load().collect()[0].n == 300
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower"])
+def test_a_read_at_the_nearest_replicas_has_the_same_rows_though_one_dies(
+    cluster: Cluster, on_cluster: SparkTables, tmp_path: Path, victim: str
+) -> None:
+    table = on_cluster.make(PERSON, suffix=f"_nearest_{victim}")
+    table.bulk({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
+    frame = on_cluster.read(table, partitions=3, replicaRead="nearest")
+    table.bulk_delete(range(0, ROWS // 2, 5))
+    found: list[Any] = []
+    while_the_leader_dies(
+        cluster,
+        tmp_path,
+        lambda: found.extend(frame.mapInArrow(pausing(tmp_path), frame.schema).select("id").collect()),
+        Cluster.leader if victim == "leader" else Cluster.follower,
     )
     assert sorted(row["id"] for row in found) == list(range(ROWS // 2))
 

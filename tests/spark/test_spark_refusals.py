@@ -107,6 +107,28 @@ def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: s
     _in(_refusal(lambda: tables.read(table, keyLower=bound).collect()), expected)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"lease": "maybe"}, "option lease: must be one of true, false (got maybe)"),
+        ({"replicaRead": "any"}, "option replicaRead: must be one of leader, nearest (got any)"),
+        ({"limit": "-1"}, "option limit: must be between 0 and"),
+        ({"limit": "5", "partitions": "2"}, "option partitions: must be 1 with the option limit"),
+        ({"groupBy": "name"}, "option groupBy: needs the option aggregate"),
+        ({"columns": "id", "aggregate": "count(*)"}, "option columns: has no meaning beside aggregate"),
+        ({"query": "SELECT id FROM d.t"}, "option table: must not be given beside query, which says it"),
+        ({"maxRowsPerTrigger": "5"}, "option maxRowsPerTrigger: needs the option startingAt"),
+        ({"aggregate": "sum(name)"}, "option aggregate: field name is string: sum takes an int"),
+        ({"filter": "nmae = 1"}, "filter: no field nmae (there is name), at character 0"),
+        ({"timeoutSeconds": "0"}, "option timeoutSeconds: must be above 0"),
+        ({"at": "0.1.0.0"}, "cortado.errors.InvalidArgument: at: "),
+    ],
+)
+def test_what_is_wrong_with_a_read_is_told_by_load(tables: SparkTables, options: dict[str, str], expected: str) -> None:
+    table = tables.make(ROW)
+    _in(_refusal(lambda: tables.read(table, **options)), expected)
+
+
 def test_an_unknown_schema_version_is_refused(tables: SparkTables) -> None:
     table = tables.make(ROW)
     _in(_refusal(lambda: tables.read(table, schemaVersion=9)), "cortado.errors.NotFound: no ")

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from cortado.errors import ConditionFailed, DeadlineExceeded, NotLeader, OutcomeUnknown, Unavailable
+from cortado.errors import ConditionFailed, DataLoss, DeadlineExceeded, NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2
 from cortado.store.client import Client, Stale
 from support.faces import open_client, run_core
@@ -276,6 +276,27 @@ def test_a_slow_call_of_any_kind_is_made_once(cluster: FakeCluster, client: Clie
 def test_a_scan_goes_on_at_the_next_leader(cluster: FakeCluster, client: Client) -> None:
     assert [pair.key for pair in client.kv("n").scan()] == [b"%d" % number for number in range(6)]
     assert [request.page_token for request in cluster.servers[1].calls("KeyValue.Scan")] == [b"3"]
+
+
+def test_a_scan_at_any_member_goes_on_at_the_leader_where_that_ones_copy_is_damaged(cluster: FakeCluster) -> None:
+    def damaged(request: Any, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        if not request.page_token:
+            yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"0")], next_page_token=b"1")
+        refuse(context, DataLoss("value", "its checksum is wrong"))
+
+    cluster.elect(1)
+    first, leader, last = cluster.servers
+    for server in (first, last):
+        server.handlers["KeyValue.Scan"] = damaged
+    with Client(cluster.endpoint, timeout_s=10, read_from="any") as client:
+        for _ in range(3):
+            assert [pair.key for pair in client.kv("n").scan(at="0.1.0")] == [b"%d" % number for number in range(6)]
+    assert first.calls("KeyValue.Scan")
+    assert last.calls("KeyValue.Scan")
+    assert [each.page_token for each in leader.calls("KeyValue.Scan")].count(b"1") == 2
+    leader.handlers["KeyValue.Scan"] = damaged
+    with Client(cluster.endpoint, timeout_s=10, read_from="any") as client, pytest.raises(DataLoss):
+        list(client.kv("n").scan(at="0.1.0"))
 
 
 def test_a_scan_at_a_silent_leader_goes_on_at_the_next(cluster: FakeCluster, client: Client) -> None:

@@ -124,6 +124,36 @@ def test_what_it_is_refused_with_is_raised(client: Client, server: FakeServer) -
     assert server.calls("Collection.ReleaseLease") == []
 
 
+def test_a_shared_one_is_found_by_all_who_say_the_same_and_outlives_their_blocks(
+    client: Client, server: FakeServer
+) -> None:
+    alive: set[bytes] = set()
+
+    def acquire(request: pb.AcquireLeaseRequest, context: Any) -> pb.AcquireLeaseResponse:
+        alive.add(request.lease_id)
+        return acquired(request, context)
+
+    def keep(request: pb.KeepLeaseRequest, context: Any) -> pb.KeepLeaseResponse:
+        if request.lease_id not in alive:
+            refuse(context, LeaseExpired(request.lease_id.hex()))
+        return pb.KeepLeaseResponse(header=header())
+
+    server.handlers |= {"Collection.AcquireLease": acquire, "Collection.KeepLease": keep}
+    for kept in (2, 4):
+        with client.lease(AT, label="a job", ttl_s=1, shared=True) as lease:
+            assert lease.timestamp == AT
+            wait_until(lambda least=kept: len(server.calls("Collection.KeepLease")) >= least, "it is kept alive")
+    assert len(server.calls("Collection.AcquireLease")) == 1
+    assert server.calls("Collection.ReleaseLease") == []
+    alive.clear()
+    with client.lease(str(AT), label="a job", ttl_s=1, shared=True) as again:
+        assert again.lease_id == lease.lease_id
+        assert len(server.calls("Collection.AcquireLease")) == 2, "one that has ended is acquired again"
+    for other in ({"at": Timestamp(0, 5_000, 8)}, {"label": "another"}, {"ttl_s": 2}):
+        different = client.lease(**{"at": AT, "label": "a job", "ttl_s": 1, "shared": True, **other})  # type: ignore[arg-type]
+        assert different.lease_id != lease.lease_id
+
+
 @pytest.mark.parametrize(
     ("at", "field", "value"),
     [
@@ -150,6 +180,9 @@ def test_it_may_be_at_any_time_that_can_be_read_at(
         ({"label": "x" * 201}, "label"),
         ({"label": 7}, "label"),
         ({"at": Stale(5)}, "at"),
+        ({"shared": True}, "at"),
+        ({"at": datetime.fromtimestamp(5, UTC), "shared": True}, "at"),
+        ({"at": AT, "shared": 1}, "shared"),
         ({"at": 7}, "at"),
     ],
 )

@@ -29,6 +29,9 @@ def test_a_table_is_all_that_a_read_needs() -> None:
     assert options.connection.timeout_s == 30
     assert (options.at, options.columns, options.key_lower, options.key_upper) == (None, None, None, None)
     assert (options.partitions, options.schema_version) == (4, None)
+    assert (options.lease, options.reads_anywhere) == (True, False)
+    options = read_options({"table": "nyc.flights", "lease": "false", "replicaRead": "nearest"})
+    assert (options.lease, options.reads_anywhere) == (False, True)
 
 
 def test_a_table_is_all_that_a_write_needs() -> None:
@@ -107,7 +110,7 @@ def test_what_goes_to_the_executors_names_every_endpoint_and_the_files() -> None
     options = read_options(
         {"table": "a.b", "endpoint": "h1:1,h2:2", "tlsCa": "ca.crt", "tlsCert": "me.crt", "tlsKey": "me.key"}
     )
-    there = pickle.loads(pickle.dumps(TableReader(options, StructType(), (), Chosen("0.1.0", 1))))
+    there = pickle.loads(pickle.dumps(TableReader(options, StructType(), (), Chosen("0.1.0", 1, None))))
     assert there._options == options
     assert there._options.connection.endpoint == "h1:1,h2:2"
     assert there._options.connection.tls == Tls("ca.crt", "me.crt", "me.key")

@@ -1,0 +1,77 @@
+"""The lease of a read: what a DataFrame reads is kept for as long as tasks read it.
+
+::
+
+    driver    load() ── acquired, at the whole minute before the DataFrame's timestamp ──────┐
+              partitions() ── found again, or acquired anew where it had ended               │ carried by the
+    executor  read() ── the same, and kept alive beside the task for as long as it runs  <───┘ partitions
+    nobody    ten minutes after the last task was heard of, it ends
+
+Nothing of the driver lives between ``load()`` and the tasks, and nobody says when a DataFrame is used no more. So the
+lease is *shared*: whoever asks for the same one finds it, and it ends by itself. All reads of a table at times within
+one minute share one: ten thousand small loads in a row are some ten leases, and all but the first of each minute write
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Final
+
+from cortado.errors import CortadoError, SnapshotTooOld
+from cortado.store.client import Client
+from cortado.store.client.values import parse_at
+from cortado.store.clock.text import wall_ms_of
+from cortado.store.clock.timestamp import Timestamp
+
+TTL_S: Final = 600.0
+_SHARED_MS: Final = 60_000
+_TOLD_S: Final = 5.0
+"""So long a task waits for a leader to tell it."""
+
+
+def protect(client: Client, table: str, at: str) -> str | None:
+    """Keep what is read of ``table`` at ``at``, and say the timestamp that is :func:`held` for as long as it is read.
+
+    None where no lease can be acquired so far back: a table may keep its past for longer than the cluster does. Raises
+    TimestampInFuture, ResourceExhausted, Unavailable.
+    """
+    moment = _timestamp(client, at)
+    minute = Timestamp(moment.epoch, moment.wall_ms - moment.wall_ms % _SHARED_MS, 0)
+    for ts in (minute, moment):
+        with suppress(SnapshotTooOld), client.lease(ts, label=_label(table), ttl_s=TTL_S, shared=True):
+            return str(ts)
+    return None
+
+
+@contextmanager
+def held(client: Client, table: str, lease: str | None) -> Iterator[None]:
+    """The lease at the timestamp ``lease`` is kept alive; None is none.
+
+    Where the cluster cannot be told, or what was kept is gone, this raises nothing: a read of what is gone says so.
+    """
+    if lease is None:
+        yield
+        return
+    shared = client.with_timeout(_TOLD_S).lease(lease, label=_label(table), ttl_s=TTL_S, shared=True)
+    is_held = False
+    with suppress(CortadoError):
+        shared.__enter__()
+        is_held = True
+    try:
+        yield
+    finally:
+        if is_held:
+            shared.__exit__(None, None, None)
+
+
+def _label(table: str) -> str:
+    return f"Spark, {table}"
+
+
+def _timestamp(client: Client, at: str) -> Timestamp:
+    """At or below what is read at ``at``, which may be a wall time."""
+    moment = parse_at(at)
+    return Timestamp(client.now().epoch, wall_ms_of(moment), 0) if isinstance(moment, datetime) else moment
