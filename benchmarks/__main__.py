@@ -38,6 +38,7 @@ NAMES: Final = (
     "collection",
     "indexes",
     "large_transactions",
+    "registry",
     "spark",
 )
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.gateway import documents, pairs
+from cortado.store.gateway import documents, pairs, registry
 from cortado.store.gateway.bounds import Bounds, GatewayLimits
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.operations import Operation
@@ -34,7 +34,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 def all_operations() -> list[Operation]:
     """Everything that is served."""
-    return [*pairs.operations(), *documents.operations()]
+    return [*registry.operations(), *pairs.operations(), *documents.operations()]
 
 
 class Application:
@@ -60,7 +60,8 @@ class Application:
             with self._bounds.call():
                 await self._router(scope, receive, send)
         except (CortadoError, Refused) as error:
-            await _answer(problem_response(error), scope, receive, send)
+            form = registry.failed if scope["path"].startswith(registry.ROOTS) else problem_response
+            await _answer(form(error), scope, receive, send)
 
 
 class _Resource:

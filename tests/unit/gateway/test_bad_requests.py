@@ -61,7 +61,7 @@ ITEM = "/v1/db/shop/items/bad"
         ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"Origin": "null"}}, 403, "Origin"),
         ("POST", ITEM, {"json": {}}, 405, None),
         ("BREW", ITEM, {}, 405, None),
-        ("GET", "/", {}, 404, None),
+        ("GET", "/v1", {}, 404, None),
         ("GET", "//v1/kv/ns/a", {}, 404, None),
         ("GET", "/v1/kv/ns%2Fa", {}, 404, None),
         ("GET", "/V1/KV/ns/a", {}, 404, None),

@@ -1,0 +1,43 @@
+"""The API that Kafka's tools ask a schema registry by, over the cluster's own registry (``docs/registry.md``)::
+
+    codes.py          error codes, and {"error_code", "message"}
+    reading.py        what a call says: subject, version, flags, a declaration
+    subjects.py       /subjects, /subjects/{subject}
+    versions.py       /subjects/{subject}/versions...
+    declarations.py   /schemas...: what an id names, from memory; who has it
+    compatibility.py  /compatibility..., /config...
+    fixed.py          what is the same in every cluster: modes, contexts, metadata
+
+Ids, levels and deletion are the cluster's. Nothing is remembered here but the text that an id names, by the client,
+since it can never change. Each call is answered as of now, however many gateways there are.
+
+Source: the API reference of Confluent's Schema Registry 7, and the clients that call it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.registry import compatibility, declarations, fixed, subjects, versions
+from cortado.store.gateway.registry.codes import failed
+
+__all__ = ["ROOTS", "failed", "operations"]
+
+ROOTS: Final = (
+    "/subjects",
+    "/schemas",
+    "/compatibility",
+    "/config",
+    "/mode",
+    "/contexts",
+    "/associations",
+    "/v1/metadata",
+)
+"""Below these a path that is none is answered in the registry's form, too."""
+
+
+def operations() -> list[Operation]:
+    """What is served of the registry."""
+    groups = (declarations, subjects, versions, compatibility, fixed)
+    return [operation for group in groups for operation in group.operations()]
