@@ -29,7 +29,8 @@ option             for         meaning
 ``endingAt``       changes     of a batch: up to this timestamp; default: now
 ``maxRowsPerTrigger`` changes  of a stream: at most so many changes a batch, or one commit; default: all there are
 ``withPrevious``   changes     ``true``: the row that each change replaced, as ``_previous``; default ``false``
-``operation``      write       ``upsert`` (default), ``insert``, ``update`` (of the DataFrame's columns) or ``delete``
+``operation``      write       ``upsert`` (default), ``insert``, ``update`` (of the DataFrame's columns), ``delete``, or
+                               ``changes``: each row as its ``_op`` says
 ``confirmTruncate`` write      ``true``: mode "overwrite" may replace all rows of the table; default ``false``
 ``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
@@ -38,11 +39,12 @@ option             for         meaning
 ``chunkRows``      write       rows a commit; default 2000, of an update 1000
 ``transactional``  write       ``true``: all rows of the job are visible at one timestamp, or never; default ``false``
 ``txnAppId``       write       with ``transactional``: who writes; a job whose ``txnVersion`` is not above that of its
-                               last one changes nothing
+                               last one changes nothing. Of a stream: default: the query's id
 ``txnVersion``     write       with ``txnAppId``: the number of this job, from 0
 =================  ==========  ====================================================================================
 
 Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions``, ``schemaVersion`` and ``lease``, too.
+A stream is written with ``operation``, ``onConflict``, ``chunkRows`` and ``txnAppId``.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
 
@@ -144,7 +146,7 @@ _STARTING = "startingAt"
 _OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious")
 _OF_RANGES = ("columns", "keyLower", "keyUpper", "partitions", "schemaVersion", "lease")
 _CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, *_OF_RANGES)
-OPERATIONS = ("upsert", "insert", "update", "delete")
+OPERATIONS = ("upsert", "insert", "update", "delete", "changes")
 _WRITE = (
     *_BOTH,
     "operation",
@@ -156,7 +158,16 @@ _WRITE = (
     "txnAppId",
     "txnVersion",
 )
+_OF_STREAM = ("operation", "onConflict", "chunkRows", "txnAppId")
+# Spark's own, which it hands on.
+_OF_SPARK = ("checkpointLocation", "queryName")
 _SAID_BY_QUERY = ("table", "columns", "filter", "limit", "aggregate", "groupBy")
+_NOT_OF_STREAM = {
+    "badRowsPath": "does not go with writeStream: a batch that lacks a row is not all of it",
+    "confirmTruncate": "does not go with writeStream: a stream replaces no table",
+    "transactional": "must be true with writeStream: each batch is visible at one timestamp",
+    "txnVersion": "does not go with writeStream: it is the number of the batch",
+}
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 _OF_CATALOGUE = (
@@ -228,11 +239,29 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         confirm_truncate=_one_of(given, "confirmTruncate", ("false", "true")) == "true",
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
         bad_rows_path=_bad_rows_path(given),
-        # Updated rows are worked out in their turn, and cost more of it.
-        chunk_rows=_whole(given, "chunkRows", 1000 if given.get("operation") == "update" else 2000, CHUNK_ROWS_MAX),
+        chunk_rows=_chunk_rows(given),
         transactional=_one_of(given, "transactional", ("false", "true")) == "true",
-        application=_application(given),
+        application=_application_of_job(given),
         version=_whole(given, "txnVersion", 0, VERSION_MAX, least=0),
+    )
+
+
+def stream_options(options: Mapping[str, str]) -> WriteOptions:
+    """Of a stream's write. Raises InvalidArgument that names the option, its value and what it may be."""
+    given = _known(options, (*_BOTH, *_OF_STREAM), (*_NOT_OF_STREAM, *_OF_SPARK), "writeStream")
+    for name, problem in _NOT_OF_STREAM.items():
+        if name in given and (name, given[name]) != ("transactional", "true"):
+            raise InvalidArgument(f"option {name}", problem, given[name])
+    return WriteOptions(
+        connection=_connection(given),
+        operation=_one_of(given, "operation", OPERATIONS),
+        confirm_truncate=False,
+        refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
+        bad_rows_path=None,
+        chunk_rows=_chunk_rows(given),
+        transactional=True,
+        application=_application(given),
+        version=0,
     )
 
 
@@ -339,10 +368,18 @@ def _bad_rows_path(given: Mapping[str, str]) -> str | None:
     if given.get("onConflict") == "overwrite" and "badRowsPath" in given:
         # A task that runs again would be refused its own rows, and keep them aside as bad ones.
         raise InvalidArgument("option badRowsPath", 'needs the option onConflict "refuse"', given["badRowsPath"])
+    if given.get("operation") == "changes" and "badRowsPath" in given:
+        problem = 'does not go with operation "changes": without a row that is refused, later ones would be others'
+        raise InvalidArgument("option badRowsPath", problem, given["badRowsPath"])
     return _text(given, "badRowsPath") or None
 
 
-def _application(given: Mapping[str, str]) -> str:
+def _chunk_rows(given: Mapping[str, str]) -> int:
+    # Updated rows are worked out in their turn, and cost more of it.
+    return _whole(given, "chunkRows", 1000 if given.get("operation") == "update" else 2000, CHUNK_ROWS_MAX)
+
+
+def _application_of_job(given: Mapping[str, str]) -> str:
     """Who writes, in a numbering of its own; empty for nobody."""
     for name in ("txnAppId", "txnVersion"):
         if name in given and given.get("transactional") != "true":
@@ -350,6 +387,10 @@ def _application(given: Mapping[str, str]) -> str:
     if ("txnAppId" in given) != ("txnVersion" in given):
         missing = "txnVersion" if "txnAppId" in given else "txnAppId"
         raise InvalidArgument(f"option {missing}", "must be given where the other one of txnAppId and txnVersion is")
+    return _application(given)
+
+
+def _application(given: Mapping[str, str]) -> str:
     application = given.get("txnAppId", "")
     if "txnAppId" in given and not 0 < len(application) <= APPLICATION_CHARS_MAX:
         problem = f"must have 1 to {APPLICATION_CHARS_MAX} characters"

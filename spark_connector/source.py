@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     from pyspark_cortado.changes import ChosenChanges
     from pyspark_cortado.reader import Chosen
+    from pyspark_cortado.stream_writer import TableStreamWriter
     from pyspark_cortado.writer import TableWriter
 
 
@@ -62,10 +63,13 @@ class DefaultSource(DataSource):
         """``schema`` is the DataFrame's; ``overwrite`` is Spark's mode "overwrite"."""
         from pyspark_cortado.options import write_options
         from pyspark_cortado.overwriting import prepare_overwrite
+        from pyspark_cortado.transactional import prepare_transaction
         from pyspark_cortado.writer import prepare_write
 
         options = write_options(self.options)
-        return prepare_overwrite(options, schema) if overwrite else prepare_write(options, schema)
+        if overwrite:
+            return prepare_overwrite(options, schema)
+        return prepare_transaction(options, schema) if options.transactional else prepare_write(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Of changes. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
@@ -84,8 +88,10 @@ class DefaultSource(DataSource):
             raise Unsupported("a schema of changes that is given", "the option columns")
         return self._changes
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802, ARG002
-        """Raises Unsupported."""
-        from cortado.errors import Unsupported
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TableStreamWriter:  # noqa: N802
+        """For one batch: Spark asks as it plans it, and once more as it commits it. ``overwrite`` is the output mode
+        "complete"."""
+        from pyspark_cortado.options import stream_options
+        from pyspark_cortado.stream_writer import prepare_stream
 
-        raise Unsupported("writeStream", "append each batch with foreachBatch")
+        return prepare_stream(stream_options(self.options), schema, overwrite)

@@ -14,7 +14,7 @@ meant. Names are found as Spark finds them, whatever the case of their letters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pyspark.sql.types import (
@@ -104,14 +104,20 @@ def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
 
 
 def check_frame(
-    frame: StructType, schema: Schema, key_fields: Sequence[str], table: str, operation: str = "upsert"
+    frame: StructType,
+    schema: Schema,
+    key_fields: Sequence[str],
+    table: str,
+    operation: str = "upsert",
+    *,
+    beside: Collection[str] = (),
 ) -> dict[int, str]:
     """Which columns of a DataFrame are to be written, by their places, and the fields that they are.
 
-    Those of a "delete" are the key's, whatever else the DataFrame has. Raises NotFound for one that the table lacks,
-    InvalidArgument for one that is missing or of another type.
+    Those of a "delete" are the key's, whatever else the DataFrame has; those that are called as one of ``beside`` are
+    left out. Raises NotFound for one that the table lacks, InvalidArgument for one that is missing or of another type.
     """
-    places = list(range(len(frame.fields)))
+    places = [place for place, name in enumerate(frame.names) if name.lower() not in beside]
     if operation == "delete":
         of_key = {name.lower() for name in key_fields}
         places = [place for place in places if frame.names[place].lower() in of_key]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,14 +139,6 @@ def test_a_view_is_read_and_inserted_into(tables: SparkTables) -> None:
     tables.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen USING cortado {options}")
     tables.spark.sql("INSERT INTO seen VALUES (9L, 'z', NULL)")
     assert table.get(9) is not None
-
-
-def test_streams_into_a_table_are_refused_when_they_start(tables: SparkTables, tmp_path: Path) -> None:
-    table = tables.make(ROW)
-    options = {"endpoint": tables.endpoint, "table": table.full_name}
-    rows = tables.spark.readStream.format("rate").load().selectExpr("value AS id", "'x' AS name")
-    write = rows.writeStream.format("cortado").options(**options).option("checkpointLocation", str(tmp_path / "b"))
-    _in(_refusal(lambda: write.start().awaitTermination(60)), "writeStream is not supported: append each batch")
 
 
 # --- columns of a read ---------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from pyspark.sql import functions as sql
 from cortado.errors import KeyLocked, TransactionAborted
 from cortado.store.client import LargeTransactionRecord, Table
 from pyspark_cortado.options import write_options
-from pyspark_cortado.writer import Job, StagedResult, TransactionWriter
+from pyspark_cortado.transactional import StagedResult, TransactionWriter
+from pyspark_cortado.writer import Job
 from support.server_process import wait_until
 from support.spark_tables import SparkTables
 
@@ -184,8 +185,8 @@ def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_not
     options = write_options({"table": table.full_name, "endpoint": tables.endpoint, "transactional": "true"})
     writer = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
     parts = tables.client.large_transactions
-    parts.begin([table.full_name], label=writer._label, transaction_id=writer._transaction_id)
-    with parts.staging(writer._transaction_id, task=5, attempt=9) as staging:
+    parts.begin([table.full_name], label=writer._label, transaction_id=writer._rows.transaction_id)
+    with parts.staging(writer._rows.transaction_id, task=5, attempt=9) as staging:
         staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
     messages: list[Any] = [StagedResult(1, task=5, attempt=9), StagedResult(0, task=6, attempt=8), None]
     for _ in range(2):
@@ -194,7 +195,7 @@ def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_not
     assert _names(table) == ["x"]
     late = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
     late.abort([None])
-    parts.begin([table.full_name], transaction_id=late._transaction_id)
+    parts.begin([table.full_name], transaction_id=late._rows.transaction_id)
     late.abort([None])
     with pytest.raises(TransactionAborted):
         late.commit(messages)

@@ -19,7 +19,7 @@ from pyspark.daemon import manager
 
 import pyspark_cortado.reader
 import pyspark_cortado.source
-import pyspark_cortado.writer  # noqa: F401
+import pyspark_cortado.stream_writer  # noqa: F401
 
 _THREADS = Path("/proc/self/task")
 

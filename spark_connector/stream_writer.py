@@ -1,0 +1,113 @@
+"""The sink of a stream: each of its batches becomes visible at one timestamp, exactly once.
+
+::
+
+    driver    streamWriter: the columns against the table, the id of a large transaction
+    task      begins it, numbered by query and batch; stages its rows as (partition, attempt)
+    driver    commit, by another instance: the attempts that Spark names, and the number of the batch as that of the
+              query's last one, in one entry of the log; or abort
+
+For each batch Spark makes a writer as it plans it, and another one, in another process, as it commits or aborts it:
+between them only the tasks' messages travel. Spark tells tasks of which query and batch they are: so those of a batch
+that is run again after its commit find that out as they begin, and stage nothing.
+
+A batch has one effect however often it is run, and however late: the cluster keeps the number of the query's last one
+for ever. What a batch has staged that is not committed is gone with its ``abort``; where the driver has died, with the
+lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from cortado.errors import Unsupported
+from pyspark_cortado.options import WriteOptions
+from pyspark_cortado.reader import open_client
+from pyspark_cortado.transactional import (
+    Numbered,
+    StagedResult,
+    StagedRows,
+    abort_staged,
+    attempts_of,
+    commit_staged,
+)
+from pyspark_cortado.writer import Job, plan_job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class StreamedResult(StagedResult):
+    """What one run of a task has staged, and where."""
+
+    transaction_id: str = ""
+    application: str = ""
+
+
+def prepare_stream(options: WriteOptions, frame: StructType, is_complete: bool) -> TableStreamWriter:
+    """Check the columns against the table before any task starts. Raises Unsupported for the output mode "complete"."""
+    if is_complete:
+        instead = 'append with a watermark, or write each batch with foreachBatch and mode("overwrite")'
+        raise Unsupported('outputMode("complete")', instead)
+    with open_client(options.connection) as client:
+        return TableStreamWriter(options, plan_job(client, options, frame))
+
+
+class TableStreamWriter(DataSourceStreamArrowWriter):
+    """Writes all rows of a batch at one timestamp."""
+
+    def __init__(self, options: WriteOptions, job: Job) -> None:
+        self._options = options
+        self._rows = StagedRows(options, job)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamedResult:
+        """One task's rows, staged. Raises the first refused row's error."""
+        query_id, batch_id = _query_and_batch()
+        application = self._options.application or query_id
+        label = f"Spark stream, {self._options.connection.table}, {application} {batch_id}"
+        staged = self._rows.stage(iterator, Numbered(application, batch_id), label)
+        return StreamedResult(
+            staged.written,
+            task=staged.task,
+            attempt=staged.attempt,
+            transaction_id=self._rows.transaction_id,
+            application=application,
+        )
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """All that these tasks have staged; a batch without rows commits nothing. Repeated, it changes nothing. Raises
+        TransactionAborted."""
+        attempts = attempts_of(messages)
+        for each in messages:
+            if attempts and isinstance(each, StreamedResult):
+                with open_client(self._options.connection) as client:
+                    commit_staged(client, each.transaction_id, attempts, Numbered(each.application, batchId))
+                return
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Nothing of it happens, unless it has been committed."""
+        for each in messages:
+            if isinstance(each, StreamedResult):
+                with open_client(self._options.connection) as client:
+                    abort_staged(client, each.transaction_id)
+                return
+
+
+def _query_and_batch() -> tuple[str, int]:
+    """Of the task that runs."""
+    context = TaskContext.get()
+    assert context is not None
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if query is None or batch is None:
+        raise Unsupported("writeStream where tasks are not told their query and batch", "trigger micro-batches")
+    return query, int(batch)
