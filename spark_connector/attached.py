@@ -34,18 +34,14 @@ def attach_database(spark: SparkSession, database: str, **options: Any) -> list[
     Unavailable; Unsupported where the session's catalogue outlives it (Hive's), and for a table whose columns Spark has
     no types for.
     """
-    from cortado.errors import InvalidArgument, Unsupported
-    from pyspark_cortado.options import read_options
+    from cortado.errors import Unsupported
+    from pyspark_cortado.options import given_options, read_options
     from pyspark_cortado.reader import open_client, table_schema
 
-    for name in options:
-        if name not in OPTIONS:
-            problem = f"is not an option of attach_database(); there are {', '.join(OPTIONS)}"
-            raise InvalidArgument(f"option {name}", problem)
+    given = given_options(options, OPTIONS, "attach_database()")
     catalogue = spark.conf.get("spark.sql.catalogImplementation", "in-memory")
     if catalogue != "in-memory":
         raise Unsupported(f"attach_database() beside a catalogue of {catalogue}", "use sql(), or views of load()")
-    given = {name: str(value) for name, value in options.items()}
     connection = read_options({**given, "table": f"{database}.any"}).connection
     with open_client(connection) as client:
         tables = [each.name for each in client.tables(database)]

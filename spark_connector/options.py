@@ -36,6 +36,8 @@ option             for         meaning
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
 ``badRowsPath``    write       directory, or URL, in which rows that are refused are kept with their keys and errors,
                                instead of failing the job
+``unchangedSince`` write       ``epoch.wall_ms.logical``: a row that was written since then counts as another writer's;
+                               default: since the job began
 ``chunkRows``      write       rows a commit; default 2000, of an update 1000
 ``transactional``  write       ``true``: all rows of the job are visible at one timestamp, or never; default ``false``
 ``txnAppId``       write       with ``transactional``: who writes; a job whose ``txnVersion`` is not above that of its
@@ -54,7 +56,7 @@ The files of certificates are read where a connection is made: on the driver, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,6 +64,7 @@ from cortado.errors import InvalidArgument
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.values import parse_at
+from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
@@ -132,6 +135,7 @@ class WriteOptions:
     operation: str
     confirm_truncate: bool
     refuse_conflicts: bool
+    unchanged_since: Timestamp | None
     bad_rows_path: str | None
     chunk_rows: int
     transactional: bool
@@ -152,6 +156,7 @@ _WRITE = (
     "operation",
     "confirmTruncate",
     "onConflict",
+    "unchangedSince",
     "badRowsPath",
     "chunkRows",
     "transactional",
@@ -167,6 +172,7 @@ _NOT_OF_STREAM = {
     "confirmTruncate": "does not go with writeStream: a stream replaces no table",
     "transactional": "must be true with writeStream: each batch is visible at one timestamp",
     "txnVersion": "does not go with writeStream: it is the number of the batch",
+    "unchangedSince": "does not go with writeStream: each batch has a beginning of its own",
 }
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
@@ -174,6 +180,14 @@ _OF_CATALOGUE = (
     "(Of a table of Spark's catalogue a read knows it, where that was made with OPTIONS and without columns. "
     "A write needs WITH (table = ...))"
 )
+
+
+def given_options(options: Mapping[str, Any], names: Sequence[str], function: str) -> dict[str, str]:
+    """What a function of this package is given as options, of which it takes ``names``. Raises InvalidArgument."""
+    for name in options:
+        if name not in names:
+            raise InvalidArgument(f"option {name}", f"is not an option of {function}; there are {', '.join(names)}")
+    return {name: str(value) for name, value in options.items()}
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -238,6 +252,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         operation=_one_of(given, "operation", OPERATIONS),
         confirm_truncate=_one_of(given, "confirmTruncate", ("false", "true")) == "true",
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
+        unchanged_since=_unchanged_since(given),
         bad_rows_path=_bad_rows_path(given),
         chunk_rows=_chunk_rows(given),
         transactional=_one_of(given, "transactional", ("false", "true")) == "true",
@@ -257,6 +272,7 @@ def stream_options(options: Mapping[str, str]) -> WriteOptions:
         operation=_one_of(given, "operation", OPERATIONS),
         confirm_truncate=False,
         refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
+        unchanged_since=None,
         bad_rows_path=None,
         chunk_rows=_chunk_rows(given),
         transactional=True,
@@ -377,6 +393,18 @@ def _bad_rows_path(given: Mapping[str, str]) -> str | None:
 def _chunk_rows(given: Mapping[str, str]) -> int:
     # Updated rows are worked out in their turn, and cost more of it.
     return _whole(given, "chunkRows", 1000 if given.get("operation") == "update" else 2000, CHUNK_ROWS_MAX)
+
+
+def _unchanged_since(given: Mapping[str, str]) -> Timestamp | None:
+    if "unchangedSince" not in given:
+        return None
+    if given.get("onConflict") == "overwrite":
+        problem = 'needs the option onConflict "refuse"'
+        raise InvalidArgument("option unchangedSince", problem, given["unchangedSince"])
+    try:
+        return Timestamp.parse(given["unchangedSince"])
+    except InvalidArgument as error:
+        raise InvalidArgument("option unchangedSince", error.problem, error.value) from None
 
 
 def _application_of_job(given: Mapping[str, str]) -> str:

@@ -51,6 +51,9 @@ def prepare_overwrite(options: WriteOptions, frame: StructType) -> OverwriteWrit
         raise InvalidArgument("option operation", 'must be upsert or insert with mode("overwrite")', options.operation)
     if options.application:
         raise InvalidArgument("option txnAppId", 'does not go with mode("overwrite")', options.application)
+    if options.unchanged_since is not None:
+        since = str(options.unchanged_since)
+        raise InvalidArgument("option unchangedSince", 'does not go with mode("overwrite")', since)
     with open_client(options.connection) as client:
         old = client.describe(options.connection.table)
         return OverwriteWriter(options, plan_job(client, options, frame), old)

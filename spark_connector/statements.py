@@ -33,15 +33,11 @@ def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> Da
     Each call reads anew. Raises InvalidArgument with line and column for a text that does not parse, Unsupported for
     another statement than a query, NotFound, Unavailable; and what Spark raises.
     """
-    from cortado.errors import InvalidArgument
-    from pyspark_cortado.options import read_options
+    from pyspark_cortado.options import given_options, read_options
     from pyspark_cortado.reader import open_client
     from pyspark_cortado.references import Statement
 
-    for name in options:
-        if name not in OPTIONS:
-            raise InvalidArgument(f"option {name}", f"is not an option of sql(); there are {', '.join(OPTIONS)}")
-    given = {name: str(value) for name, value in options.items()}
+    given = given_options(options, OPTIONS, "sql()")
     statement = Statement(text)
     connection = read_options({**given, "table": statement.tables[0]}).connection
     with open_client(connection) as client:

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cortado.errors import CortadoError, WriteConflict
+from cortado.errors import CortadoError, InvalidArgument, WriteConflict
 from cortado.schema.model import Schema
 from cortado.store.client import BulkResult
 from cortado.store.client.large_transactions import ATTEMPT_MAX
@@ -61,8 +61,8 @@ def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
 @dataclass(frozen=True, slots=True)
 class Job:
     """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, those
-    that the key is in, the version of the schema to write with, and the timestamp before the job's first row. Of
-    changes, what they are told by, too."""
+    that the key is in, the version of the schema to write with, and the timestamp since which nobody else may have
+    written a row: that before the job's first one, or an earlier one. Of changes, what they are told by, too."""
 
     fields: Mapping[int, str]
     key_fields: Sequence[str]
@@ -78,12 +78,16 @@ def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
     version = client.schemas.get(table.subject)
     schema: Schema = client.schemas.by_id(version.schema_id)
     key_fields = list(dict.fromkeys(part.path.partition(".")[0] for part in table.key))
+    began, since = client.now(), options.unchanged_since
+    if since is not None and since > began:
+        raise InvalidArgument("option unchangedSince", f"must not be after now, {began}", str(since))
+    began = began if since is None else since
     if options.operation == "changes":
         fields = check_frame(frame, schema, key_fields, name, beside=COLUMNS_OF_CHANGES)
         told_by = check_changes(frame, fields, [part.path for part in table.key])
-        return Job(fields, key_fields, version.version, client.now(), told_by)
+        return Job(fields, key_fields, version.version, began, told_by)
     fields = check_frame(frame, schema, key_fields, name, options.operation)
-    return Job(fields, key_fields, version.version, client.now())
+    return Job(fields, key_fields, version.version, began)
 
 
 @dataclass(frozen=True, slots=True)
