@@ -26,7 +26,14 @@ from cortado.store.catalog.descriptors import Dropped
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.leases import Lease, oldest_lease
-from cortado.store.collection.safepoints import CLUSTERS, Retentions, collected_below, raise_safepoints, retentions_of
+from cortado.store.collection.safepoints import (
+    CLUSTERS,
+    Retentions,
+    collected_below,
+    raise_safepoints,
+    retentions_of,
+    risen,
+)
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.mvcc.damage import Damage
@@ -136,8 +143,9 @@ class Collector:
 
     @property
     def pending(self) -> int:
-        """How many pieces have what will be garbage."""
-        return self._pieces.pending
+        """How many pieces have what will be garbage. Where all versions are kept there is none."""
+        ever = risen(self._store.safepoints, self._retentions, self._bounds(lambda _: LARGEST), None)
+        return self._pieces.pending(lambda piece: collected_below(ever, piece.start))
 
     # --- the duty ----------------------------------------------------------------------------------------------
 
@@ -220,12 +228,15 @@ class Collector:
         if retentions.tables != self._retentions.tables:
             self._pieces = Pieces(retentions.tables)
         self._retentions = retentions
-        is_wanted = self._pieces.pending > 0 or any(map(self._waits, await self._drops()))
+        is_wanted = self.pending > 0 or any(map(self._waits, await self._drops()))
         if is_wanted and self._shortest_ms():
-            own = {ms: self._bound(ms) for ms in {*retentions.tables.values()} if ms != KEEP_ALL}
-            bounds = own if self._retention_ms == KEEP_ALL else {CLUSTERS: self._bound(self._retention_ms), **own}
-            await self._write(raise_safepoints(retentions, bounds))
+            await self._write(raise_safepoints(retentions, self._bounds(self._bound)))
             await self._applied()
+
+    def _bounds(self, bound: Callable[[int], Timestamp]) -> dict[int, Timestamp]:
+        """That of each retention after which something is collected."""
+        own = {ms: bound(ms) for ms in {*self._retentions.tables.values()} if ms != KEEP_ALL}
+        return own if self._retention_ms == KEEP_ALL else {CLUSTERS: bound(self._retention_ms), **own}
 
     def _bound(self, retention_ms: int) -> Timestamp:
         clock = self._host.clock

@@ -19,12 +19,14 @@ from typing import Final
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.safepoints import OF_THE_CLUSTER
 from cortado.store.engine.interface import ABOVE_KEYS
-from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, table_range
+from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_range, table_range
 from cortado.store.mvcc.versions import Item
 
 PIECE_VERSIONS: Final = 50_000
 """After so many a piece is divided."""
 PIECES_MAX: Final = 10_000
+
+_SAFEPOINTS: Final = meta_range("gc")[0]
 
 # Of an entry that spans pieces, every so manieth key is looked up.
 _SAMPLED: Final = 16
@@ -42,6 +44,10 @@ class Piece:
     start: bytes
     written_from: Timestamp | None
     loose: float = 0.0
+
+    def was_written_by(self, below: Timestamp) -> bool:
+        """Whether something is garbage there, once versions below that are collected; below ZERO there are none."""
+        return self.written_from is not None and below > ZERO and self.written_from <= below
 
 
 class Pieces:
@@ -77,14 +83,18 @@ class Pieces:
             until = below(each)
             if waits_ms:
                 until = Timestamp(until.epoch, max(0, until.wall_ms - int(waits_ms)), 0)
-            if until > ZERO and each.written_from <= until:
+            if each.was_written_by(until):
                 found, oldest = each, each.written_from
         return found
 
-    @property
-    def pending(self) -> int:
-        """How many are to be looked at, now or later."""
-        return sum(each.written_from is not None for each in self._pieces)
+    def pending(self, ever_below: Callable[[Piece], Timestamp]) -> int:
+        """How many are to be looked at, now or later: ``ever_below`` is as far as versions may ever be collected there.
+
+        That of the safepoints does not count. Whenever they rise they leave an old version there, which goes when they
+        rise for something else.
+        """
+        written = [each for each in self._pieces if each.written_from is not None and each.start != _SAFEPOINTS]
+        return sum(each.was_written_by(ever_below(each)) for each in written)
 
     def end_of(self, piece: Piece) -> bytes:
         place = self._place(piece.start)

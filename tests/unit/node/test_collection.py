@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cortado.errors import SnapshotTooOld
+from cortado.proto.v1 import schemas_pb2, tables_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind
 from cortado.store.catalog.dropped import drop_ranges
@@ -19,6 +20,9 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
+from cortado.store.retentions import KEEP_ALL
+from cortado.store.server.schemas_service import SchemasService
+from cortado.store.server.tables_service import TablesService
 from support.node_world import World
 from support.nodes import key, put, read
 
@@ -114,6 +118,29 @@ def test_what_is_dropped_last_is_cleared_though_no_version_is_garbage() -> None:
         index = node.meta.applied.index
         await world.sleep(20 * RETENTION_MS)
         assert node.meta.applied.index == index, "at rest"
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize("own_ms", [2 * RETENTION_MS, KEEP_ALL])
+def test_a_cluster_with_a_table_of_its_own_retention_comes_to_rest(own_ms: int) -> None:
+    async def scenario(world: World) -> None:
+        [node] = await world.grow("n1")
+        tables = TablesService(node)
+        await tables.create_database(tables_pb2.CreateDatabaseRequest(database="d"))
+        schema = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "string"}]}'
+        await SchemasService(node).register(schemas_pb2.RegisterSchemaRequest(subject="s", schema=schema))
+        key_parts = [tables_pb2.KeyPart(path="id")]
+        created = tables_pb2.CreateTableRequest(database="d", name="t", subject="s", key=key_parts, retention_ms=own_ms)
+        await tables.create_table(created)
+        for i in range(3):
+            await node.meta.write(put("k", b"%d" % i))
+        await world.until(lambda: len(stored(node, "k")) == 1, "all but the newest are gone", 4 * RETENTION_MS)
+        await world.sleep(10 * RETENTION_MS)
+        # What it leaves itself, whenever a safepoint rises, is no reason to rise again; nor is what is kept for ever.
+        index = node.meta.applied.index
+        await world.sleep(20 * RETENTION_MS)
+        assert (node.meta.applied.index, node.meta.collector.status().pending) == (index, 0)
 
     scene(scenario)
 
