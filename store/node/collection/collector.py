@@ -219,8 +219,8 @@ class Collector:
     # --- safepoints --------------------------------------------------------------------------------------------
 
     async def _raise_safepoints(self) -> None:
-        # A time at which nothing is written is a sample, too.
-        self._horizon.note(self._monotonic_ms(), self._last_ts)
+        # A time at which nothing is written is a sample, too. And what a snapshot brought was never heard of.
+        self._horizon.note(self._monotonic_ms(), self._driver.applied.last_ts)
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         retentions = self._retentions
         if self._catalog(applied).changed_ts != retentions.changed_ts:

@@ -9,6 +9,7 @@ import pytest
 
 from cortado.errors import SnapshotTooOld
 from cortado.proto.v1 import schemas_pb2, tables_pb2
+from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind
 from cortado.store.catalog.dropped import drop_ranges
@@ -143,6 +144,25 @@ def test_a_cluster_with_a_table_of_its_own_retention_comes_to_rest(own_ms: int) 
         assert (node.meta.applied.index, node.meta.collector.status().pending) == (index, 0)
 
     scene(scenario)
+
+
+def test_a_leader_that_came_by_its_state_in_a_snapshot_collects_though_nobody_writes() -> None:
+    async def scenario() -> None:
+        node, other, _ = await world.grow("n1", "n2", "n3")
+        world.cut_off("n2")
+        for i in range(30):
+            await node.meta.write(put("k", b"%d" % i))
+        fetched = world.fetches
+        world.heal()
+        await world.until(lambda: other.meta.applied == node.meta.applied, "a snapshot brought it up")
+        assert world.fetches > fetched
+        await node.meta.members.transfer("n2")
+        await world.led(but="n1")
+        assert len(stored(other, "k")) == 30
+        await world.until(lambda: len(stored(other, "k")) == 1, "all but the newest are gone", 4 * RETENTION_MS)
+
+    world = World(retention_ms=RETENTION_MS, settings=RaftSettings(retain_entries=4))
+    world.run(scenario)
 
 
 def test_no_safepoint_passes_a_lease_and_what_waited_goes_when_it_ends() -> None:
