@@ -67,32 +67,10 @@ def _note_end(session: Session, watch: Watch[K, V]) -> None:
         session.show.note(f"complete up to {watch.resolved}; continue with --after {watch.resolved}")
 
 
-def pair_json(change: Change[bytes, bytes]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"key": bytes_to_text(change.key)}
-    if isinstance(change, Changed):
-        shown["value"] = bytes_to_text(change.value)
-        if change.expires_ms:
-            shown["expires_ms"] = change.expires_ms
-    if change.previous is not None:
-        shown["previous"] = bytes_to_text(change.previous)
-    return shown
-
-
 def pair_line(change: Change[bytes, bytes]) -> str:
     value = f"  {bytes_to_text(change.value)}" if isinstance(change, Changed) else ""
     previous = "" if change.previous is None else f"  (was {bytes_to_text(change.previous)})"
     return bytes_to_text(change.key) + value + previous
-
-
-def document_json(change: Change[Key, Document]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"key": key_to_json(change.key)}
-    if isinstance(change, Changed):
-        shown["document"] = change.value.to_json()
-        if change.expires_ms:
-            shown["expires_ms"] = change.expires_ms
-    if change.previous is not None:
-        shown["previous"] = change.previous.to_json()
-    return shown
 
 
 def document_line(change: Change[Key, Document]) -> str:

@@ -185,7 +185,7 @@ class AsyncKeyValue:
             raise InvalidArgument(
                 "range", "must be given: start, end or prefix (an empty prefix is the whole namespace)"
             )
-        request = kv_pb2.KvDeleteRangeRequest(namespace=self.namespace, range=_range(start, end, prefix))
+        request = kv_pb2.KvDeleteRangeRequest(namespace=self.namespace, range=range_of(start, end, prefix))
         reply = await self._connection.write(self._stub.DeleteRange, request, timeout_s=self._timeout_s)
         deleted: int = reply.deleted
         return deleted
@@ -224,7 +224,7 @@ class AsyncKeyValue:
         """As :meth:`scan`, many pairs at a time, as they come."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
-            range=_range(start, end, prefix),
+            range=range_of(start, end, prefix),
             reverse=flag(reverse, "reverse"),
             limit=check_limit(limit),
             at=at_to_proto(at),
@@ -232,6 +232,24 @@ class AsyncKeyValue:
             packed=True,
         )
         return self._pages(request, is_empty=limit == 0)
+
+    async def open_page(
+        self, within: kv_pb2.KvRange, token: bytes, *, rows_max: int, reverse: bool, at: At, keys_only: bool
+    ) -> tuple[list[KvPair], bytes]:
+        """Up to ``rows_max`` pairs of a range, fewer where they are large, and the token from which the same scan goes
+        on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        request = kv_pb2.KvScanRequest(
+            namespace=self.namespace,
+            range=within,
+            reverse=reverse,
+            page_size=rows_max,
+            page_token=token,
+            at=at_to_proto(at),
+            keys_only=keys_only,
+            packed=True,
+        )
+        page = await self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
+        return list(_unpacked(page.packed)), page.next_page_token
 
     async def _pages(self, request: kv_pb2.KvScanRequest, *, is_empty: bool) -> AsyncGenerator[Iterable[KvPair], None]:
         if is_empty:
@@ -271,7 +289,7 @@ class AsyncKeyValue:
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(
-            _range(start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
+            range_of(start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
         )
 
     def progress(
@@ -287,7 +305,7 @@ class AsyncKeyValue:
         """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
         every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
-        return self._watch(_range(start, end, prefix), options)
+        return self._watch(range_of(start, end, prefix), options)
 
     def _watch(self, within: kv_pb2.KvRange, options: WatchOptions) -> AsyncWatch[bytes, bytes]:
         # It is a source of documents' changes too, which brings schemas.
@@ -318,7 +336,7 @@ class AsyncKeyValue:
         """
         self._connection.check_present("watching")
         options = WindowOptions(after, until, changes_max, bytes_max, parts)
-        of = watch_pb2.WindowOfPairs(namespace=self.namespace, range=_range(start, end, None))
+        of = watch_pb2.WindowOfPairs(namespace=self.namespace, range=range_of(start, end, None))
         return await window_of_pairs(self._connection, of, options, self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
@@ -436,7 +454,7 @@ def _asked(operation: Operation) -> dict[str, Any]:
     return {name: given for name, given in operation._asdict().items() if name.startswith("if_")}
 
 
-def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
+def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
     if prefix is None:
         return kv_pb2.KvRange(start=_bytes(start, "start"), end=_bytes(end, "end"))
     if start or end:

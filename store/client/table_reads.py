@@ -14,7 +14,8 @@ from cortado.store.client.aggregate_text import parse_aggregates
 from cortado.store.client.aggregates import GROUPS_MAX, GROUPS_MAX_MOST, Groups, aggregates_to_proto
 from cortado.store.client.arguments import sequence, whole
 from cortado.store.client.connection import Connection
-from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded, projection
+from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded
+from cortado.store.client.row_batches import each_batch, one_page, row_batches
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
 from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import items, opened
@@ -196,9 +197,22 @@ class TableReads(Generic[D]):
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
         """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
         table = await self._as_of(scan.at)
-        schema_id = 0 if scan.columns is None else (await table.codec.schema())[0].schema_id
-        request = scan.to_proto(self._name, await table._parts_of(scan.index), schema_id)
-        return self._batches(request, is_empty=scan.is_empty)
+        return each_batch(table._replies(await table._scan_request(scan)), is_empty=scan.is_empty)
+
+    async def open_page(
+        self, scan: Scan, token: bytes, *, rows_max: int, bytes_max: int
+    ) -> tuple[list[Document[D]], bytes]:
+        """Up to ``rows_max`` documents of a scan, fewer where they have ``bytes_max`` bytes or more, and the token from
+        which the same scan goes on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        table = await self._as_of(scan.at)
+        request = await table._scan_request(scan)
+        request.page_token, request.page_size = token, rows_max
+        batches, rest = await one_page(table._replies(request), request, bytes_max)
+        return [document for each in batches for document in await table._of_batch(each)], rest
+
+    async def _scan_request(self, scan: Scan) -> documents_pb2.ScanRequest:
+        schema_id = 0 if scan.columns is None else (await self.codec.schema())[0].schema_id
+        return scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
 
     async def aggregate(
         self,
@@ -444,30 +458,21 @@ class TableReads(Generic[D]):
         return Document(value, found.etag, schema, found.expires_ms)
 
     async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
-        codec = self.codec
         async with aclosing(batches):
             async for batch in batches:
-                if batch.schema_id:
-                    writer, reader = await codec.reader_of(batch.schema_id)
-                else:
-                    writer, reader = batch.schema, None
-                yield decoded(batch, *codec.decoder(writer, reader))
+                yield await self._of_batch(batch)
 
-    async def _batches(self, request: documents_pb2.ScanRequest, *, is_empty: bool) -> AsyncGenerator[RowBatch, None]:
-        if is_empty:
-            return
-        projected, projected_text = None, ""
+    async def _of_batch(self, batch: RowBatch) -> Iterable[Document[D]]:
+        codec = self.codec
+        if batch.schema_id:
+            writer, reader = await codec.reader_of(batch.schema_id)
+        else:
+            writer, reader = batch.schema, None
+        return decoded(batch, *codec.decoder(writer, reader))
+
+    def _replies(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
         replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
-        async with aclosing(replies):
-            async for reply in replies:
-                if reply.projected_schema and reply.projected_schema != projected_text:
-                    projected_text = reply.projected_schema
-                    projected = projection(projected_text)
-                for batch in reply.batches:
-                    schema = await self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
-                    if schema is None:
-                        raise NotFound("schema", "of the selected columns")
-                    yield RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
+        return row_batches(replies, self._schemas)
 
     async def _call(self, method: Any, request: Any) -> Any:
         return await self._connection.call(method, request, timeout_s=self._timeout_s)

@@ -17,11 +17,12 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.gateway import documents, pairs, registry
+from cortado.store.gateway import documents, listings, pairs, registry
 from cortado.store.gateway.bounds import Bounds, GatewayLimits
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
+from cortado.store.gateway.streams import StreamCut
 from cortado.store.names import shown
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 def all_operations() -> list[Operation]:
     """Everything that is served."""
-    return [*registry.operations(), *pairs.operations(), *documents.operations()]
+    return [*registry.operations(), *pairs.operations(), *documents.operations(), *listings.operations()]
 
 
 class Application:
@@ -62,6 +63,8 @@ class Application:
         except (CortadoError, Refused) as error:
             form = registry.failed if scope["path"].startswith(registry.ROOTS) else problem_response
             await _answer(form(error), scope, receive, send)
+        except StreamCut:
+            return  # uvicorn closes what has no end.
 
 
 class _Resource:

@@ -18,12 +18,13 @@ from cortado.store.gateway.conditions import Condition, condition_of
 from cortado.store.gateway.operations import IF_ABSENT, JSON, Operation
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
 from cortado.store.gateway.problems import Refused
-from cortado.store.names import shown
+from cortado.store.names import check_database, check_table, shown
 from cortado.store.retentions import parse_retention
 
 if TYPE_CHECKING:
-    from cortado.store.client import AsyncClient
+    from cortado.store.client import AsyncClient, AsyncTable
 
+_SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -63,6 +64,21 @@ class Call:
     def text(self, name: str) -> str | None:
         """A parameter as it was given, or None."""
         return self._query.get(name)
+
+    def reader(self) -> AsyncClient:
+        """The client as of the time that the parameter ``at`` names."""
+        at = self._query.get("at")
+        return self.client if at is None else self.client.at(at)
+
+    def table(self, client: AsyncClient) -> AsyncTable:
+        """The table that the path names, in the version of its schema that is asked for."""
+        name = f"{check_database(self.name('database'))}.{check_table(self.name('table'))}"
+        return client.table(name, schema_version=self.number("schemaVersion", 1, _SCHEMA_VERSION_MAX))
+
+    def fields(self) -> list[str] | None:
+        """The fields that are asked for; None for all."""
+        given = self._query.get("fields")
+        return None if given is None else [each.strip() for each in given.split(",")]
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or false, by default false."""
@@ -107,18 +123,18 @@ class Call:
             raise Refused(415, problem, {"Accept": ", ".join(takes)})
         return kind.strip().lower()
 
-    def accepts(self, media_type: str) -> bool:
-        """Whether the answer is wanted in this type, which the operation gives beside the first of its types.
+    def wanted(self, offered: tuple[str, ...]) -> str:
+        """The media type of ``offered`` that the answer is wanted in; the first where it may be any.
 
-        Raises Refused where it is wanted in none of them. What is wanted is taken in the order given; weights are not
-        looked at.
+        What is wanted is taken in the order given; weights are not looked at. Raises Refused where it is none of them.
         """
         given = ",".join(self.headers.getlist("accept")) or "*/*"
-        offered = [each for listed in self.operation.gives.values() for each in listed]
-        for wanted in (each.partition(";")[0].strip().lower() for each in given.split(",")):
-            kind = offered[0] if wanted in ("*/*", "application/*", "") else wanted
+        for each in given.split(","):
+            kind = each.partition(";")[0].strip().lower()
             if kind in offered:
-                return kind == media_type
+                return kind
+            if kind in ("*/*", f"{offered[0].partition('/')[0]}/*"):
+                return offered[0]
         raise Refused(406, InvalidArgument("Accept", f"must allow {' or '.join(offered)}", shown(given)))
 
     # --- the body ------------------------------------------------------------------------------------------------

@@ -14,32 +14,33 @@ from starlette.responses import Response
 
 from cortado.errors import ConditionFailed, InvalidArgument, NotFound
 from cortado.schema.documents import decode_document
-from cortado.store.client.documents import Document
+from cortado.store.client.documents import Document, type_at
 from cortado.store.client.put_mode import PutMode
+from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import Key, Part, datetime_of
+from cortado.store.gateway import listings
 from cortado.store.gateway.calls import Call, json_response
 from cortado.store.gateway.conditions import Condition, is_unchanged, quoted
+from cortado.store.gateway.elements import LINES
 from cortado.store.gateway.operations import (
     AT,
+    FIELDS,
     IF_ABSENT,
     IF_MATCH,
     IF_NONE_MATCH,
     JSON,
+    LONGS,
+    SCHEMA_VERSION,
     TTL,
     Operation,
-    Parameter,
 )
+from cortado.store.gateway.values import document_json, has_text_longs, longs_from_text
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer.key_text import parse_key
 
 AVRO: Final = "avro/binary"
 DOCUMENT: Final = "/v1/db/{database}/{table}/{key:path}"
-
-SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
-FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.")
-
-_SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 
 
 def operations() -> list[Operation]:
@@ -49,16 +50,16 @@ def operations() -> list[Operation]:
             "GET",
             DOCUMENT,
             get,
-            "The document of a key.",
-            (AT, SCHEMA_VERSION, FIELDS, IF_NONE_MATCH),
-            gives={200: (JSON, AVRO), 304: ()},
+            "The document of a key; of some of its parts, the documents whose keys begin so.",
+            (AT, SCHEMA_VERSION, FIELDS, LONGS, IF_NONE_MATCH, *listings.LISTING),
+            gives={200: (JSON, AVRO, LINES), 304: ()},
         ),
         Operation(
             "PUT",
             DOCUMENT,
             put,
             "Stores a whole document under the key that it holds.",
-            (TTL, SCHEMA_VERSION, IF_MATCH, IF_ABSENT),
+            (TTL, SCHEMA_VERSION, LONGS, IF_MATCH, IF_ABSENT),
             takes=(JSON, AVRO),
             gives={200: (JSON,), 201: (JSON,)},
         ),
@@ -67,18 +68,11 @@ def operations() -> list[Operation]:
             DOCUMENT,
             patch,
             "Sets the fields that the body names, by their paths, and no others; answers the document after it.",
-            (TTL, IF_MATCH),
+            (TTL, LONGS, IF_MATCH),
             takes=(JSON,),
         ),
         Operation("DELETE", DOCUMENT, delete, "Deletes the document of a key.", (IF_MATCH,)),
     ]
-
-
-def table_of(call: Call) -> AsyncTable:
-    """The table that the path names, in the version of its schema that is asked for."""
-    name = f"{call.name('database')}.{call.name('table')}"
-    version = call.number("schemaVersion", 1, _SCHEMA_VERSION_MAX)
-    return call.client.table(name, schema_version=version)
 
 
 async def key_of(call: Call, table: AsyncTable) -> Key:
@@ -87,12 +81,15 @@ async def key_of(call: Call, table: AsyncTable) -> Key:
 
 
 async def get(call: Call) -> Response:
-    """The document, with its etag and when it expires."""
-    if call.text("at") is not None:
-        call.client = call.client.at(call.text("at"))
-    table = table_of(call)
-    key = await key_of(call, table)
-    found = await _found(call, table, key)
+    """The document, with its etag and when it expires; of a part of a key, all whose keys begin so."""
+    table = call.table(call.reader())
+    parts = (await table.descriptor()).key
+    if call.text("index") is not None or len(call.rest("key")) < len(parts):
+        return await listings.documents(call)
+    for each in listings.LISTING:
+        if call.text(each.name) is not None:
+            raise InvalidArgument(each.name, "is for many documents, and the path names one: all parts of a key")
+    found = await _found(call, table, await key_of(call, table))
     if found is None:
         raise NotFound("document", f"{'/'.join(call.rest('key'))} in table {table.full_name}")
     headers = {"ETag": quoted(found.etag), "Cache-Control": "no-cache", "Vary": "Accept"}
@@ -100,30 +97,34 @@ async def get(call: Call) -> Response:
         return Response(status_code=304, headers=headers)
     if found.expires_ms:
         headers["Cortado-Expires-Ms"] = str(found.expires_ms)
-    if call.accepts(AVRO):
+    if call.wanted((JSON, AVRO)) == AVRO:
         if call.text("fields") is not None:
             raise InvalidArgument("fields", f"must not be given together with Accept: {AVRO}")
         schema_id, body = await table.codec.encode(found.value)
         return Response(body, 200, {**headers, "Cortado-Schema-Id": str(schema_id)}, AVRO)
-    return json_response(found.to_json(), headers=headers)
+    return json_response(document_json(call, found), headers=headers)
 
 
 async def _found(call: Call, table: AsyncTable, key: Key) -> Document | None:
-    fields = call.text("fields")
+    fields = call.fields()
     if fields is None:
         return await table.get(key)
-    columns = [each.strip() for each in fields.split(",")]
-    return await anext(table.scan(prefix=key, columns=columns, limit=1), None)
+    scan = Scan(prefix=key, columns=fields, with_versions=True)
+    found, _ = await table.open_page(scan, b"", rows_max=1, bytes_max=1)
+    return found[0] if found else None
 
 
 async def put(call: Call) -> Response:
     """The etag of what was stored; 201 where it was asked to be new."""
-    table, asked = table_of(call), call.condition()
+    table, asked = call.table(call.client), call.condition()
     key = await key_of(call, table)
     if call.media_type() == AVRO:
         document = decode_document((await table.codec.schema())[1], await call.body())
     else:
-        document = await table.codec.from_json(await call.json())
+        given = await call.json()
+        if has_text_longs(call):
+            given = longs_from_text((await table.codec.schema())[1].root, given)
+        document = await table.codec.from_json(given)
     check_key(document, key, (await table.descriptor()).key)
     etag = await table.put(document, mode=mode_of(asked), if_match=asked.if_match, expires=call.expires())
     return json_response({"etag": etag}, 201 if asked.if_absent else 200, {"ETag": quoted(etag)})
@@ -131,20 +132,23 @@ async def put(call: Call) -> Response:
 
 async def patch(call: Call) -> Response:
     """The document after it."""
-    table, asked = table_of(call), call.condition()
+    table, asked = call.table(call.client), call.condition()
     key = await key_of(call, table)
     given = await call.json()
     if not isinstance(given, dict):
         raise InvalidArgument("body", "must be an object of field paths and values", type(given).__name__)
+    if has_text_longs(call):
+        root = (await table.codec.schema())[1].root
+        given = {path: longs_from_text(type_at(root, path), each) for path, each in given.items()}
     changes = await table.codec.changes_from_json(given)
     # What is not there is NotFound in any case, so * asks for nothing more.
     updated = await table.update(key, changes, if_match=asked.if_match, expires=call.expires())
-    return json_response(updated.to_json(), headers={"ETag": quoted(updated.etag)})
+    return json_response(document_json(call, updated), headers={"ETag": quoted(updated.etag)})
 
 
 async def delete(call: Call) -> Response:
     """Whether it existed."""
-    table, asked = table_of(call), call.condition()
+    table, asked = call.table(call.client), call.condition()
     key = await key_of(call, table)
     existed = await table.delete(key, if_match=asked.if_match)
     if asked.if_present and not existed:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 BYTES: Final = "application/octet-stream"
-EMPTY: Final = ""
 
 Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
 
@@ -58,4 +57,7 @@ IF_MATCH: Final = Parameter("If-Match", "Only if this is the etag of the newest 
 IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
 IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")
 AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
+SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
+FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.")
+LONGS: Final = Parameter("longs", "string: numbers of 64 bits are text, for readers that lose them. Default: number.")
 TTL: Final = Parameter("ttl", "How long it lives: 90s, 30m, 12h, 7d; none for ever.")

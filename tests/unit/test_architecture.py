@@ -125,6 +125,7 @@ ALLOWED |= {
         "cortado.store.observe.logs",
         "cortado.store.settings",
         "cortado.store.transfer.byte_text",
+        "cortado.store.transfer.change_json",
         "cortado.store.transfer.key_text",
     },
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},

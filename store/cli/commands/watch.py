@@ -68,7 +68,8 @@ def kv(
     prefix: PrefixOption = None,
 ) -> None:
     """Stream the changes of a namespace. Ctrl-C stops it, and prints where to continue."""
-    from cortado.store.cli.watching import moment_of, pair_json, pair_line, show_all
+    from cortado.store.cli.watching import moment_of, pair_line, show_all
+    from cortado.store.transfer.change_json import pair_json
 
     if prefix is not None and (lower is not None or upper is not None):
         raise InvalidArgument("--prefix", "must not be given together with --from or --to")
@@ -107,7 +108,8 @@ def table(
     upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
 ) -> None:
     """Stream the changes of a table's documents. Ctrl-C stops it, and prints where to continue."""
-    from cortado.store.cli.watching import document_json, document_line, moment_of, show_all
+    from cortado.store.cli.watching import document_line, moment_of, show_all
+    from cortado.store.transfer.change_json import document_json
     from cortado.store.transfer.key_text import parse_bound, parse_key
 
     if prefix and (lower is not None or upper is not None):

@@ -37,11 +37,11 @@ EVENT: dict[str, Any] = {
 @pytest.fixture(scope="package")
 def served() -> Iterator[Gateway]:
     with gateway() as made:
-        made.run(_tables(made))
+        made.run(make_tables(made))
         yield made
 
 
-async def _tables(made: Gateway) -> None:
+async def make_tables(made: Gateway) -> None:
     await made.client.create_database("shop")
     await made.client.schemas.register("shop.items", ITEM)
     await made.client.create_table("shop.items", key=["id"], indexes=[Index("by_name", ["name"])])

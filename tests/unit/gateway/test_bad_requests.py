@@ -24,7 +24,7 @@ ITEM = "/v1/db/shop/items/bad"
         ("GET", "/v1/db/shop/items/%C3%28", {}, 400, "key"),
         ("GET", "/v1/db/shop/items/a/b", {}, 400, "key"),
         ("GET", "/v1/db/shop/events/x/2013-01-01T00:00:00Z", {}, 400, "key.device"),
-        ("GET", "/v1/db/sh%2Eop/items/a", {}, 400, "table"),
+        ("GET", "/v1/db/sh%2Eop/items/a", {}, 400, "database"),
         ("GET", "/v1/kv/ns/a?at=yesterday", {}, 400, "at"),
         ("GET", "/v1/kv/ns/a?at=0.1.1&at=0.1.2", {}, 400, "'at'"),
         ("GET", "/v1/kv/ns/a?ta=0.1.1", {}, 400, "'ta'"),
@@ -63,7 +63,7 @@ ITEM = "/v1/db/shop/items/bad"
         ("BREW", ITEM, {}, 405, None),
         ("GET", "/v1", {}, 404, None),
         ("GET", "//v1/kv/ns/a", {}, 404, None),
-        ("GET", "/v1/kv/ns%2Fa", {}, 404, None),
+        ("GET", "/v1/kv/ns%2Fa", {}, 400, "namespace"),
         ("GET", "/V1/KV/ns/a", {}, 404, None),
     ],
 )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Many documents or pairs: a page as ``{"elements": [...], "next": ...}``, or all of them as lines of JSON.
+
+A page's ``next`` is the parameter ``page`` of the call that goes on behind it, as of the same timestamp; it is null at
+the end. Lines come as the cluster sends them, so that no end of the range has to fit into memory. Where a stream of
+lines fails behind its beginning, its last line is ``{"problem": ...}``, and the connection is cut: no reader takes it
+for the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from cortado.errors import CortadoError, InvalidPageToken
+from cortado.schema.json_text import json_text
+from cortado.store.gateway.calls import Call, json_response
+from cortado.store.gateway.operations import Parameter
+from cortado.store.gateway.problems import problem
+from cortado.store.gateway.streams import Stream, StreamCut
+from cortado.store.names import shown
+
+_LOG: Final = logging.getLogger(__name__)
+
+LINES: Final = "application/x-ndjson"
+COUNT_MAX: Final = 1_000
+COUNT_DEFAULT: Final = 100
+PAGE_BYTES_MAX: Final = 4 << 20
+"""A page that has so many bytes ends, however few elements it has."""
+
+COUNT: Final = Parameter("count", f"Elements of a page, at most {COUNT_MAX}; default {COUNT_DEFAULT}.", kind="integer")
+PAGE: Final = Parameter("page", "Go on behind a page: what it has as next.")
+LOWER: Final = Parameter("lower", "From this key on: a part, or a JSON array of parts.")
+UPPER: Final = Parameter("upper", "Up to this key, without it.")
+REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="boolean")
+
+
+def count_of(call: Call) -> int:
+    """How many elements a page may have."""
+    return call.number("count", 1, COUNT_MAX) or COUNT_DEFAULT
+
+
+def token_of(call: Call) -> bytes:
+    """Where the page begins; empty for the first one. Raises InvalidPageToken."""
+    given = call.text("page") or ""
+    try:
+        return base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidPageToken("page", "must be what a page had as next", shown(given)) from None
+
+
+def page_response(elements: list[Any], token: bytes) -> Response:
+    """One page; an empty ``token`` is that of the last one."""
+    rest = base64.urlsafe_b64encode(token).rstrip(b"=").decode() if token else None
+    return json_response({"elements": elements, "next": rest}, headers={"Vary": "Accept"})
+
+
+async def lines_response(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Response:
+    """All elements, a line each. The first page is waited for: what is refused at once is answered as such."""
+    first = await anext(pages, ())
+    return Stream(call.bounds, _lines(call, first, pages), LINES)
+
+
+async def _lines(
+    call: Call, first: Iterable[Any], pages: AsyncGenerator[Iterable[Any], None]
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(pages):
+        yield _joined(first)
+        try:
+            async for page in pages:
+                yield _joined(page)
+        except CortadoError as error:
+            _LOG.warning("a stream of %s ended early: %s", call.operation.path, error)
+            yield _joined([{"problem": problem(error)}])
+            raise StreamCut from error
+
+
+def _joined(elements: Iterable[Any]) -> bytes:
+    return "".join(json_text(each) + "\n" for each in elements).encode()

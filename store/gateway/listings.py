@@ -1,0 +1,174 @@
+"""Many documents, or pairs: those whose keys begin with what the path names, in pages or as lines.
+
+::
+
+    GET /v1/db/{database}/{table}                    all, in the order of the key
+    GET /v1/db/{database}/{table}/{part}/{part}      those whose key begins so (all parts: one document)
+    GET ...?index=by_name                            the parts, lower and upper are those of the index
+    GET ...?query=left > 10 and name = 'tea'         in the filter grammar
+    GET /v1/kv/{namespace}?prefix=user/              pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.client.documents import Document
+from cortado.store.client.kv import KvPair, range_of
+from cortado.store.client.scans import Scan
+from cortado.store.client.table import AsyncTable
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.elements import (
+    COUNT,
+    LINES,
+    LOWER,
+    PAGE,
+    PAGE_BYTES_MAX,
+    REVERSE,
+    UPPER,
+    count_of,
+    lines_response,
+    page_response,
+    token_of,
+)
+from cortado.store.gateway.operations import AT, FIELDS, JSON, LONGS, SCHEMA_VERSION, Operation, Parameter
+from cortado.store.gateway.values import document_json
+from cortado.store.keys.types import KeyPart
+from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
+from cortado.store.transfer.key_text import parse_bound, parse_key
+
+TABLE: Final = "/v1/db/{database}/{table}"
+
+QUERY: Final = Parameter("query", "Only documents for which this is true, in the filter grammar.")
+INDEX: Final = Parameter("index", "By this index: its order, its parts.")
+PREFIX: Final = Parameter("prefix", r"Keys that begin so; \xNN is a byte.")
+KEYS_ONLY: Final = Parameter("keysOnly", "Leave the values out.", kind="boolean")
+
+LISTING: Final = (QUERY, INDEX, LOWER, UPPER, REVERSE, COUNT, PAGE)
+"""What a call for several documents has beside one for a document."""
+
+
+def operations() -> list[Operation]:
+    """What is served of many at once, beside what :mod:`cortado.store.gateway.documents` takes for both."""
+    gives = {200: (JSON, LINES)}
+    return [
+        Operation(
+            "GET",
+            TABLE,
+            documents,
+            "The documents of a table, in pages or as lines.",
+            (AT, SCHEMA_VERSION, FIELDS, LONGS, *LISTING),
+            gives=gives,
+        ),
+        Operation(
+            "GET",
+            "/v1/kv/{namespace}",
+            pairs,
+            "The pairs of a namespace, in pages or as lines.",
+            (AT, PREFIX, LOWER, UPPER, REVERSE, KEYS_ONLY, COUNT, PAGE),
+            gives=gives,
+        ),
+    ]
+
+
+async def documents(call: Call) -> Response:
+    """The documents whose keys begin with what the path names."""
+    table = call.table(call.client)
+    scan = _scan(call, await _parts(call))
+    if call.wanted((JSON, LINES)) == LINES:
+        _check_no_pages(call)
+        return await lines_response(call, _document_lines(call, table, scan))
+    found, rest = await table.open_page(scan, token_of(call), rows_max=count_of(call), bytes_max=PAGE_BYTES_MAX)
+    return page_response([_element(call, each) for each in found], rest)
+
+
+async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGenerator[Iterable[Any], None]:
+    async with aclosing(await table.open_scan(scan)) as pages:
+        async for page in pages:
+            yield [_element(call, each) for each in page]
+
+
+def _element(call: Call, document: Document) -> dict[str, Any]:
+    return {"etag": document.etag, "value": document_json(call, document)}
+
+
+async def _parts(call: Call) -> tuple[KeyPart, ...]:
+    """Those that the path, lower and upper speak of, as of the time that is read."""
+    client, index = call.reader(), call.text("index")
+    table = call.table(client)
+    descriptor = await table.descriptor()
+    if index is None:
+        return descriptor.key
+    found = descriptor.index(index) or (await client.describe(table.full_name)).index(index)
+    if found is None:
+        raise NotFound("index", f"{index} of table {table.full_name}")
+    return found.parts
+
+
+def _scan(call: Call, parts: tuple[KeyPart, ...]) -> Scan:
+    prefix = call.rest("key")
+    lower, upper = call.text("lower"), call.text("upper")
+    if prefix and (lower is not None or upper is not None):
+        raise InvalidArgument(
+            "lower" if lower is not None else "upper", "must not be given together with parts of a key"
+        )
+    return Scan(
+        lower=parse_bound(lower, parts, "lower"),
+        upper=parse_bound(upper, parts, "upper"),
+        prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
+        index=call.text("index"),
+        filter=call.text("query"),
+        columns=call.fields(),
+        reverse=call.flag("reverse"),
+        at=call.text("at"),
+        with_versions=True,
+    )
+
+
+async def pairs(call: Call) -> Response:
+    """The pairs of a range of a namespace."""
+    namespace = call.client.kv(call.name("namespace"))
+    lower, upper, prefix = _bytes(call, "lower") or b"", _bytes(call, "upper") or b"", _bytes(call, "prefix")
+    keys_only, reverse, at = call.flag("keysOnly"), call.flag("reverse"), call.text("at")
+    if call.wanted((JSON, LINES)) == LINES:
+        _check_no_pages(call)
+        found = namespace.scan_pages(
+            lower or b"", upper or b"", prefix=prefix, reverse=reverse, at=at, keys_only=keys_only
+        )
+        return await lines_response(call, _pair_lines(found, keys_only=keys_only))
+    within = range_of(lower or b"", upper or b"", prefix)
+    page, rest = await namespace.open_page(
+        within, token_of(call), rows_max=count_of(call), reverse=reverse, at=at, keys_only=keys_only
+    )
+    return page_response([_pair_json(each, keys_only=keys_only) for each in page], rest)
+
+
+async def _pair_lines(
+    pages: AsyncGenerator[Iterable[KvPair], None], *, keys_only: bool
+) -> AsyncGenerator[Iterable[Any], None]:
+    async with aclosing(pages):
+        async for page in pages:
+            yield [_pair_json(each, keys_only=keys_only) for each in page]
+
+
+def _pair_json(pair: KvPair, *, keys_only: bool) -> dict[str, Any]:
+    shown = {"key": bytes_to_text(pair.key)}
+    if not keys_only:
+        shown["value"] = bytes_to_text(pair.value)
+    return {**shown, "etag": pair.etag}
+
+
+def _bytes(call: Call, name: str) -> bytes | None:
+    given = call.text(name)
+    return None if given is None else parse_bytes(given, name)
+
+
+def _check_no_pages(call: Call) -> None:
+    for name in ("page", "count"):
+        if call.text(name) is not None:
+            raise InvalidArgument(name, f"must not be given together with Accept: {LINES}, which has no pages")
