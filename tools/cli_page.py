@@ -17,6 +17,7 @@ import click
 
 from cortado.store.cli.app import build
 from cortado.store.cli.options import ShownArgument
+from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "cli.md"
@@ -24,7 +25,7 @@ _SECTION: Final = re.compile(
     r"^### `cortado (?P<words>[^`]*)`\n(?:(?!^##).)*?(?P<comments>(?:<!--[^\n]*-->\n)*)```sh\n(?:(?!^##).)*?^```\n",
     re.M | re.S,
 )
-_FLAGS: Final = {each.flag for each in SETTINGS}
+_FLAGS: Final = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 
 
 def updated(page: str) -> str:

@@ -154,7 +154,8 @@ class Session:
     @classmethod
     def _resolved(cls, given: Given, environment: Mapping[str, str]) -> Session:
         known = {each.variable(PREFIX) for each in CLIENT_SETTINGS} | set(OTHER_VARIABLES)
-        ours = {name: value for name, value in environment.items() if not name.startswith("CORTADO_SERVER_")}
+        of_others = ("CORTADO_SERVER_", "CORTADO_GATEWAY_")
+        ours = {name: value for name, value in environment.items() if not name.startswith(of_others)}
         check_near_variables(known, ours, PREFIX)
         contexts = read_contexts(environment)
         chosen = choose(contexts, given.context, environment)

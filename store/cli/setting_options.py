@@ -1,16 +1,17 @@
-"""The options of a server's settings, made from their one table, for every command that takes them."""
+"""The options of settings, made from their table, for every command that takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import click
 
 from cortado.store.cli.options import Option, option
+from cortado.store.settings.gateway import GATEWAY
 from cortado.store.settings.kinds import ADDRESSES, FLAG
-from cortado.store.settings.server import CONFIG_VARIABLE, NODE, SETTINGS
+from cortado.store.settings.server import CONFIG_VARIABLE, NODE
 from cortado.store.settings.setting import Setting
 
 ConfigOption: TypeAlias = Annotated[
@@ -23,14 +24,14 @@ ConfigOption: TypeAlias = Annotated[
 ]
 
 
-def setting_options() -> list[click.Parameter]:
+def setting_options(settings: Sequence[Setting]) -> list[click.Parameter]:
     """An option for each setting, under the heading of its group."""
-    return [_option(each) for each in SETTINGS]
+    return [_option(each) for each in settings]
 
 
-def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def flags_of(settings: Sequence[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     """What was given of them, by the settings' names."""
-    return {each.name: values[each.field] for each in SETTINGS if each.field in values}
+    return {each.name: values[each.field] for each in settings if each.field in values}
 
 
 def _option(setting: Setting) -> click.Parameter:
@@ -43,7 +44,7 @@ def _option(setting: Setting) -> click.Parameter:
         metavar=setting.metavar or setting.kind.metavar or None,
         show_default=_default(setting),
         hidden=setting.is_for_tests,
-        panel="Options" if setting.group == NODE else setting.group,
+        panel="Options" if setting.group in (NODE, GATEWAY) else setting.group,
     )
     return option(setting.field, bool if setting.kind is FLAG else list[str] if is_list else str, declared)
 

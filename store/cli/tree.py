@@ -23,6 +23,7 @@ from cortado.errors import InvalidArgument
 from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
 from cortado.store.cli.session import GLOBAL_PANEL, Given, Session, global_options
 from cortado.store.settings.gather import nearest
+from cortado.store.settings.setting import Setting
 
 HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
 _COLUMN_MAX: Final = 34
@@ -55,7 +56,7 @@ class Declared:
     examples: tuple[str, ...]
     remote: bool
     strict: bool
-    settings: bool
+    settings: tuple[Setting, ...]
 
     @property
     def paragraphs(self) -> list[str]:
@@ -74,13 +75,13 @@ _DECLARED: Final[dict[tuple[str, ...], Declared]] = {}
 
 
 def command(
-    words: str, *, examples: str, remote: bool = True, strict: bool = True, settings: bool = False
+    words: str, *, examples: str, remote: bool = True, strict: bool = True, settings: tuple[Setting, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function as the command that these words call.
 
     ``examples`` end its help, a line each; ``remote``: it talks to a server, and takes the options for that. Without
     ``strict`` it is also run where the settings of the command line are wrong, with a session that says so. With
-    ``settings`` it takes an option for each of a server's settings, and is given those as ``flags``.
+    ``settings`` it takes an option for each of them, and is given those as ``flags``.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +102,7 @@ class Command(click.Command):
             # A global option that is a setting of a server too is given to both.
             from cortado.store.cli.setting_options import setting_options
 
-            params += setting_options()
+            params += setting_options(declared.settings)
             own = own | {each.name for each in params}
         self.offered = [each for each in global_options() if declared.remote or each.name == "output"]
         super().__init__(
@@ -128,7 +129,7 @@ class Command(click.Command):
         if declared.settings:
             from cortado.store.cli.setting_options import flags_of
 
-            own["flags"] = flags_of(values)
+            own["flags"] = flags_of(declared.settings, values)
         try:
             answer = declared.function(session, **own)
             if answer is not None:

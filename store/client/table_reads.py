@@ -471,8 +471,7 @@ class TableReads(Generic[D]):
         return decoded(batch, *codec.decoder(writer, reader))
 
     def _replies(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
-        replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
-        return row_batches(replies, self._schemas)
+        return row_batches(self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s), self._schemas)
 
     async def _call(self, method: Any, request: Any) -> Any:
         return await self._connection.call(method, request, timeout_s=self._timeout_s)

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from cortado.errors import CortadoError, InvalidArgument, NotFound, Unsupported
+from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
 from cortado.store.gateway import documents, listings, pairs, registry
-from cortado.store.gateway.bounds import Bounds, GatewayLimits
+from cortado.store.gateway.bounds import HEAD_BYTES_MAX, HEADERS_MAX, Bounds, GatewayLimits
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
@@ -111,21 +111,25 @@ async def _nothing_here(scope: Scope, *_: Any) -> None:
 
 
 def _check_request(request: Request) -> None:
-    """Raises Refused for what a browser was led to by another site's page, and for what two readers of the same bytes
-    may take for two requests."""
+    """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two requests,
+    and for what a browser was led to by another site's page."""
     headers = request.headers
+    size = sum(len(name) + len(value) for name, value in headers.raw)
+    if len(headers.raw) > HEADERS_MAX or size > HEAD_BYTES_MAX:
+        must = f"must be at most {HEADERS_MAX}, of {HEAD_BYTES_MAX} bytes"
+        large = TooLarge("headers", must, f"{len(headers.raw)}, of {size} bytes", size, HEAD_BYTES_MAX)
+        raise Refused(431, large, {"Connection": "close"})
     if "transfer-encoding" in headers and "content-length" in headers:
-        problem = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
-        raise Refused(400, problem, {"Connection": "close"})
+        both = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
+        raise Refused(400, both, {"Connection": "close"})
     hosts = headers.getlist("host")
     # A page of another site may give its own name this machine's address; then the name is still its own.
     if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
-        problem = InvalidArgument("Host", "must be localhost or a loopback address", shown(", ".join(hosts)))
-        raise Refused(421, problem)
+        raise Refused(421, InvalidArgument("Host", "must be localhost or a loopback address", shown(", ".join(hosts))))
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != hosts[0]:
-        problem = InvalidArgument("Origin", "must be the gateway's own: other sites' pages may not call it", origin)
-        raise Refused(403, problem)
+        must = "must be the gateway's own: other sites' pages may not call it"
+        raise Refused(403, InvalidArgument("Origin", must, shown(origin)))
 
 
 def _host_of(host: str) -> str:

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from cortado.errors import ResourceExhausted
 
-RETRY_MS = 1_000
+RETRY_MS: Final = 1_000
+HEADERS_MAX: Final = 100
+HEAD_BYTES_MAX: Final = 32 << 10
+"""Of the request line and all headers."""
 
 
 @dataclass(frozen=True, slots=True)

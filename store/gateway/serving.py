@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 import uvloop
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.store.addresses import address_of, is_loopback, split_address
+from cortado.store.addresses import address_of, split_address
 from cortado.store.gateway.application import Application
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.bounds import HEAD_BYTES_MAX
+from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
 from cortado.store.observe.logs import log_to_stderr
 
@@ -33,31 +34,25 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 
 BACKLOG: Final = 512
-HEAD_BYTES_MAX: Final = 32 << 10
-"""Of the request line and all headers."""
 STOP_S: Final = 10
 """How long calls under way are waited for at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayConfig:
-    """``listen`` is HOST:PORT, a loopback address; port 0 takes a free one. ``port_file``: where to tell it."""
+class _Server(uvicorn.Server):
+    """uvicorn's, which ends a process that was asked to stop as one that did: its own raises the signal once more."""
 
-    listen: str
-    port_file: Path | None
-    limits: GatewayLimits
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self.handle_exit, each, None)
+        yield
 
 
 def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
-    """Serves until it is asked to stop. Raises InvalidArgument for an address or a file, Unavailable for a port that
-    cannot be taken."""
-    host, port = split_address("--listen", config.listen, port_min=0)
-    if not is_loopback(host):
-        problem = (
-            "must be a loopback address: the gateway has no encryption and knows no callers yet, so whoever reaches "
-            "its port may read and change everything"
-        )
-        raise InvalidArgument("--listen", problem, config.listen)
+    """Serves until it is asked to stop. Raises Unavailable for a port that cannot be taken, InvalidArgument for a file
+    that cannot be written."""
+    host, port = split_address("listen", config.listen, port_min=0)
     log_to_stderr()
     taken = _listen(host, port)
     address = address_of(host, taken.getsockname()[1])
@@ -80,7 +75,7 @@ async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], take
             timeout_graceful_shutdown=STOP_S,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
-        server = uvicorn.Server(settings)
+        server = _Server(settings)
         serving = asyncio.ensure_future(server.serve(sockets=[taken]))
         _announce(config, address)
         await serving
@@ -109,7 +104,7 @@ def _announce(config: GatewayConfig, address: str) -> None:
             temporary.replace(config.port_file)
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
-            raise InvalidArgument("--port-file", problem, str(config.port_file)) from error
+            raise InvalidArgument("port-file", problem, str(config.port_file)) from error
     sys.stdout.write(f"listening on http://{address}\n")
     sys.stdout.flush()
     _LOG.info("serves HTTP on %s", address)

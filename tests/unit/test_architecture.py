@@ -107,7 +107,12 @@ ALLOWED |= {
         "cortado.store.rpc_errors",
     },
     "cortado.store.settings": SHARED
-    | {"cortado.raft.settings", "cortado.store.node.limits", "cortado.store.retentions"},
+    | {
+        "cortado.raft.settings",
+        "cortado.store.node.limits",
+        "cortado.store.gateway.bounds",
+        "cortado.store.retentions",
+    },
     "cortado.store.server": NODE
     | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs"}
     | {"cortado.store.settings", "cortado.store.transactions"}

@@ -39,6 +39,7 @@ CALLED_BY_OTHERS: Final = {
     "store/observe/logs.py": "logging",
     "store/cli/input.py": "io",
     "store/gateway/connections.py": "uvicorn",
+    "store/gateway/serving.py": "uvicorn",
     "store/peers/connection.py": "asyncio",
     "store/cli/options.py": "click",
     "spark_connector/changes.py": "Spark",

@@ -29,7 +29,7 @@ Described: TypeAlias = Mapping[str, str | None]
 @command(
     "config show",
     strict=False,
-    settings=True,
+    settings=SETTINGS,
     examples="""
         cortado config show
         cortado config show --config /etc/cortado.toml --heartbeat-ms 50

@@ -1,50 +1,40 @@
-"""``cortado gateway``: HTTP before a cluster, in the foreground. What serves is imported when it is started."""
+"""``cortado gateway``: HTTP before a cluster, in the foreground.
+
+Its options are the settings of :mod:`cortado.store.settings.gateway`. What serves is imported when it is started.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import os
+from typing import Any
 
 from cortado.store.cli.extras import needing
-from cortado.store.cli.options import Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+from cortado.store.settings.gateway import GATEWAY_SETTINGS
 
 
 @command(
     "gateway",
+    settings=GATEWAY_SETTINGS,
     examples="""
         cortado gateway
         cortado gateway --listen 127.0.0.1:7629 --endpoint 10.0.0.1:7621,10.0.0.2:7621
         cortado gateway --listen 127.0.0.1:0 --port-file /tmp/gateway.port
     """,
 )
-def gateway(
-    session: Session,
-    listen: Annotated[
-        str,
-        Option(
-            "--listen",
-            help="Address to serve on, of this machine alone. Port 0 takes a free port.",
-            metavar="HOST:PORT",
-        ),
-    ] = "127.0.0.1:7629",
-    port_file: Annotated[
-        Path | None,
-        Option("--port-file", help="Write the address to this file when it serves, for scripts.", metavar="PATH"),
-    ] = None,
-) -> None:
+def gateway(session: Session, flags: dict[str, Any]) -> None:
     """Serve documents and pairs over HTTP, in the foreground, until Ctrl-C or SIGTERM.
 
-    It keeps nothing: run as many as you like, anywhere near the cluster that --endpoint names.
+    It keeps nothing: run as many as you like, anywhere near the cluster that --endpoint names. Each option can also be
+    set in the environment: --listen is CORTADO_GATEWAY_LISTEN.
 
     Needs the extra [gateway]: pip install 'cortado[gateway]'.
     """
     with needing("gateway", "a gateway"):
-        from cortado.store.gateway.bounds import GatewayLimits
-        from cortado.store.gateway.serving import GatewayConfig, serve
+        from cortado.store.gateway.config import configuration
+        from cortado.store.gateway.serving import serve
     from cortado.store.client import AsyncClient
 
-    tls = session.tls()
-    config = GatewayConfig(listen, port_file, GatewayLimits())
+    config, tls = configuration(flags, os.environ), session.tls()
     serve(config, lambda: AsyncClient(session.endpoint, timeout_s=session.timeout_s, tls=tls))

@@ -16,12 +16,13 @@ from cortado.store.cli.failures import EndedWith
 from cortado.store.cli.session import Session
 from cortado.store.cli.setting_options import ConfigOption
 from cortado.store.cli.tree import command
+from cortado.store.settings.server import SETTINGS
 
 
 @command(
     "server",
     remote=False,
-    settings=True,
+    settings=SETTINGS,
     examples="""
         cortado server
         cortado server --data-dir /var/lib/cortado --listen 127.0.0.1:7621

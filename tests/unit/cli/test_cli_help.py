@@ -15,13 +15,14 @@ import pytest
 from cortado.store.cli import failures
 from cortado.store.cli.app import run
 from cortado.store.cli.session import GLOBAL_PANEL
+from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
 from support.commands import ROOT, commands
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
 # Of these commands all settings are options, which have a page of their own.
-TAKES_SETTINGS = {"cortado server", "cortado config show"}
-SETTING_FLAGS = {each.flag for each in SETTINGS}
+TAKES_SETTINGS = {"cortado server", "cortado gateway", "cortado config show"}
+SETTING_FLAGS = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 
 
 COMMANDS = dict(commands())

@@ -8,12 +8,12 @@ import pytest
 
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.client import AsyncClient
-from cortado.store.gateway.bounds import GatewayLimits
-from cortado.store.gateway.serving import GatewayConfig, serve
+from cortado.store.gateway.config import configuration
+from cortado.store.gateway.serving import serve
 
 
 def refused(listen: str) -> None:
-    serve(GatewayConfig(listen, None, GatewayLimits()), lambda: AsyncClient("127.0.0.1:1"))
+    serve(configuration({"listen": listen}, {}), lambda: AsyncClient("127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:7629", "[::]:7629", "10.0.0.1:7629", "db1.example.org:7629"])
@@ -23,7 +23,7 @@ def test_no_address_but_this_machines_is_listened_on(listen: str) -> None:
     assert (error.value.field, error.value.value) == ("--listen", listen)
 
 
-@pytest.mark.parametrize("listen", ["", "localhost", "localhost:99999", ":7629", "http://localhost:7629"])
+@pytest.mark.parametrize("listen", ["localhost", "localhost:99999", ":7629", "http://localhost:7629"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         refused(listen)
@@ -36,3 +36,24 @@ def test_a_port_that_is_taken_is_refused_with_the_reason() -> None:
         taken.listen()
         with pytest.raises(Unavailable, match="in use"):
             refused(f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+def test_settings_come_from_flags_before_the_environment() -> None:
+    environment = {"CORTADO_GATEWAY_LIMIT_CALLS_MAX": "7", "CORTADO_GATEWAY_LISTEN": "127.0.0.1:1"}
+    config = configuration({"listen": "[::1]:0", "limit.body-bytes-max": "1MiB"}, environment)
+    assert (config.listen, config.limits.calls_max, config.limits.body_bytes_max) == ("[::1]:0", 7, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("CORTADO_GATEWAY_LIMIT_CALLS_MAX", "0", "between 1 and"),
+        ("CORTADO_GATEWAY_LIMIT_HEAD_MS", "soon", "whole number"),
+        ("CORTADO_GATEWAY_LIMIT_CALL_MAX", "7", "did you mean CORTADO_GATEWAY_LIMIT_CALLS_MAX"),
+        ("CORTADO_GATEWAY_LISTEN", "0.0.0.0:1", "loopback"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start(variable: str, value: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem) as error:
+        configuration({}, {variable: value})
+    assert error.value.field == variable

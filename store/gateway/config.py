@@ -1,0 +1,45 @@
+"""What a gateway is started with: its settings, checked before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cortado.errors import InvalidArgument
+from cortado.store.addresses import is_loopback, split_address
+from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.settings.gateway import GATEWAY_SETTINGS, PREFIX
+from cortado.store.settings.gather import check_variables, gather
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    """``listen`` is HOST:PORT, a loopback address; port 0 takes a free one. ``port_file``: where to tell it."""
+
+    listen: str
+    port_file: Path | None = None
+    limits: GatewayLimits = field(default_factory=GatewayLimits)
+
+
+def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
+    """Of flags, by the settings' names, and of the environment. Raises InvalidArgument naming the place."""
+    check_variables(GATEWAY_SETTINGS, environment, PREFIX)
+    found = {
+        each.setting.name: each
+        for each in gather(GATEWAY_SETTINGS, flags=flags, environment=environment, prefix=PREFIX)
+    }
+    listen, limits = found["listen"], {}
+    for name, each in found.items():
+        table, _, rest = name.partition(".")
+        if table == "limit":
+            limits[rest.replace("-", "_")] = each.value
+    host, _ = split_address(listen.named(), listen.value, port_min=0)
+    if not is_loopback(host):
+        problem = (
+            "must be a loopback address: the gateway has no encryption and knows no callers yet, so whoever reaches "
+            "its port may read and change everything"
+        )
+        raise InvalidArgument(listen.named(), problem, listen.value)
+    return GatewayConfig(listen.value, found["port-file"].value, GatewayLimits(**limits))

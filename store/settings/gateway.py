@@ -1,0 +1,53 @@
+"""The settings of an HTTP gateway: flags of ``cortado gateway``, and variables. Whom it talks to, and how, are the
+command line's (:mod:`cortado.store.settings.client`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.settings.kinds import ADDRESS, PATH, SIZE, WHOLE, Kind
+from cortado.store.settings.setting import Setting
+
+PREFIX: Final = "CORTADO_GATEWAY_"
+GATEWAY: Final = "The gateway"
+
+_COUNT_MAX: Final = 1_000_000
+_BODY_BYTES_MAX: Final = 64 << 20
+_MS_MAX: Final = 3_600_000
+
+
+def _limit(name: str, meaning: str, kind: Kind, high: int, unit: str = "", low: int = 1) -> Setting:
+    """``name`` is a field of GatewayLimits, which has the default."""
+    default = getattr(GatewayLimits(), name)
+    return Setting(f"limit.{name.replace('_', '-')}", kind, default, meaning, GATEWAY, unit, low=low, high=high)
+
+
+GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "listen",
+        ADDRESS,
+        "127.0.0.1:7629",
+        "Address to serve HTTP on. Port 0 takes a free port.",
+        GATEWAY,
+        bound="a loopback address",
+    ),
+    Setting(
+        "port-file",
+        PATH,
+        None,
+        "Write the address to this file when the gateway serves, for scripts.",
+        GATEWAY,
+        bound="in a directory that exists",
+        default_text="nowhere",
+    ),
+    _limit("connections_max", "Connections at a time; one more is answered 503, and closed.", WHOLE, _COUNT_MAX),
+    _limit("calls_max", "Calls at a time, streams among them; one more is answered 429.", WHOLE, _COUNT_MAX),
+    _limit("streams_max", "Streams of rows and of changes at a time; one more is answered 429.", WHOLE, _COUNT_MAX),
+    _limit("body_bytes_max", "Bytes of a call's body; a longer one is answered 413.", SIZE, _BODY_BYTES_MAX),
+    _limit("bodies_bytes_max", "Bytes of all bodies at a time; who brings more is answered 429.", SIZE, 1 << 36),
+    _limit("head_ms", "Within which a call's request line and headers must have come.", WHOLE, _MS_MAX, "ms", 100),
+    _limit("body_ms", "Within which a call's body must have come; else it is answered 408.", WHOLE, _MS_MAX, "ms", 100),
+    _limit("idle_ms", "How long a connection may stay without a call.", WHOLE, _MS_MAX, "ms", 1_000),
+    _limit("stalled_ms", "How long a reader may take nothing of an answer.", WHOLE, _MS_MAX, "ms", 100),
+)

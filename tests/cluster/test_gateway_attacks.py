@@ -1,0 +1,190 @@
+"""A gateway byte by byte: what is no HTTP, what two readers may read in two ways, and whoever is slow."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortado import Client
+from support.gateway_process import Answer, GatewayProcess, gateway_process, read_answer
+from support.server_process import ServerProcess, running_server
+
+pytestmark = pytest.mark.process
+
+PUT = b"PUT /v1/kv/ns/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+GET = b"GET /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n"
+END = b"\r\n"
+ROWS = 20
+ROW_BYTES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("node") / "data") as server:
+        with Client(server.endpoint) as client:
+            client.kv("ns").put(b"there", b"value")
+            for i in range(ROWS):
+                client.kv("large").put(b"%03d" % i, b"x" * ROW_BYTES)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gateway(node: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    limits = {"head-ms": 1_000, "body-ms": 400, "stalled-ms": 400, "connections-max": 8, "streams-max": 1}
+    options = [part for name, value in limits.items() for part in (f"--limit.{name}", str(value))]
+    with gateway_process(node.endpoint, tmp_path_factory.mktemp("gateway"), *options) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def serves_on(gateway: GatewayProcess) -> Iterator[None]:
+    """Whatever is sent, the next caller is served, and nothing was written."""
+    yield
+    assert gateway.send(GET + END).body == b"value"
+    assert gateway.send(b"GET /v1/kv/ns/a HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404
+
+
+def is_refused(answer: Answer, status: int = 400) -> None:
+    assert answer.status == status, answer
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    assert answer.json()["reason"]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"hello\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET  /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /v1/kv/ns/the re HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        GET + b"Bad Name: 1\r\n\r\n",
+        GET + b"X: a\x00b\r\n\r\n",
+        GET + b"Host: localhost\r\n\r\n",
+        b"GET /v1/kv/ns/there HTTP/1.1\r\n\r\n",
+        PUT + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        PUT + b"Content-Length: -1\r\n\r\n",
+        PUT + b"Content-Length: 0x3\r\n\r\nabc",
+        PUT + b"Content-Length: +3\r\n\r\nabc",
+        PUT + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        PUT + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\nGET /v1/kv/ns/there HTTP/1.1\r\n\r\n",
+        GET + b"X: " + b"x" * 100_000,
+        b"GET /v1/kv/ns/" + b"a" * 100_000,
+    ],
+    ids=lambda each: repr(each[-40:]),
+)
+def test_what_is_no_request_is_refused(gateway: GatewayProcess, request_bytes: bytes) -> None:
+    is_refused(gateway.send(request_bytes))
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (PUT + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 400),
+        (b"GET http://evil.example/v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET /v1/kv/ns/there HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        (GET + b" folded: 1\r\n\r\n", 421),
+        (GET + b"X: x\r\n" * 20_000 + END, 431),
+        (GET + b"X: x\r\n" * 200 + END, 431),
+        (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"TRACE /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"CONNECT localhost:7621 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET /v1/kv/ns/../ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /v1/kv/ns/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (PUT + b"Content-Length: 9999999999\r\n\r\n", 413),
+        (PUT + b"Content-Length: 100\r\nExpect: 100-continue\r\nContent-Encoding: br\r\n\r\n", 415),
+    ],
+)
+def test_a_request_that_is_not_for_us_is_refused(gateway: GatewayProcess, request_bytes: bytes, status: int) -> None:
+    is_refused(gateway.send(request_bytes), status)
+
+
+def test_a_chunk_that_lies_about_its_length_writes_nothing(gateway: GatewayProcess) -> None:
+    for body in (b"3\r\nabcdef\r\n0\r\n\r\n", b"zz\r\nabc\r\n0\r\n\r\n", b"-1\r\nabc\r\n"):
+        answer = gateway.send(PUT + b"Transfer-Encoding: chunked\r\n\r\n" + body)
+        assert answer.status in (0, 400), answer
+
+
+def test_an_upgrade_is_not_one(gateway: GatewayProcess) -> None:
+    head = GET + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZQ==\r\n\r\n"
+    assert gateway.send(head).body == b"value"
+
+
+def test_calls_that_come_at_once_are_answered_in_their_order(gateway: GatewayProcess) -> None:
+    missing = b"GET /v1/kv/ns/missing HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with gateway.connect() as connection:
+        connection.sendall(missing + GET + END + missing)
+        begun = b""
+        for status in (404, 200, 404):
+            answer = read_answer(connection, begun)
+            assert answer.status == status
+            begun = answer.rest
+
+
+@pytest.mark.parametrize("begun", [b"", GET + b"X: "])
+def test_a_head_that_does_not_come_is_not_waited_for(gateway: GatewayProcess, begun: bytes) -> None:
+    assert gateway.send(begun).status == 0
+    with gateway.connect() as connection:
+        connection.sendall(GET + END)
+        assert read_answer(connection).status == 200
+        # The next call's head is bounded as the first one's.
+        connection.sendall(begun or b"G")
+        assert read_answer(connection).status == 0
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(gateway: GatewayProcess) -> None:
+    for head in (b"Content-Length: 10\r\n\r\n12345", b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n"):
+        answer = gateway.send(PUT + head)
+        is_refused(answer, 408)
+        assert answer.headers["connection"] == "close"
+
+
+def test_a_body_that_ends_early_writes_nothing(gateway: GatewayProcess) -> None:
+    with gateway.connect() as connection:
+        connection.sendall(PUT + b"Content-Length: 10\r\n\r\n12345")
+
+
+def test_a_reader_that_stands_still_is_cut_off_and_gives_its_place_back(gateway: GatewayProcess) -> None:
+    lines = b"GET /v1/kv/large HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n"
+    with gateway.connect(receive_bytes=65_536) as still:
+        still.sendall(lines)
+        assert still.recv(1)
+        refused = gateway.send(lines)
+        is_refused(refused, 429)
+        assert (refused.json()["resource"], refused.headers["retry-after"]) == ("streams", "1")
+        # Until it has been cut off, the next one has no place.
+        while (again := gateway.send(lines)).status == 429:
+            pass
+        assert again.status == 200
+        got = 1
+        while piece := received(still):
+            got += len(piece)
+        assert got < ROWS * ROW_BYTES
+
+
+def received(connection: socket.socket) -> bytes:
+    try:
+        data: bytes = connection.recv(1 << 20)
+    except ConnectionError:
+        return b""
+    return data
+
+
+def test_one_connection_too_many_is_told_so(gateway: GatewayProcess) -> None:
+    open_ones = [gateway.connect() for _ in range(8)]
+    try:
+        is_refused(gateway.send(), 429)
+    finally:
+        for each in open_ones:
+            each.close()
+
+
+def test_a_gateway_that_is_stopped_ends_at_once_and_in_order(node: ServerProcess, tmp_path: Path) -> None:
+    with gateway_process(node.endpoint, tmp_path) as running:
+        assert running.send(GET + END).body == b"value"
+        running.process.terminate()
+        assert running.process.wait(20) == 0
+        assert "Traceback" not in running.log.read_text()
