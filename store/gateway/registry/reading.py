@@ -71,7 +71,7 @@ def operation(method: str, path: str, handler: Any, summary: str, *parameters: P
 
 def answer(call: Call, value: Any) -> Response:
     """``value`` as JSON, in the media type that is wanted."""
-    media_type = next(each for each in GIVES[200] if call.accepts(each))
+    media_type = call.wanted(GIVES[200])
     return Response(json_text(value).encode(), 200, {"Cache-Control": "no-store"}, media_type)
 
 
