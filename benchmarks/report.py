@@ -17,6 +17,8 @@ from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("lmdb", "grpcio", "numpy", "pyarrow", "fastavro", "protobuf", "pyspark")
+_WORDS = ("what", "aim")
+"""Headings of columns of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,33 @@ class Measurement:
         if not self.aim:
             return None
         return self.rate >= (self.aim * self.below if self.aim < 1 else self.aim)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table with several systems side by side: what was measured on the left, verdicts on aims in their column."""
+
+    title: str
+    headings: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    legend: str
+
+    def show(self, console: Console) -> None:
+        """For people."""
+        table = Table(title=self.title, title_justify="left", title_style="bold", caption=self.legend)
+        table.caption_justify = "left"
+        for heading in self.headings:
+            table.add_column(heading, justify="left" if heading in _WORDS else "right")
+        for line in self.lines:
+            table.add_row(*line)
+        console.print(table)
+
+    def markdown(self) -> str:
+        """For a page."""
+        rules = ["---" if heading in _WORDS else "---:" for heading in self.headings]
+        bold = [[cell.replace("missed", "**missed**") for cell in line] for line in self.lines]
+        rows = "\n".join("| " + " | ".join(row) + " |" for row in (self.headings, rules, *bold))
+        return f"{rows}\n\n{self.legend}."
 
 
 def machine() -> dict[str, str]:

@@ -13,15 +13,14 @@ and prints for each acknowledged put when it began and ended (wall clock, nanose
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import asdict
+from functools import partial
 from typing import Final
 
-from benchmarks.cluster.drivers import Seen, percentile
+from benchmarks.cluster.callers import Caller, answer_rounds
 from benchmarks.cluster.workloads import (
     BATCH_KEY,
     BATCH_PUTS,
@@ -36,8 +35,6 @@ from benchmarks.cluster.workloads import (
     STORED,
     STORED_KEY,
     VALUE_BYTES,
-    WARM_CALLS,
-    WARM_MS,
 )
 from cortado.store.client import AsyncClient, AsyncKeyValue, AsyncTransaction
 from cortado.store.client.kv import Put
@@ -117,80 +114,10 @@ WORKLOADS: Final[dict[str, Ask]] = {
 }
 
 
-class Caller:
-    """One call after another."""
-
-    def __init__(self, client: AsyncClient, ask: Ask, seed: int) -> None:
-        self._client = client
-        self._kv = client.kv(NAMESPACE)
-        self._ask = ask
-        self._draw = random.Random(seed)
-        self.latencies_us: list[int] = []
-        self.failed = 0
-
-    async def warm(self) -> None:
-        for _ in range(WARM_CALLS):
-            await self._one()
-
-    async def round(self, phase: Phase) -> None:
-        self.latencies_us, self.failed = [], 0
-        while not phase.ended:
-            began_ns = time.perf_counter_ns()
-            if await self._one() and phase.counts:
-                self.latencies_us.append((time.perf_counter_ns() - began_ns) // 1_000)
-
-    async def _one(self) -> bool:
-        try:
-            await self._ask(self._client, self._kv, self._draw)
-        except Exception as error:
-            if not self.failed:
-                print(f"a call failed: {error!r}", file=sys.stderr)
-            self.failed += 1
-            return False
-        return True
-
-
-class Phase:
-    """Of a round: warming, counting, ended."""
-
-    def __init__(self) -> None:
-        self.counts = False
-        self.ended = False
-
-    async def pass_through(self, seconds: float) -> float:
-        """The CPU seconds that the process used while the round counted."""
-        await asyncio.sleep(WARM_MS / 1_000)
-        before_s = time.process_time()
-        print("counting", flush=True)
-        self.counts = True
-        await asyncio.sleep(seconds)
-        self.counts = False
-        cpu_s = time.process_time() - before_s
-        self.ended = True
-        return cpu_s
-
-
 async def rounds(endpoints: str, ask: Ask, count: int) -> None:
     async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
-        callers = [Caller(client, ask, seed) for seed in range(count)]
-        await asyncio.gather(*(caller.warm() for caller in callers))
-        print("ready", flush=True)
-        loop = asyncio.get_running_loop()
-        while line := await loop.run_in_executor(None, sys.stdin.readline):
-            print(json.dumps(asdict(await _round(callers, float(line)))), flush=True)
-
-
-async def _round(callers: Sequence[Caller], seconds: float) -> Seen:
-    phase = Phase()
-    cpu_s, *_ = await asyncio.gather(phase.pass_through(seconds), *(caller.round(phase) for caller in callers))
-    latencies = sorted(each for caller in callers for each in caller.latencies_us)
-    return Seen(
-        calls=len(latencies),
-        p50_us=percentile(latencies, 0.50),
-        p99_us=percentile(latencies, 0.99),
-        cpu_s=cpu_s,
-        failed=sum(caller.failed for caller in callers),
-    )
+        kv = client.kv(NAMESPACE)
+        await answer_rounds([Caller(partial(ask, client, kv, random.Random(seed))) for seed in range(count)])
 
 
 async def fill(endpoints: str) -> None:

@@ -1,4 +1,4 @@
-"""Three nodes of Cortado on loopback, made as an operator makes them, with default settings."""
+"""Nodes of Cortado on loopback, three or another number, made as an operator makes them, with default settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc
 class CortadoCluster:
     """Made by :func:`running_cortado`."""
 
-    name = "cortado"
-
-    def __init__(self, folder: Path) -> None:
-        ports = [f"127.0.0.1:{port}" for port in free_ports(6)]
-        names = ("n1", "n2", "n3")
-        self._peer_addresses = dict(zip(names, ports[3:], strict=True))
+    def __init__(self, folder: Path, count: int, name: str) -> None:
+        self.name = name
+        ports = [f"127.0.0.1:{port}" for port in free_ports(2 * count)]
+        names = [f"n{number}" for number in range(1, count + 1)]
+        self._peer_addresses = dict(zip(names, ports[count:], strict=True))
         self.members = [
             Member(name, endpoint, self._command(name, endpoint, folder), folder / f"{name}.log")
             for name, endpoint in zip(names, ports, strict=False)
@@ -68,6 +67,11 @@ class CortadoCluster:
     def settle(self) -> None:
         """It does so by itself."""
 
+    @property
+    def endpoints(self) -> str:
+        """All addresses, as clients take them."""
+        return ",".join(member.endpoint for member in self.members)
+
     def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "benchmarks.cluster.cortado_load", workload, str(callers), ",".join(endpoints)]
 
@@ -80,9 +84,9 @@ class CortadoCluster:
 
 
 @contextmanager
-def running_cortado(folder: Path) -> Iterator[CortadoCluster]:
-    """Three voters, ended on the way out. Their data lies below ``folder``."""
-    cluster = CortadoCluster(folder)
+def running_cortado(folder: Path, count: int = 3, name: str = "cortado") -> Iterator[CortadoCluster]:
+    """So many voters, ended on the way out. Their data lies below ``folder``; results call them ``name``."""
+    cluster = CortadoCluster(folder, count, name)
     try:
         cluster.form()
         yield cluster

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.cluster.members import Use
 from benchmarks.cluster.turns import Outcome, middle
 from benchmarks.cluster.workloads import Load
-from benchmarks.report import RESULTS, machine
+from benchmarks.report import RESULTS, Sheet, machine
 
 FOLDER: Final = RESULTS / "cluster"
 SYSTEMS: Final = ("etcd", "cortado")
@@ -163,16 +162,8 @@ def failover_line(name: str, trials_ms: Sequence[float]) -> str:
 
 def show(results: Results, console: Console) -> None:
     """Tables for people."""
-    for title, headings, lines, legend in (
-        ("Three nodes", RATES, rates(results), RATES_LEGEND),
-        ("What a call costs", COSTS, costs(results), COSTS_LEGEND),
-    ):
-        table = Table(title=title, title_justify="left", title_style="bold", caption=legend, caption_justify="left")
-        for heading in headings:
-            table.add_column(heading, justify="left" if heading in ("what", "aim") else "right")
-        for line in lines:
-            table.add_row(*line)
-        console.print(table)
+    for sheet in _sheets(results):
+        sheet.show(console)
     for name, trials_ms in results.failover_ms.items():
         console.print(failover_line(name, trials_ms), highlight=False)
 
@@ -182,16 +173,14 @@ def markdown(results: Results) -> str:
     return "\n\n".join(
         [
             *(f"{each}." for each in results.settings),
-            _table(RATES, rates(results)),
-            f"{RATES_LEGEND}.",
-            _table(COSTS, costs(results)),
-            f"{COSTS_LEGEND}.",
+            *(sheet.markdown() for sheet in _sheets(results)),
             *(f"{failover_line(name, each)}." for name, each in results.failover_ms.items()),
         ]
     )
 
 
-def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rules = ["---" if heading in ("what", "aim") else "---:" for heading in headings]
-    bold = [[cell.replace("missed", "**missed**") for cell in line] for line in lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (headings, rules, *bold))
+def _sheets(results: Results) -> list[Sheet]:
+    return [
+        Sheet("Three nodes", RATES, rates(results), RATES_LEGEND),
+        Sheet("What a call costs", COSTS, costs(results), COSTS_LEGEND),
+    ]
