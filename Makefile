@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn clean
+.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,7 +69,7 @@ lock: setup ## Resolve requirements.lock and requirements-proto.lock anew (needs
 	@tools/lock.sh
 
 bench: setup ## Measure, beside the raw limits of what lies below (writes benchmarks/results/)
-	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m benchmarks $(BENCH_ARGS)
+	@$(PYTHON_BIN)/python -m benchmarks $(BENCH_ARGS)
 
 bench-cluster: setup ## Measure three nodes beside etcd's three (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
@@ -77,6 +77,13 @@ bench-cluster: setup ## Measure three nodes beside etcd's three (writes benchmar
 bench-txn: setup ## Measure transactions on three nodes beside etcd's (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS) \
 		--only txn_1 txn_1_hot txn_10 txn_10_hot
+
+bench-spark: setup ## Measure Spark on one and three nodes beside JDBC on PostgreSQL (writes benchmarks/results/spark/)
+	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; tools/postgres.sh || true; \
+		$(PYTHON_BIN)/python -m benchmarks.spark $(BENCH_ARGS)
+
+bench-ycsb: setup ## Measure YCSB's workloads A to F on one and three nodes (writes benchmarks/results/ycsb/)
+	@$(PYTHON_BIN)/python -m benchmarks.ycsb $(BENCH_ARGS)
 
 clean: ## Remove what the targets above made
 	@rm -rf .venv .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -39,7 +39,6 @@ NAMES: Final = (
     "indexes",
     "large_transactions",
     "registry",
-    "spark",
 )
 
 

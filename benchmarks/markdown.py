@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cluster import tables
 from benchmarks.report import RESULTS, Measurement
+from benchmarks.spark import results as spark
+from benchmarks.ycsb import results as ycsb
 
 
 def main(paths: list[Path]) -> None:
@@ -19,8 +23,8 @@ def main(paths: list[Path]) -> None:
     for path in paths:
         content = json.loads(path.read_text())
         print(", ".join(f"{name} {value}" for name, value in content["machine"].items()))
-        if "measured" in content:
-            print(f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n")
+        if "results" not in content:
+            print(_of_systems(path, content))
             continue
         for name, rows in content["results"].items():
             benchmark = import_module(f"benchmarks.bench_{name}")
@@ -31,9 +35,19 @@ def main(paths: list[Path]) -> None:
         print()
 
 
+def _of_systems(path: Path, content: Mapping[str, Any]) -> str:
+    """Of what has programs of its own, with several systems side by side."""
+    if "measured" in content:
+        return f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n"
+    results = spark.Results.load(path) if "spark" in content else ycsb.Results.load(path)
+    sheets = (f"### {sheet.title}\n\n{sheet.markdown()}" for sheet in results.sheets())
+    return "\n\n".join(["", *(f"{each}." for each in results.settings), *sheets, ""])
+
+
 def newest() -> list[Path]:
-    """Of ``make bench`` and of ``make bench-cluster``, as far as there is one."""
-    found = (max(folder.glob("*.json"), default=None) for folder in (RESULTS, tables.FOLDER))
+    """Of ``make bench``, ``bench-cluster``, ``bench-spark`` and ``bench-ycsb``, as far as there is one."""
+    folders = (RESULTS, tables.FOLDER, spark.FOLDER, ycsb.FOLDER)
+    found = (max(folder.glob("*.json"), default=None) for folder in folders)
     return [path for path in found if path is not None]
 
 

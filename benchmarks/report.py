@@ -53,8 +53,9 @@ class Sheet:
 
     def show(self, console: Console) -> None:
         """For people."""
-        table = Table(title=self.title, title_justify="left", title_style="bold", caption=self.legend)
-        table.caption_justify = "left"
+        table = Table(
+            title=self.title, title_justify="left", title_style="bold", caption=self.legend, caption_justify="left"
+        )
         for heading in self.headings:
             table.add_column(heading, justify="left" if heading in _WORDS else "right")
         for line in self.lines:

@@ -76,14 +76,15 @@ class Results:
         measured = [
             Measured(
                 Load(**each["load"]),
-                {system: [_outcome(one) for one in rounds] for system, rounds in each["rounds"].items()},
+                {system: [outcome_of(one) for one in rounds] for system, rounds in each["rounds"].items()},
             )
             for each in content["measured"]
         ]
         return cls(content["machine"], content["settings"], measured, content["failover_ms"])
 
 
-def _outcome(content: dict[str, Any]) -> Outcome:
+def outcome_of(content: dict[str, Any]) -> Outcome:
+    """Out of JSON."""
     followers = tuple(Use(**use) for use in content["followers"])
     return Outcome(**{**content, "leader": Use(**content["leader"]), "followers": followers})
 

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def spark_session(scratch: Path) -> Iterator[SparkSession]:
-    """Two worker threads, no UI. ``scratch`` takes Spark's temporary files."""
+def spark_session(scratch: Path, class_path: str = "") -> Iterator[SparkSession]:
+    """Two worker threads, no UI. ``scratch`` takes Spark's temporary files; ``class_path`` is what its JVM
+    knows besides Spark."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # What goes wrong is raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
@@ -25,6 +26,7 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
+        "spark.driver.extraClassPath": class_path,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",

@@ -289,11 +289,12 @@ def test_a_saved_result_is_the_same_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert "**missed**" in markdown(Results.load(saved))
 
 
-def test_the_newest_results_of_both_kinds_make_the_page(
+def test_the_newest_results_of_each_kind_make_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pages, "RESULTS", tmp_path)
-    monkeypatch.setattr(tables, "FOLDER", tmp_path / "cluster")
+    for kind in (tables, pages.spark, pages.ycsb):
+        monkeypatch.setattr(kind, "FOLDER", tmp_path / kind.__name__)
     assert pages.newest() == []
     rows = [{"name": "load", "rate": 10.0, "unit": "rows", "below_name": "", "below": 0.0, "aim": 0.0}]
     for day in (1, 2):

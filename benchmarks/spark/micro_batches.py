@@ -1,0 +1,76 @@
+"""A stream from one table into another: how long a batch of changes takes until its rows are read at the other end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.cluster.members import wait_for
+from benchmarks.spark.cortado_side import CortadoSide
+from benchmarks.spark.loads import CHANGES, SCHEMA
+from benchmarks.spark.processes import Spent, Stopwatch
+
+SOURCE: Final = "bench.changed"
+TARGET: Final = "bench.arrived"
+REST_S: Final = 0.5
+"""Before a batch: the query has nothing to do when its changes come."""
+ARRIVE_S: Final = 300.0
+"""For a batch, before the query counts as stuck."""
+_BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: int, jvm: int) -> list[Spent]:
+    """Of each batch: from before its changes are written until all of them are read from the other table. The first
+    one, for which Spark starts its processes, is not counted."""
+    for name in (SOURCE, TARGET):
+        side.create(name)
+    spent = []
+    with _streaming(side, spark, scratch):
+        for turn in range(turns + 1):
+            time.sleep(REST_S)
+            first = turn * CHANGES
+            watch = Stopwatch(side.pids, jvm)
+            side.client.table(SOURCE).bulk(_row(number) for number in range(first, first + CHANGES))
+            wait_for(partial(_has_arrived, side, first), "all changes arrive", ARRIVE_S)
+            if turn:
+                spent.append(watch.read())
+    return spent
+
+
+def _has_arrived(side: CortadoSide, first: int) -> bool:
+    return side.client.table(TARGET).count((first,)) == CHANGES
+
+
+@contextmanager
+def _streaming(side: CortadoSide, spark: SparkSession, scratch: Path) -> Iterator[None]:
+    def write(batch: DataFrame, _number: int) -> None:
+        side.append(TARGET, batch.select([field["name"] for field in SCHEMA["fields"]]), {})()
+
+    changes = side.reader(SOURCE, spark.readStream).option("startingAt", "earliest").load()
+    query = changes.writeStream.foreachBatch(write).option("checkpointLocation", str(scratch / side.name)).start()
+    try:
+        yield
+    finally:
+        query.stop()
+
+
+def _row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "carrier": f"c{number % 17}",
+        "tailnum": f"N{number % 4000}",
+        "delay": number % 600 / 4,
+        "flight": number % 8000,
+        "cancelled": number % 50 == 0,
+        "time_hour": _BEGAN + timedelta(seconds=number),
+        "gate": number % 90,
+        "note": f"note {number % 1000}",
+        "distance": float(number % 5000),
+    }

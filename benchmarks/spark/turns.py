@@ -1,0 +1,105 @@
+"""One load, in turns: each system once, and again. The first turn is not counted: it is held against the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from benchmarks.spark.loads import Load
+from benchmarks.spark.processes import Spent, Stopwatch
+
+Act = Callable[[], None]
+
+
+class Side(Protocol):
+    """One system. It leaves out what it cannot do."""
+
+    name: str
+    pids: Sequence[int]
+    """The processes that store, each with all that it starts."""
+    brings_rows: bool
+    """Whether what it brings is what was asked for, and not made up."""
+
+    def settings(self) -> str:
+        """One line: version and what is not its default."""
+
+    def read(self, load: str) -> DataFrame | None:
+        """A fresh DataFrame of a read."""
+
+    def write(self, load: str, rows: DataFrame) -> Act | None:
+        """Makes room for the rows, where they are new, and returns what writes them."""
+
+    def stored(self) -> DataFrame:
+        """All rows of the table that was written last."""
+
+
+class WrongAnswer(Exception):
+    """What a system brought, or stored, is not what was asked for."""
+
+
+def reads_in_turns(
+    load: Load, sides: Sequence[Side], rows: DataFrame, turns: int, jvm: int
+) -> Mapping[str, list[Spent]]:
+    """What each turn of a read took, by the system's name. Raises WrongAnswer."""
+    assert load.expects is not None
+    number = rows.count()
+    expected = load.expects(rows, number)
+    able = [side for side in sides if side.read(load.name) is not None]
+    for side in able:
+        found = _read(side, load)
+        if side.brings_rows:
+            _compare(f"{load.title} from {side.name}", load, found, expected)
+        else:
+            _use(found, load)
+    spent: dict[str, list[Spent]] = {side.name: [] for side in able}
+    for _ in range(turns):
+        for side in able:
+            watch = Stopwatch(side.pids, jvm)
+            _use(_read(side, load), load)
+            spent[side.name].append(watch.read())
+    return spent
+
+
+def writes_in_turns(
+    load: Load, sides: Sequence[Side], frames: Sequence[DataFrame], turns: int, jvm: int
+) -> Mapping[str, list[Spent]]:
+    """The same of a write, of one of the ``frames`` after the other, so that each turn changes what is there."""
+    spent: dict[str, list[Spent]] = {}
+    for turn in range(turns + 1):
+        rows = frames[turn % len(frames)]
+        for side in sides:
+            act = side.write(load.name, rows)
+            if act is None:
+                continue
+            watch = Stopwatch(side.pids, jvm)
+            act()
+            if turn:
+                spent.setdefault(side.name, []).append(watch.read())
+            elif side.brings_rows:
+                _compare(f"{load.title} to {side.name}", load, side.stored().select(rows.columns), rows)
+    return spent
+
+
+def _read(side: Side, load: Load) -> DataFrame:
+    frame = side.read(load.name)
+    assert frame is not None
+    return frame
+
+
+def _use(frame: DataFrame, load: Load) -> None:
+    if load.is_collected:
+        frame.collect()
+    else:
+        frame.write.format("noop").mode("overwrite").save()
+
+
+def _compare(what: str, load: Load, found: DataFrame, expected: DataFrame) -> None:
+    if load.is_collected:
+        is_same = sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
+    else:
+        both = found.count(), expected.count()
+        is_same = both[0] == both[1] and not expected.exceptAll(found).take(1)
+    if not is_same:
+        raise WrongAnswer(f"{what}: not the rows that were asked for")

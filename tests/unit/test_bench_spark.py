@@ -1,0 +1,223 @@
+"""What `make bench-spark` prints is what was measured, in turns, of systems that brought and stored the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+
+from benchmarks import markdown as pages
+from benchmarks.cluster.cortado_nodes import CortadoCluster
+from benchmarks.spark import cortado_side, postgres, results, turns
+from benchmarks.spark.cortado_side import CortadoSide
+from benchmarks.spark.jdbc_side import JdbcSide
+from benchmarks.spark.loads import LOADS, SCHEMA, SQL_COLUMNS, VALUES, Load
+from benchmarks.spark.processes import Spent, tree_cpu_s
+from benchmarks.spark.results import Measured, Results
+from benchmarks.spark.turns import Side, WrongAnswer, reads_in_turns, writes_in_turns
+
+BURNS = "import time\nwhile time.process_time() < {}: pass\n"
+
+
+# --- CPU time ------------------------------------------------------------------------------------------------------
+
+
+def test_cpu_time_of_a_process_counts_its_children_that_live_and_those_that_ended() -> None:
+    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURNS.format(0.2)!r}])\n"
+    grandchildren = f"{child}print('there', flush=True)\nsys.stdin.read()\n"
+    command = [sys.executable, "-c", grandchildren]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        alone = tree_cpu_s(process.pid)
+        process.communicate()
+    assert alone >= 0.2
+
+
+def test_a_process_that_there_is_not_has_used_nothing() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert tree_cpu_s(ended.pid) == 0
+
+
+# --- turns ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FakeFrame:
+    """Rows, and what is done with them."""
+
+    rows: list[tuple[int, ...]]
+    said: list[str] = field(default_factory=list)
+    name: str = "rows"
+    columns: Sequence[str] = ("id",)
+
+    def count(self) -> int:
+        return len(self.rows)
+
+    def collect(self) -> list[tuple[int, ...]]:
+        self.said.append(f"{self.name} collects")
+        return self.rows
+
+    def exceptAll(self, other: FakeFrame) -> SimpleNamespace:
+        left = [row for row in self.rows if row not in other.rows]
+        return SimpleNamespace(take=lambda count: left[:count])
+
+    def select(self, _columns: Sequence[str]) -> FakeFrame:
+        return self
+
+    @property
+    def write(self) -> Any:
+        saving = SimpleNamespace(save=lambda: self.said.append(f"{self.name} reads all"))
+        return SimpleNamespace(format=lambda _: SimpleNamespace(mode=lambda _: saving))
+
+
+class FakeSide:
+    pids: Sequence[int] = ()
+
+    def __init__(self, name: str, said: list[str], rows: list[tuple[int, ...]], *, brings_rows: bool = True) -> None:
+        self.name = name
+        self.brings_rows = brings_rows
+        self._said = said
+        self._rows = rows
+
+    def read(self, load: str) -> FakeFrame | None:
+        return None if load == "unknown" else FakeFrame(self._rows, self._said, self.name)
+
+    def write(self, load: str, rows: FakeFrame) -> Callable[[], None] | None:
+        return None if load == "unknown" else lambda: self._said.append(f"{self.name} writes {rows.name}")
+
+    def stored(self) -> FakeFrame:
+        return FakeFrame(self._rows)
+
+
+READ = Load("read", "read", expects=lambda frame, _: frame)
+FEW = Load("few", "few", expects=lambda frame, _: frame, is_collected=True)
+ROWS = cast(Any, FakeFrame([(1,), (2,)], name="one"))
+
+
+@pytest.fixture
+def unmetered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "Stopwatch", lambda *_: SimpleNamespace(read=lambda: Spent(1, 1, 1, 1)))
+
+
+def sides(*each: FakeSide) -> list[Side]:
+    return cast(list[Side], list(each))
+
+
+@pytest.mark.usefixtures("unmetered")
+@pytest.mark.parametrize(("load", "done"), [(READ, "reads all"), (FEW, "collects")])
+def test_systems_take_turns_of_a_read_and_the_first_is_not_counted(load: Load, done: str) -> None:
+    said: list[str] = []
+    both = sides(FakeSide("a", said, [(2,), (1,)]), FakeSide("b", said, [(1,), (2,)]))
+    spent = reads_in_turns(load, both, ROWS, 2, 1)
+    assert said[-4:] == [f"a {done}", f"b {done}", f"a {done}", f"b {done}"]
+    assert {name: len(each) for name, each in spent.items()} == {"a": 2, "b": 2}
+
+
+@pytest.mark.usefixtures("unmetered")
+@pytest.mark.parametrize("load", [READ, FEW])
+@pytest.mark.parametrize("rows", [[(1,)], [(1,), (3,)], [(1,), (2,), (2,)]])
+def test_a_system_that_brings_other_rows_is_no_result(load: Load, rows: list[tuple[int, ...]]) -> None:
+    with pytest.raises(WrongAnswer, match="from b: not the rows"):
+        reads_in_turns(load, sides(FakeSide("a", [], [(1,), (2,)]), FakeSide("b", [], rows)), ROWS, 1, 1)
+
+
+@pytest.mark.usefixtures("unmetered")
+def test_what_makes_its_rows_up_is_measured_and_not_compared() -> None:
+    spent = reads_in_turns(READ, sides(FakeSide("idle", [], [(9,)], brings_rows=False)), ROWS, 1, 1)
+    assert len(spent["idle"]) == 1
+
+
+@pytest.mark.usefixtures("unmetered")
+def test_a_write_takes_its_rows_in_turns_and_is_held_against_what_is_stored() -> None:
+    said: list[str] = []
+    other = cast(Any, FakeFrame([(1,), (2,)], name="two"))
+    spent = writes_in_turns(Load("w", "w"), sides(FakeSide("a", said, [(1,), (2,)])), [ROWS, other], 2, 1)
+    assert said == ["a writes one", "a writes two", "a writes one"]
+    assert len(spent["a"]) == 2
+    with pytest.raises(WrongAnswer, match="w to b: not the rows"):
+        writes_in_turns(Load("w", "w"), sides(FakeSide("b", [], [(1,)])), [ROWS], 1, 1)
+
+
+@pytest.mark.usefixtures("unmetered")
+def test_a_system_leaves_out_what_it_cannot_do() -> None:
+    assert reads_in_turns(Load("unknown", "", expects=READ.expects), sides(FakeSide("a", [], [])), ROWS, 1, 1) == {}
+    assert writes_in_turns(Load("unknown", ""), sides(FakeSide("a", [], [])), [ROWS], 1, 1) == {}
+
+
+# --- what is asked -------------------------------------------------------------------------------------------------
+
+
+def test_both_systems_do_every_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cortado_side, "Client", MagicMock())
+    cluster = cast(CortadoCluster, SimpleNamespace(name="one", members=[], endpoints="127.0.0.1:1"))
+    for side in (CortadoSide(cluster, MagicMock(), 100), JdbcSide(MagicMock(), MagicMock(), 100)):
+        for load in LOADS:
+            done = side.read(load.name) if load.is_read else side.write(load.name, MagicMock())
+            assert done is not None, f"{side.name}: {load.name}"
+        assert side.read("unknown") is None
+        assert side.write("unknown", MagicMock()) is None
+
+
+def test_both_systems_have_the_same_columns() -> None:
+    names = [each["name"] for each in SCHEMA["fields"]]
+    assert names == [each.rpartition(" ")[2] for each in VALUES]
+    assert names == [each.split()[0] for each in SQL_COLUMNS.split(", ")]
+
+
+def test_what_postgresql_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(postgres.shutil, "which", lambda _: None)
+    monkeypatch.setattr(postgres, "FOLDERS", tmp_path)
+    monkeypatch.setenv("POSTGRESQL_JDBC_JAR", str(tmp_path / "none.jar"))
+    with pytest.raises(postgres.NotThere, match="not installed: postgresql libpostgresql-jdbc-java"):
+        postgres.find_postgres()
+    (tmp_path / "15" / "bin").mkdir(parents=True)
+    (tmp_path / "9.6" / "bin").mkdir(parents=True)
+    (tmp_path / "none.jar").touch()
+    assert postgres.find_postgres() == (tmp_path / "15" / "bin", tmp_path / "none.jar")
+
+
+# --- what is shown -------------------------------------------------------------------------------------------------
+
+
+def spent(*walls: float) -> list[Spent]:
+    return [Spent(wall, wall / 2, wall / 4, wall / 4) for wall in walls]
+
+
+def test_systems_stand_in_one_line_and_an_aim_is_reached_or_missed() -> None:
+    measured = Measured("append", {"jdbc": spent(2, 3, 9), "one": spent(2, 2, 3), "three": spent(4, 4, 3)})
+    times, costs = Results(spark=[measured]).sheets()
+    (line,) = times.lines
+    assert line[:5] == ["append", "3.00", "2.00", "4.00", "-"]
+    assert line[5:] == ["1.50", "1.00 to 3.00", "1.5 reached", "0.75", "0.50 to 3.00", "1 missed"]
+    assert costs.lines[0][1:3] == ["3.00 (1.50 + 0.75 + 0.75)", "2.00 (1.00 + 0.50 + 0.50)"]
+    assert costs.lines[0][5:] == ["1.50", "0.75"]
+
+
+def test_a_micro_batch_has_an_aim_of_its_own_and_no_peer() -> None:
+    (line,) = Results(spark=[Measured("micro_batch", {"one": spent(0.9), "three": spent(1.1)})]).sheets()[0].lines
+    assert (line[7], line[10]) == ("1 s reached", "1 s missed")
+    assert line[1] == "-"
+
+
+def test_a_saved_result_is_the_same_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    shown = Results(settings=["PostgreSQL 15"], spark=[Measured("sum", {"jdbc": spent(1), "one": spent(1)})])
+    saved = shown.save()
+    assert json.loads(saved.read_text())["machine"] == shown.machine
+    assert Results.load(saved) == shown
+    pages.main([saved])
+    page = capsys.readouterr().out
+    assert "PostgreSQL 15." in page
+    assert "| sums of two columns | 1.00 | 1.00 | - | - | 1.00 | 1.00 to 1.00 | 2 **missed** |" in page
