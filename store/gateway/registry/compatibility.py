@@ -54,6 +54,8 @@ def operations() -> list[Operation]:
     checking = (_VERBOSE, NORMALIZE)
     return [
         operation("POST", _CHECKED, check, "Whether a schema could be registered.", *checking),
+        # As Kafka's Java client writes it.
+        operation("POST", f"{_CHECKED}/", check, "Whether a schema could be registered.", *checking),
         operation("POST", f"{_CHECKED}/{{version}}", check_one, "Whether it fits one version.", *checking),
         operation("GET", "/config", default_level, "The level of all subjects."),
         operation("PUT", "/config", set_default_level, "Sets the level of all subjects."),

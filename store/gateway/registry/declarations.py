@@ -48,13 +48,17 @@ def operations() -> list[Operation]:
     """What is served of schemas."""
     fetch_max = Parameter("fetchMaxId", "Tells the highest id, too: not here.", kind="boolean")
     users = (DELETED, SUBJECT, *PAGE)
+    others = (
+        Parameter("aliases", "Changes nothing: subjects have no aliases.", kind="boolean"),
+        Parameter("ruleType", "Changes nothing: schemas have no rules."),
+    )
     return [
         operation("GET", _ID, by_id, "What an id names.", *IDS_ONLY, fetch_max),
         operation("GET", f"{_ID}/schema", declaration, "The declaration that an id names.", *IDS_ONLY),
         operation("GET", f"{_ID}/subjects", subjects, "The subjects that have the schema of an id.", *users),
         operation("GET", f"{_ID}/versions", versions, "The versions that have the schema of an id.", *users),
         operation("GET", "/schemas/types", types, "The kinds of schemas."),
-        operation("GET", "/schemas", everything, "Versions of subjects.", PREFIX, DELETED, LATEST_ONLY, *PAGE),
+        operation("GET", "/schemas", everything, "Versions of subjects.", PREFIX, DELETED, LATEST_ONLY, *PAGE, *others),
     ]
 
 

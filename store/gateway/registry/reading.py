@@ -47,9 +47,11 @@ LIMIT: Final = Parameter("limit", "How many at most; all for a negative one.", k
 NORMALIZE: Final = Parameter("normalize", "Changes nothing: schemas are compared by what they mean.", kind="boolean")
 FORMAT: Final = Parameter("format", "Changes nothing: Avro has one form.")
 SUBJECT: Final = Parameter("subject", "Changes nothing: an id names one text in all subjects.")
+FIND_TAGS: Final = Parameter("findTags", "Changes nothing: schemas have no tags.")
 IDS_ONLY: Final = (
     FORMAT,
     SUBJECT,
+    FIND_TAGS,
     Parameter("referenceFormat", "As format."),
     Parameter("reference_format", "As format."),
 )
@@ -59,7 +61,11 @@ _CONTEXT: Final = ":.:"
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 _INT32_MAX: Final = (1 << 31) - 1
 _FLAGS: Final = {"true": True, "false": False, "": False}
-_DECLARATION: Final = frozenset({"schema", "schemaType", "references", "metadata", "ruleSet", "id", "version"})
+_OF_OTHERS: Final = (
+    *("references", "metadata", "ruleSet"),
+    *("schemaTagsToAdd", "schemaTagsToRemove", "propagateSchemaTags"),
+)
+_DECLARATION: Final = frozenset({"schema", "schemaType", "id", "version", *_OF_OTHERS})
 _UNKNOWN_TOO: Final = "confluent-accept-unknown-properties"
 
 
@@ -135,7 +141,7 @@ async def declaration_of(call: Call) -> str:
     kind = body.get("schemaType", "AVRO")
     if kind != "AVRO":
         raise InvalidSchema("schemaType", "must be AVRO, or left out: there are no others", shown(kind))
-    for name in ("references", "metadata", "ruleSet"):
+    for name in _OF_OTHERS:
         if body.get(name):
             raise InvalidSchema(name, "must be left out: schemas have none", shown(body[name]))
     for name in ("id", "version"):

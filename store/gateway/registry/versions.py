@@ -24,6 +24,7 @@ from cortado.store.gateway.registry.reading import (
     DELETED,
     DELETED_ONLY,
     DELETED_ONLY_TOO,
+    FIND_TAGS,
     FORMAT,
     LATEST,
     NORMALIZE,
@@ -49,7 +50,7 @@ def operations() -> list[Operation]:
     return [
         operation("GET", _VERSIONS, list_versions, "The numbers of a subject's versions.", *listing),
         operation("POST", _VERSIONS, register, "Registers a version.", NORMALIZE, FORMAT),
-        operation("GET", _VERSION, get, "A version, or the latest.", DELETED, FORMAT),
+        operation("GET", _VERSION, get, "A version, or the latest.", DELETED, FORMAT, FIND_TAGS),
         operation("DELETE", _VERSION, delete, "Deletes a version, softly first.", PERMANENT),
         operation("GET", f"{_VERSION}/schema", declaration, "The declaration of a version.", DELETED, FORMAT),
         operation("GET", f"{_VERSION}/referencedby", referenced_by, "Ids of schemas that refer to it: none.", *PAGE),
