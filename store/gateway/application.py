@@ -72,6 +72,7 @@ class _Resource:
 
     def __init__(self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds) -> None:
         self._operations = {each.method: each for each in operations}
+        self._failed = operations[0].failed
         self._client = client
         self._bounds = bounds
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
@@ -82,7 +83,9 @@ class _Resource:
         operation = self._operations.get(method)
         if operation is None:
             error = Unsupported(f"{shown(scope['method'])} of this resource", f"it has {self._allowed}")
-            raise Refused(405, error, {"Allow": self._allowed})
+            response = self._failed(Refused(405, error, {"Allow": self._allowed}))
+            await _answer(response, scope, receive, send)
+            return
         request = Request(scope, receive)
         call: Call | None = None
         try:
