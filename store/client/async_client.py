@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
-from cortado.store.client.arguments import callback, flag, whole
+from cortado.store.client.arguments import callback, flag, shown, whole
 from cortado.store.client.caches import SchemaCache, TableCache
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
+from cortado.store.client.request_ids import REQUEST_ID_BYTES
 from cortado.store.client.runtime import Environment, Runtime
 from cortado.store.client.transaction_runs import RetryBudget
 from cortado.store.client.values import At, at_to_proto, timestamp_of
@@ -138,6 +139,25 @@ class AsyncClient(ClientTransactions):
         if stale_ms is not None:
             first.stale_ms = whole(stale_ms, "stale_ms", 1, _STALE_MS_MAX)
         return self._then(Snapshot(first, self._connection.runtime.lock()))
+
+    async def new_request_id(self) -> bytes:
+        """An id for one write, 20 bytes, that no one else has. It is good as long as the cluster remembers results:
+        ``limit.remember-ms``, some minutes, and less where very many are written."""
+        return await self._connection.new_request_id(self._timeout_s)
+
+    def with_request_id(self, request_id: bytes) -> Self:
+        """The same client, for one write, which has this id: made again, also by another process, it has no second
+        effect, and returns what it returned. For an application that keeps ids with what it has to do.
+
+        Another write with the same id is refused with InvalidArgument, one that the cluster may have forgotten with
+        OutcomeUnknown. Views share the connection. Raises InvalidArgument for what is no id.
+        """
+        if not isinstance(request_id, bytes) or len(request_id) != REQUEST_ID_BYTES:
+            raise InvalidArgument("request_id", f"must be {REQUEST_ID_BYTES} bytes", shown(request_id))
+        self._connection.check_present("a write with an id")
+        view = copy(self)
+        view._connection = self._connection.under(request_id)
+        return view
 
     def _then(self, view: View) -> Self:
         """A view of one time, at which names of tables may mean others than now."""

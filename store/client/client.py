@@ -85,6 +85,12 @@ class Client:
     def snapshot(self, *, stale_ms: int | None = None) -> Self:
         return self._view(self._core.snapshot(stale_ms=stale_ms))
 
+    def new_request_id(self) -> bytes:
+        return run(self._core.new_request_id())
+
+    def with_request_id(self, request_id: bytes) -> Self:
+        return self._view(self._core.with_request_id(request_id))
+
     def _view(self, core: AsyncClient) -> Self:
         view = copy(self)
         view._core = core

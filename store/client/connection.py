@@ -124,6 +124,7 @@ class Connection:
         self._coalesce = flag(coalesce, "coalesce")
         self._reads_anywhere = read_from == "any"
         self._view: View | None = None
+        self._request_id = b""
         self._base: Connection | None = None
         self._shared = _Shared(self.endpoint, runtime)
         self._route = Route(parsed, self._now_s)
@@ -133,6 +134,12 @@ class Connection:
         """The same connection, whose reads and writes are ``view``'s."""
         bound = object.__new__(Connection)
         bound.__dict__ = {**self.__dict__, "_view": view, "_base": self.base}
+        return bound
+
+    def under(self, request_id: bytes) -> Connection:
+        """The same connection, whose writes have this request id."""
+        bound = object.__new__(Connection)
+        bound.__dict__ = {**self.__dict__, "_request_id": request_id}
         return bound
 
     def check_present(self, doing: str) -> None:
@@ -217,11 +224,14 @@ class Connection:
             await self.rest_after(attempts, failure, channel)
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """As :meth:`call`, under a new request id. Raises Unsupported where everything is read in the past. In a
-        transaction the reply tells nothing yet."""
+        """As :meth:`call`, under a new request id, or the one that :meth:`under` was given. Raises Unsupported where
+        everything is read in the past. In a transaction the reply tells nothing yet."""
         if self._view is not None:
             return self._view.write(method, request)
         started_s = self._now_s()
+        if self._request_id:
+            request.request_id = self._request_id
+            return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
         request.request_id = await self.new_request_id(timeout_s)
         try:
             return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)

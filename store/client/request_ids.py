@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 
 RANDOM_BYTES: Final = 8
+REQUEST_ID_BYTES: Final = TIMESTAMP_BYTES + RANDOM_BYTES
 
 RECENT_S: Final = 5.0
 """How long a timestamp is recent enough. A server remembers ids for much longer."""

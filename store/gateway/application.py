@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.gateway import documents, listings, pairs, registry
+from cortado.store.gateway import batches, documents, listings, pairs, registry, watching
 from cortado.store.gateway.bounds import HEAD_BYTES_MAX, HEADERS_MAX, Bounds, GatewayLimits
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.operations import Operation
@@ -35,7 +35,9 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 def all_operations() -> list[Operation]:
     """Everything that is served."""
-    return [*registry.operations(), *pairs.operations(), *documents.operations(), *listings.operations()]
+    # What ends with a verb stands before what would take it for a part of a name.
+    groups = (registry, batches, watching, pairs, documents, listings)
+    return [operation for group in groups for operation in group.operations()]
 
 
 class Application:
@@ -44,12 +46,12 @@ class Application:
     def __init__(
         self, client: AsyncClient, limits: GatewayLimits, operations: Iterable[Operation] | None = None
     ) -> None:
-        self._bounds = Bounds(limits)
+        self.bounds = Bounds(limits)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
-        routes = [Route(path, _Resource(listed, client, self._bounds)) for path, listed in by_path.items()]
+        routes = [Route(path, _Resource(listed, client, self.bounds)) for path, listed in by_path.items()]
         self._router = Router(routes, redirect_slashes=False, default=_nothing_here)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +60,7 @@ class Application:
         scope["path"] = scope["raw_path"].decode("latin-1")
         try:
             _check_request(Request(scope))
-            with self._bounds.call():
+            with self.bounds.call():
                 await self._router(scope, receive, send)
         except (CortadoError, Refused) as error:
             form = registry.failed if scope["path"].startswith(registry.ROOTS) else problem_response

@@ -5,10 +5,11 @@ What is over a bound is refused at once, with a delay to wait, so that what is r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from cortado.errors import ResourceExhausted
 
@@ -45,7 +46,8 @@ class Bounds:
     def __init__(self, limits: GatewayLimits) -> None:
         self.limits = limits
         self._calls = 0
-        self._streams = 0
+        self._streams: set[asyncio.Task[Any]] = set()
+        self.is_stopping = False
         self._body_bytes = 0
 
     @contextmanager
@@ -62,13 +64,22 @@ class Bounds:
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Around a stream of rows or of changes. Raises ResourceExhausted."""
-        if self._streams >= self.limits.streams_max:
+        if len(self._streams) >= self.limits.streams_max:
             raise _full("streams", self.limits.streams_max)
-        self._streams += 1
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a stream runs in a task")
+        self._streams.add(task)
         try:
             yield
         finally:
-            self._streams -= 1
+            self._streams.discard(task)
+
+    def stop(self) -> None:
+        """Ends all streams: some have no end of their own."""
+        self.is_stopping = True
+        for each in self._streams:
+            each.cancel()
 
     def take_body(self, size: int) -> None:
         """Sets bytes of a body aside, which :meth:`give_body` gives back. Raises ResourceExhausted."""

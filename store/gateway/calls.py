@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -12,14 +11,14 @@ from starlette.responses import Response
 from cortado.errors import DeadlineExceeded, InvalidArgument, TooLarge
 from cortado.schema.json_text import json_text, parse_json
 from cortado.store.client.values import Expires
-from cortado.store.clock.timestamp import TTL_MS_MAX
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.conditions import Condition, condition_of
+from cortado.store.gateway.idempotency import repeatable
 from cortado.store.gateway.operations import IF_ABSENT, JSON, Operation
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
 from cortado.store.gateway.problems import Refused
 from cortado.store.names import check_database, check_table, shown
-from cortado.store.retentions import parse_retention
+from cortado.store.transfer.operation_json import expires_of
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient, AsyncTable
@@ -99,12 +98,12 @@ class Call:
     def expires(self) -> Expires:
         """When what is written expires, by the parameter ``ttl``; None where nothing is said."""
         given = self._query.get("ttl")
-        if given is None or given == "none":
-            return None if given is None else "never"
-        found = parse_retention(given)
-        if found is None or not 1 <= found <= TTL_MS_MAX:
-            raise InvalidArgument("ttl", "must be a time such as 90s, 30m, 12h or 7d, or none", shown(given))
-        return timedelta(milliseconds=found)
+        return None if given is None else expires_of(given, "ttl")
+
+    async def writer(self) -> AsyncClient:
+        """The client for the one write of this call: repeated under an ``Idempotency-Key``, it has one effect."""
+        given = self.headers.get("idempotency-key")
+        return self.client if given is None else await repeatable(self.client, given)
 
     # --- what stands in the head ---------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from cortado.store.gateway.elements import LINES
 from cortado.store.gateway.operations import (
     AT,
     FIELDS,
+    IDEMPOTENCY,
     IF_ABSENT,
     IF_MATCH,
     IF_NONE_MATCH,
@@ -59,7 +60,7 @@ def operations() -> list[Operation]:
             DOCUMENT,
             put,
             "Stores a whole document under the key that it holds.",
-            (TTL, SCHEMA_VERSION, LONGS, IF_MATCH, IF_ABSENT),
+            (TTL, SCHEMA_VERSION, LONGS, IF_MATCH, IF_ABSENT, IDEMPOTENCY),
             takes=(JSON, AVRO),
             gives={200: (JSON,), 201: (JSON,)},
         ),
@@ -68,10 +69,10 @@ def operations() -> list[Operation]:
             DOCUMENT,
             patch,
             "Sets the fields that the body names, by their paths, and no others; answers the document after it.",
-            (TTL, LONGS, IF_MATCH),
+            (TTL, LONGS, IF_MATCH, IDEMPOTENCY),
             takes=(JSON,),
         ),
-        Operation("DELETE", DOCUMENT, delete, "Deletes the document of a key.", (IF_MATCH,)),
+        Operation("DELETE", DOCUMENT, delete, "Deletes the document of a key.", (IF_MATCH, IDEMPOTENCY)),
     ]
 
 
@@ -116,7 +117,7 @@ async def _found(call: Call, table: AsyncTable, key: Key) -> Document | None:
 
 async def put(call: Call) -> Response:
     """The etag of what was stored; 201 where it was asked to be new."""
-    table, asked = call.table(call.client), call.condition()
+    table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     if call.media_type() == AVRO:
         document = decode_document((await table.codec.schema())[1], await call.body())
@@ -132,7 +133,7 @@ async def put(call: Call) -> Response:
 
 async def patch(call: Call) -> Response:
     """The document after it."""
-    table, asked = call.table(call.client), call.condition()
+    table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     given = await call.json()
     if not isinstance(given, dict):
@@ -148,7 +149,7 @@ async def patch(call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     """Whether it existed."""
-    table, asked = call.table(call.client), call.condition()
+    table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     existed = await table.delete(key, if_match=asked.if_match)
     if asked.if_present and not existed:

@@ -56,6 +56,9 @@ class Operation:
 IF_MATCH: Final = Parameter("If-Match", "Only if this is the etag of the newest version; * for any.", "header")
 IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
 IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")
+IDEMPOTENCY: Final = Parameter(
+    "Idempotency-Key", "A name for this write: made again within ten minutes, it has no second effect.", "header"
+)
 AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
 SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
 FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.")

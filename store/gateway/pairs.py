@@ -13,6 +13,7 @@ from cortado.store.gateway.conditions import is_unchanged, quoted
 from cortado.store.gateway.operations import (
     AT,
     BYTES,
+    IDEMPOTENCY,
     IF_ABSENT,
     IF_MATCH,
     IF_NONE_MATCH,
@@ -41,11 +42,11 @@ def operations() -> list[Operation]:
             _PAIR,
             put,
             "Stores a value under a key.",
-            (TTL, IF_MATCH, IF_ABSENT),
+            (TTL, IF_MATCH, IF_ABSENT, IDEMPOTENCY),
             takes=(BYTES,),
             gives={200: (JSON,), 201: (JSON,)},
         ),
-        Operation("DELETE", _PAIR, delete, "Deletes a key.", (IF_MATCH,)),
+        Operation("DELETE", _PAIR, delete, "Deletes a key.", (IF_MATCH, IDEMPOTENCY)),
     ]
 
 
@@ -67,13 +68,17 @@ async def put(call: Call) -> Response:
     """The etag of what was stored; 201 where it was asked to be new."""
     namespace, key, asked = call.name("namespace"), call.rest_bytes("key"), call.condition()
     call.media_type()
-    etag = await call.client.kv(namespace).put(
-        key,
-        await call.body(),
-        if_absent=asked.if_absent,
-        if_present=asked.if_present,
-        if_match=asked.if_match,
-        expires=call.expires(),
+    etag = (
+        await (await call.writer())
+        .kv(namespace)
+        .put(
+            key,
+            await call.body(),
+            if_absent=asked.if_absent,
+            if_present=asked.if_present,
+            if_match=asked.if_match,
+            expires=call.expires(),
+        )
     )
     return json_response({"etag": etag}, 201 if asked.if_absent else 200, {"ETag": quoted(etag)})
 
@@ -81,5 +86,7 @@ async def put(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     """Whether it existed."""
     namespace, key, asked = call.name("namespace"), call.rest_bytes("key"), call.condition()
-    existed = await call.client.kv(namespace).delete(key, if_present=asked.if_present, if_match=asked.if_match)
+    existed = (
+        await (await call.writer()).kv(namespace).delete(key, if_present=asked.if_present, if_match=asked.if_match)
+    )
     return json_response({"existed": existed})

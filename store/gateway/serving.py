@@ -39,14 +39,23 @@ STOP_S: Final = 10
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which ends a process that was asked to stop as one that did: its own raises the signal once more."""
+    """uvicorn's, which ends streams when it is asked to stop, and then the process as one that did stop: its own waits
+    for them, and raises the signal once more."""
+
+    def __init__(self, settings: uvicorn.Config, application: Application) -> None:
+        super().__init__(settings)
+        self._application = application
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, self.handle_exit, each, None)
+            loop.add_signal_handler(each, self._stop, each)
         yield
+
+    def _stop(self, asked: int) -> None:
+        self.handle_exit(asked, None)
+        self._application.bounds.stop()
 
 
 def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
@@ -62,8 +71,9 @@ def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
 
 async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], taken: socket.socket, address: str) -> None:
     async with connect() as client:
+        application = Application(client, config.limits)
         settings = uvicorn.Config(
-            Application(client, config.limits),
+            application,
             http=Connection.bounded(config.limits),
             ws="none",
             lifespan="off",
@@ -75,7 +85,7 @@ async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], take
             timeout_graceful_shutdown=STOP_S,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
-        server = _Server(settings)
+        server = _Server(settings, application)
         serving = asyncio.ensure_future(server.serve(sockets=[taken]))
         _announce(config, address)
         await serving

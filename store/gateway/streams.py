@@ -7,6 +7,7 @@ the last one is sent, and a reader that stands still is cut off (:mod:`cortado.s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -31,4 +32,9 @@ class Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._pieces):
             with self._bounds.stream():
-                await super().__call__(scope, receive, send)
+                try:
+                    await super().__call__(scope, receive, send)
+                except asyncio.CancelledError:
+                    if self._bounds.is_stopping:
+                        raise StreamCut from None
+                    raise

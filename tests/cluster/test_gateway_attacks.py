@@ -182,9 +182,12 @@ def test_one_connection_too_many_is_told_so(gateway: GatewayProcess) -> None:
             each.close()
 
 
-def test_a_gateway_that_is_stopped_ends_at_once_and_in_order(node: ServerProcess, tmp_path: Path) -> None:
-    with gateway_process(node.endpoint, tmp_path) as running:
-        assert running.send(GET + END).body == b"value"
+def test_a_gateway_that_is_stopped_ends_its_streams_and_itself(node: ServerProcess, tmp_path: Path) -> None:
+    with gateway_process(node.endpoint, tmp_path) as running, running.connect() as watching:
+        watching.sendall(b"GET /v1/kv/ns:watch HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_answer(watching).status == 200
         running.process.terminate()
+        while received(watching):
+            pass
         assert running.process.wait(20) == 0
         assert "Traceback" not in running.log.read_text()

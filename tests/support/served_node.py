@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
+from cortado.proto.v1 import (
+    calls_pb2,
+    cluster_pb2,
+    documents_pb2,
+    kv_pb2,
+    schemas_pb2,
+    tables_pb2,
+    transactions_pb2,
+    watch_pb2,
+)
 from cortado.store.engine.interface import Engine
 from cortado.store.node.host import Host
 from cortado.store.server.calls_service import CallsService
@@ -24,6 +33,7 @@ from cortado.store.server.listening import new_server
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
+from cortado.store.server.transactions_service import TransactionsService
 from cortado.store.server.watch_service import WatchService
 from support.nodes import NodeDisk, SetClock, make_node
 
@@ -71,6 +81,7 @@ async def _start(node: Host) -> tuple[Any, str]:
         (documents_pb2.DESCRIPTOR.services_by_name["Documents"], DocumentsService(node)),
         (tables_pb2.DESCRIPTOR.services_by_name["Tables"], TablesService(node)),
         (schemas_pb2.DESCRIPTOR.services_by_name["Schemas"], SchemasService(node)),
+        (transactions_pb2.DESCRIPTOR.services_by_name["Transactions"], TransactionsService(node)),
         (watch_pb2.DESCRIPTOR.services_by_name["Watch"], WatchService(node)),
         (cluster_pb2.DESCRIPTOR.services_by_name["Cluster"], ClusterService(node, Path(), state=lambda: "serving")),
     ]

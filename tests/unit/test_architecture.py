@@ -132,6 +132,7 @@ ALLOWED |= {
         "cortado.store.transfer.byte_text",
         "cortado.store.transfer.change_json",
         "cortado.store.transfer.key_text",
+        "cortado.store.transfer.operation_json",
     },
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
     "cortado.store.doctor": CLIENT

@@ -18,7 +18,7 @@ class Recorded:
         self._name = name
 
     def __getattr__(self, verb: str) -> Any:
-        return lambda *given, **named: self._calls.append((self._name, verb, given, named))
+        return lambda **named: self._calls.append((self._name, verb, named))
 
 
 class Transaction:
@@ -44,10 +44,10 @@ def test_each_verb_of_pairs_is_asked_with_its_members() -> None:
     ):
         apply_operation(transaction, line)
     assert transaction.calls == [
-        ("n", "put", (b"a\x00", b"1"), {"if_absent": True}),
-        ("n", "delete", (b"b",), {"if_value": b"x"}),
-        ("n", "add", (b"c", -2), {"min": 0}),
-        ("n", "check", (b"d",), {"if_match": "0.1.2"}),
+        ("n", "put", {"key": b"a\x00", "value": b"1", "if_absent": True}),
+        ("n", "delete", {"key": b"b", "if_value": b"x"}),
+        ("n", "add", {"key": b"c", "delta": -2, "min": 0}),
+        ("n", "check", {"key": b"d", "if_match": "0.1.2"}),
     ]
 
 

@@ -1,0 +1,149 @@
+"""Changes as server-sent events: ``GET /v1/db/{database}/{table}:watch``, ``GET /v1/kv/{namespace}:watch``.
+
+::
+
+    event: put
+    data: {"timestamp": "0.1763643600000.2", "key": ["tea"], "document": {"id": "tea", "left": 8}}
+
+    event: resolved
+    id: 0.1763643601000.0
+    data: {"timestamp": "0.1763643601000.0"}
+
+Events come in the order of the commits. ``resolved`` says that everything up to its timestamp was sent; it alone has an
+``id``. So a browser that lost its connection asks with ``Last-Event-ID`` for what comes after the last one, and changes
+behind it come once more. An event comes at least every second, so that a reader can tell silence from an end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, TypeVar
+
+from starlette.responses import Response
+
+from cortado.errors import CortadoError
+from cortado.schema.json_text import json_text
+from cortado.store.client.values import At, parse_at
+from cortado.store.client.watch import AsyncWatch, Change, Changed, Event, Resolved
+from cortado.store.clock.timestamp import ZERO
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.listings import PREFIX
+from cortado.store.gateway.operations import SCHEMA_VERSION, Operation, Parameter
+from cortado.store.gateway.problems import problem
+from cortado.store.gateway.streams import Stream
+from cortado.store.transfer.byte_text import parse_bytes
+from cortado.store.transfer.change_json import document_json, pair_json
+from cortado.store.transfer.key_text import parse_key
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_LOG: Final = logging.getLogger(__name__)
+
+EVENTS: Final = "text/event-stream"
+
+AFTER: Final = Parameter("after", "Changes after this timestamp or time; beginning for all. Default: from now on.")
+UNTIL: Final = Parameter("until", "End with the changes of this timestamp or time. Default: no end.")
+INITIAL: Final = Parameter("initialState", "First what there is at that time.", kind="boolean")
+PREVIOUS: Final = Parameter("previous", "With each change, what it replaced.", kind="boolean")
+LAST_EVENT: Final = Parameter("Last-Event-ID", "An id that was sent: goes before after.", "header")
+
+
+def operations() -> list[Operation]:
+    """What is served of changes."""
+    common = (AFTER, UNTIL, INITIAL, PREVIOUS, LAST_EVENT)
+    gives = {200: (EVENTS,)}
+    table, pairs = "/v1/db/{database}/{table}", "/v1/kv/{namespace}:watch"
+    of_table, of_pairs = "Changes of documents whose keys begin with the path's.", "Changes of pairs."
+    return [
+        Operation("GET", table + "/{key:path}:watch", documents, of_table, (SCHEMA_VERSION, *common), gives=gives),
+        Operation("GET", table + ":watch", documents, of_table, (SCHEMA_VERSION, *common), gives=gives),
+        Operation("GET", pairs, namespace, of_pairs, (PREFIX, *common), gives=gives),
+    ]
+
+
+async def documents(call: Call) -> Response:
+    """The changes of a table, or of a part of its keys."""
+    call.wanted((EVENTS,))
+    table, named = call.table(call.client), call.rest("key")
+    prefix = parse_key(named, (await table.descriptor()).key, prefix=True) if named else None
+    watch = table.watch(
+        prefix=prefix,
+        after=_after(call),
+        until=_until(call),
+        initial_state=call.flag("initialState"),
+        with_previous=call.flag("previous"),
+    )
+    return await _answer(call, watch, document_json)
+
+
+async def namespace(call: Call) -> Response:
+    """The changes of a namespace, or of the keys with a prefix."""
+    call.wanted((EVENTS,))
+    given = call.text("prefix")
+    prefix = None if given is None else parse_bytes(given, "prefix")
+    kv = call.client.kv(call.name("namespace"))
+    watch = kv.watch(
+        prefix=prefix,
+        after=_after(call),
+        until=_until(call),
+        initial_state=call.flag("initialState"),
+        with_previous=call.flag("previous"),
+    )
+    return await _answer(call, watch, pair_json)
+
+
+def _after(call: Call) -> At:
+    last = call.headers.get("last-event-id")
+    if last is not None:
+        return parse_at(last, "Last-Event-ID")
+    after = call.text("after")
+    if after is None:
+        return None
+    return ZERO if after == "beginning" else parse_at(after, "after")
+
+
+def _until(call: Call) -> At:
+    until = call.text("until")
+    return None if until is None else parse_at(until, "until")
+
+
+async def _answer(call: Call, watch: AsyncWatch[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]) -> Response:
+    """The stream, once the first event is there: what is refused at once is answered as such."""
+    try:
+        first = await anext(watch, None)
+    except BaseException:
+        await watch.close()
+        raise
+    return Stream(call.bounds, _events(call, first, watch, as_json), EVENTS)
+
+
+async def _events(
+    call: Call,
+    first: Event[K, V] | None,
+    watch: AsyncWatch[K, V],
+    as_json: Callable[[Change[K, V]], dict[str, Any]],
+) -> AsyncGenerator[bytes, None]:
+    async with watch:
+        if first is not None:
+            yield _event(first, as_json)
+        try:
+            async for event in watch:
+                yield _event(event, as_json)
+        except CortadoError as error:
+            # Behind it the connection ends; whoever asks again is refused by an answer of its own.
+            _LOG.warning("a watch of %s ended: %s", call.operation.path, error)
+            yield _text("problem", problem(error))
+
+
+def _event(event: Event[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]) -> bytes:
+    if isinstance(event, Resolved):
+        return _text("resolved", {"timestamp": str(event.ts)}, str(event.ts))
+    kind = "put" if isinstance(event, Changed) else "delete"
+    return _text(kind, {"timestamp": str(event.ts), **as_json(event)})
+
+
+def _text(kind: str, data: dict[str, Any], id: str = "") -> bytes:
+    named = f"id: {id}\n" if id else ""
+    return f"event: {kind}\n{named}data: {json_text(data)}\n\n".encode()

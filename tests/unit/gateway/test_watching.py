@@ -1,0 +1,88 @@
+"""Changes as server-sent events: in the order of the commits, from where the last one stopped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.gateways import Gateway
+
+ITEMS = "/v1/db/shop/items"
+BYTES = {"Content-Type": "application/octet-stream"}
+
+
+def events(served: Gateway, path: str, **options: Any) -> list[tuple[str, str, Any]]:
+    """Event, id and data of a watch that ends."""
+    answered = served.request("GET", path, **options)
+    assert answered.status_code == 200, answered.text
+    assert answered.headers["Content-Type"].startswith("text/event-stream")
+    found = []
+    for text in answered.text.split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in text.split("\n"))
+        found.append((fields["event"], fields.get("id", ""), json.loads(fields["data"])))
+    return found
+
+
+def put(served: Gateway, path: str, **body: Any) -> str:
+    stored = served.request("PUT", path, json=body)
+    etag: str = stored.json()["etag"]
+    return etag
+
+
+def test_changes_come_in_order_and_the_last_id_resumes(served: Gateway) -> None:
+    before = put(served, f"{ITEMS}/w0", id="w0")
+    first = put(served, f"{ITEMS}/w1", id="w1", left=1)
+    second = put(served, f"{ITEMS}/w1", id="w1", left=2)
+    served.request("DELETE", f"{ITEMS}/w1")
+    end = put(served, f"{ITEMS}/w2", id="w2")
+    found = events(served, f"{ITEMS}:watch", params={"after": before, "until": end, "previous": "true"})
+    changes = [each for each in found if each[0] != "resolved"]
+    assert [(kind, data["timestamp"], data["key"]) for kind, _, data in changes] == [
+        ("put", first, ["w1"]),
+        ("put", second, ["w1"]),
+        ("delete", changes[2][2]["timestamp"], ["w1"]),
+        ("put", end, ["w2"]),
+    ]
+    assert changes[1][2]["previous"]["left"] == 1
+    assert all(bool(id) == (kind == "resolved") for kind, id, _ in found)
+    assert found[-1][:2] == ("resolved", end)
+    resumed = events(served, f"{ITEMS}:watch", params={"until": end}, headers={"Last-Event-ID": second})
+    assert [kind for kind, _, _ in resumed if kind != "resolved"] == ["delete", "put"]
+
+
+def test_a_prefix_is_watched_of_documents_and_of_pairs(served: Gateway) -> None:
+    begin = put(served, "/v1/db/shop/events/900/2013-01-01T00:00:00Z", device=900, at="2013-01-01T00:00:00Z")
+    put(served, "/v1/db/shop/events/901/2013-01-01T00:00:00Z", device=901, at="2013-01-01T00:00:00Z")
+    for key in ("user/1", "user/2", "other"):
+        served.request("PUT", f"/v1/kv/watched/{key}", content=b"\xff", headers=BYTES)
+    end = put(served, "/v1/db/shop/events/901/2013-01-02T00:00:00Z", device=901, at="2013-01-02T00:00:00Z")
+    limits = {"after": begin, "until": end}
+    of_device = events(served, "/v1/db/shop/events/901:watch", params=limits)
+    assert [data["document"]["device"] for kind, _, data in of_device if kind == "put"] == [901, 901]
+    of_users = events(served, "/v1/kv/watched:watch", params={**limits, "prefix": "user/"})
+    assert [(data["key"], data["value"]) for kind, _, data in of_users if kind == "put"] == [
+        ("user/1", r"\xff"),
+        ("user/2", r"\xff"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "status"),
+    [
+        (f"{ITEMS}:watch?after=yesterday", {}, 400),
+        (f"{ITEMS}:watch?resolved=1", {}, 400),
+        (f"{ITEMS}:watch", {"headers": {"Last-Event-ID": "7"}}, 400),
+        (f"{ITEMS}:watch", {"headers": {"Accept": "application/json"}}, 406),
+        (f"{ITEMS}:watch?after=2100-01-01T00:00:00Z", {}, 400),
+        ("/v1/db/shop/nothing:watch", {}, 404),
+        ("/v1/db/shop/items/a/b:watch", {}, 400),
+    ],
+)
+def test_a_wrong_watch_is_refused_before_it_begins(
+    served: Gateway, path: str, options: dict[str, Any], status: int
+) -> None:
+    refused = served.request("GET", path, **options)
+    assert refused.status_code == status, refused.text
+    assert refused.headers["Content-Type"] == "application/problem+json"
