@@ -182,9 +182,25 @@ class Catalog:
         self.database(database)
         return [stored.decode_table(payload) for payload in self._payloads("table", database)]
 
+    def count_tables(self) -> int:
+        """How many tables there are. There may be ten thousand, which take long to decode."""
+        return sum(1 for _ in self._payloads("table"))
+
     def tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables whose documents follow ``subject``."""
-        return [table for table in self.tables() if table.subject == subject]
+        found = self._tables_holding(stored.field_of_table(subject=subject))
+        return [table for table in found if table.subject == subject]
+
+    def find_table_with(self, table_id: int, database: str, name: str) -> TableDescriptor | None:
+        """The table of that id, whatever it is called by now; mostly it has the name that it had."""
+        table = self.find_table(database, name) if self.find_database(database) is not None else None
+        if table is not None and table.table_id == table_id:
+            return table
+        found = self._tables_holding(stored.field_of_table(table_id=table_id))
+        return next((each for each in found if each.table_id == table_id), None)
+
+    def _tables_holding(self, field: bytes) -> list[TableDescriptor]:
+        return [stored.decode_table(payload) for payload in self._payloads("table") if field in payload]
 
     # --- what was dropped
 

@@ -196,7 +196,7 @@ def check_room_for_databases(catalog: Catalog) -> None:
 
 def check_room_for_tables(catalog: Catalog, more: int = 1) -> None:
     """Raises TooLarge where there is none for so many."""
-    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables", more)
+    _check_room("table", catalog.count_tables(), TABLES_MAX, "tables", more)
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:

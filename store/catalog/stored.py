@@ -157,9 +157,9 @@ def decode_table(payload: bytes) -> TableDescriptor:
     )
 
 
-def field_of_table(*, name: str = "", subject: str = "") -> bytes:
+def field_of_table(*, table_id: int = 0, name: str = "", subject: str = "") -> bytes:
     """Bytes that the descriptor of a table has somewhere of which this is so; others may have them, too."""
-    return _encode(pb.StoredTable(name=name, subject=subject))
+    return _encode(pb.StoredTable(table_id=table_id, name=name, subject=subject))
 
 
 def field_of_dropped(*, name: str = "", dropped_with: int = 0) -> bytes:

@@ -370,9 +370,8 @@ def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:
 def _has_its_tables(record: Record, catalog: Catalog) -> bool:
     """Whether every table is there, whatever it is called by now, with the indexes that entries were staged for. One
     that was begun since is still being built: its build waits for the transaction (X3)."""
-    tables = {each.table_id: each for each in catalog.tables()}
     for each in record.tables:
-        table = tables.get(each.table_id)
+        table = catalog.find_table_with(each.table_id, each.database, each.name)
         if table is None:
             return False
         ready = {index.index_id for index in table.indexes if index.state is IndexState.READY}

@@ -137,7 +137,7 @@ def build_step(
         return Evaluation(mutations, job)
     job = replace(job, total=job.total or pace.total)
     build = StoredIndexBuild.FromString(job.parameters)
-    table = find_table(catalog, build)
+    table = _find_table(catalog, build)
     index = None if table is None else _index_of(table, build.index_id)
     if table is None or index is None:
         gone = f"{'index' if table is not None else 'table'} is not there any more"
@@ -179,20 +179,15 @@ def _is_staged_without(reader: Reader, table_id: int, index_id: int, unresolved:
 
 def rows_left(catalog: Catalog, job: Job) -> KeyRange | None:
     """Where the rows are that a job's steps have not looked at yet; None where its table is gone."""
-    table = find_table(catalog, StoredIndexBuild.FromString(job.parameters))
+    table = _find_table(catalog, StoredIndexBuild.FromString(job.parameters))
     if table is None:
         return None
     start, end = row_range(table.table_id, table.key)
     return LogicalKey(job.cursor) if job.cursor else start, end
 
 
-def find_table(catalog: Catalog, build: StoredIndexBuild) -> TableDescriptor | None:
-    """The table of that id, whatever it is called by now."""
-    if catalog.find_database(build.database) is not None:
-        table = catalog.find_table(build.database, build.table)
-        if table is not None and table.table_id == build.table_id:
-            return table
-    return next((each for each in catalog.tables() if each.table_id == build.table_id), None)
+def _find_table(catalog: Catalog, build: StoredIndexBuild) -> TableDescriptor | None:
+    return catalog.find_table_with(build.table_id, build.database, build.table)
 
 
 def _backfill(
@@ -318,7 +313,7 @@ def cancel_build(catalog: Catalog, commit_ts: Timestamp, job_id: int) -> Evaluat
     mutations = Mutations()
     put_job(mutations, job)
     build = StoredIndexBuild.FromString(job.parameters)
-    table = find_table(catalog, build)
+    table = _find_table(catalog, build)
     index = None if table is None else _index_of(table, build.index_id)
     if table is not None and index is not None:
         _remove(catalog, commit_ts, table, index, mutations)

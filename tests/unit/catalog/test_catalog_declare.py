@@ -232,3 +232,21 @@ def test_there_is_an_end_to_databases_and_tables(store: CatalogStore, monkeypatc
         store.write(create_database, "more")
     with pytest.raises(TooLarge):
         store.create_table("air", "flights", key=parts("carrier"))
+
+
+def test_among_thousands_of_tables_few_are_decoded(store: CatalogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that happens at once is evaluated on the loop: to decode ten thousand descriptors holds it for long."""
+    for number in range(30):
+        store.create_table("air", f"t{number}", key=parts("carrier"), subject="air.flights")
+    wanted = store.catalog().table("air", "t7")
+    decoded: list[bytes] = []
+    decode = stored.decode_table
+    monkeypatch.setattr(stored, "decode_table", lambda payload: decoded.append(payload) or decode(payload))
+    store.create_table("air", "another", key=parts("carrier"), subject="air.flights")
+    catalog = store.catalog()
+    assert catalog.find_table_with(wanted.table_id, "air", "t7") == wanted
+    assert catalog.find_table_with(wanted.table_id, "air", "another") == wanted, "as it was renamed"
+    assert catalog.find_table_with(wanted.table_id, "none", "t7") == wanted
+    assert catalog.find_table_with(table_id_of(1, 99), "air", "t7") is None
+    assert catalog.tables_of("none") == []
+    assert len(decoded) < 10
