@@ -226,9 +226,9 @@ def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
     own = record.unresolved()
     for key in (min(keys), max(keys)) if keys else ():
         if not own.may_write(key):
-            raise InvalidArgument(
-                "table", f"is none that transaction {record.transaction_id.hex()} may write", dump(key)
-            )
+            began_with = f"is none that transaction {record.transaction_id.hex()} began with"
+            problem = f"{began_with}; where a table of the same name came in its place since, that is another one"
+            raise InvalidArgument("table", problem, dump(key))
 
 
 def _check_unchanged(reader: Reader, rows: Sequence[LogicalKey], since: Timestamp) -> None:
