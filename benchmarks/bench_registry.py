@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 import uvicorn
+import uvloop
 from rich.console import Console
 from starlette.types import Receive, Scope, Send
 
@@ -177,7 +178,7 @@ def _answer_alone(body: bytes, told: Path) -> None:
     taken = config.bind_socket()
     host, port = taken.getsockname()[:2]
     told.write_text(f"{host}:{port}\n")
-    asyncio.run(uvicorn.Server(config).serve(sockets=[taken]))
+    uvloop.run(uvicorn.Server(config).serve(sockets=[taken]))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,11 @@ async def everything(call: Call) -> Response:
             break
         if not subject.subject.startswith(prefix):
             continue
+        counted = 0 if include_deleted else 1 if latest_only else subject.versions
+        if 0 < counted <= offset:
+            # Left out whole, without asking for it.
+            offset -= counted
+            continue
         listed = await schemas.numbers(subject.subject, include_deleted=include_deleted)
         listed = listed[-1:] if latest_only else listed
         for each in listed[offset : offset + limit - len(found)]:
