@@ -3,7 +3,8 @@
 It holds nothing: an ASGI application over :class:`~cortado.store.client.AsyncClient`, so that as many as are wanted may
 run, beside each other and anywhere. How a call passes::
 
-    uvicorn, h11 ─► connections.py   bounds a connection: its head, its idle time, a reader that takes nothing
+    uvicorn ──────► connections.py   bounds a connection: its head, its idle time, a reader that takes nothing
+                    heads.py         the one form of a head; httptools parses what has it
                     application.py   the path as it was sent; a call more than there is room for
                     operations.py    the table of what is served: which parameters each call takes
                     calls.py         one call: its path, its parameters, its body, each read strictly

@@ -23,7 +23,6 @@ import uvloop
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.addresses import address_of, split_address
 from cortado.store.gateway.application import Application
-from cortado.store.gateway.bounds import HEAD_BYTES_MAX
 from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
 from cortado.store.observe.logs import log_to_stderr
@@ -83,7 +82,6 @@ async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], take
             server_header=False,
             timeout_keep_alive=max(1, config.limits.idle_ms // 1000),
             timeout_graceful_shutdown=STOP_S,
-            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
         server = _Server(settings, application)
         serving = asyncio.ensure_future(server.serve(sockets=[taken]))

@@ -71,8 +71,18 @@ def is_refused(answer: Answer, status: int = 400) -> None:
         PUT + b"Content-Length: +3\r\n\r\nabc",
         PUT + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         PUT + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\nGET /v1/kv/ns/there HTTP/1.1\r\n\r\n",
-        GET + b"X: " + b"x" * 100_000,
-        b"GET /v1/kv/ns/" + b"a" * 100_000,
+        GET + b" folded: 1\r\n\r\n",
+        GET + b"X: folded\r\n\tfurther\r\n\r\n",
+        GET + b"X : 1\r\n\r\n",
+        GET.replace(b"\r\n", b"\n") + b"\n\r\n\r\n",
+        b"GET http://evil.example/v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /v1/kv/ns/there HTTP/2.0\r\nHost: localhost\r\n\r\n",
+        b"GET /v1/kv/ns/there\r\nHost: localhost\r\n\r\n",
+        b"CONNECT localhost:7621 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        PUT + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        PUT + b"Content-Length: 3, 3\r\n\r\nabc",
+        PUT + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        PUT + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
     ],
     ids=lambda each: repr(each[-40:]),
 )
@@ -84,14 +94,13 @@ def test_what_is_no_request_is_refused(gateway: GatewayProcess, request_bytes: b
     ("request_bytes", "status"),
     [
         (PUT + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 400),
-        (b"GET http://evil.example/v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         (b"GET /v1/kv/ns/there HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
-        (GET + b" folded: 1\r\n\r\n", 421),
+        (GET + b"X: " + b"x" * 100_000, 431),
+        (b"GET /v1/kv/ns/" + b"a" * 100_000, 431),
         (GET + b"X: x\r\n" * 20_000 + END, 431),
         (GET + b"X: x\r\n" * 200 + END, 431),
         (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         (b"TRACE /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
-        (b"CONNECT localhost:7621 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         (b"GET /v1/kv/ns/../ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (b"GET /v1/kv/ns/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (PUT + b"Content-Length: 9999999999\r\n\r\n", 413),
@@ -106,6 +115,40 @@ def test_a_chunk_that_lies_about_its_length_writes_nothing(gateway: GatewayProce
     for body in (b"3\r\nabcdef\r\n0\r\n\r\n", b"zz\r\nabc\r\n0\r\n\r\n", b"-1\r\nabc\r\n"):
         answer = gateway.send(PUT + b"Transfer-Encoding: chunked\r\n\r\n" + body)
         assert answer.status in (0, 400), answer
+
+
+def test_nothing_is_read_behind_a_chunked_body(gateway: GatewayProcess) -> None:
+    chunked = PUT.replace(b"/ns/a", b"/ns/chunked") + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    hidden = PUT + b"Content-Length: 3\r\n\r\nabc"
+    for behind in (b"", hidden, b"\x00" * 10, b"GET / HTTP/1.1"):
+        with gateway.connect() as connection:
+            connection.sendall(chunked + behind)
+            answer = read_answer(connection)
+            assert (answer.status, answer.rest, received(connection)) == (200, b"", b"")
+    # Told apart by their bytes, and not by the segments that they come in.
+    answer = gateway.send(*(bytes([each]) for each in chunked))
+    assert (answer.status, gateway.send(GET.replace(b"there", b"chunked") + END).body) == (200, b"abc")
+
+
+def test_a_call_is_the_same_in_whatever_pieces_it_comes(gateway: GatewayProcess) -> None:
+    call = PUT.replace(b"/ns/a", b"/ns/pieces") + b"Content-Length: 5\r\n\r\nvalue"
+    for size in (1, 2, 7, len(call)):
+        pieces = [call[i : i + size] for i in range(0, len(call), size)]
+        assert gateway.send(*pieces).status == 200
+    assert gateway.send(END + GET.replace(b"there", b"pieces") + END).body == b"value"
+
+
+def test_many_calls_at_once_are_answered_in_their_order(gateway: GatewayProcess) -> None:
+    body = PUT.replace(b"/ns/a", b"/ns/order") + b"Content-Length: 4\r\n\r\n%04d"
+    calls = b"".join((body % i) + GET.replace(b"there", b"order") + END for i in range(100))
+    with gateway.connect() as connection:
+        connection.sendall(calls)
+        begun = b""
+        for i in range(100):
+            for expected in (None, b"%04d" % i):
+                answer = read_answer(connection, begun)
+                assert answer.status == 200 and expected in (None, answer.body)
+                begun = answer.rest
 
 
 def test_an_upgrade_is_not_one(gateway: GatewayProcess) -> None:

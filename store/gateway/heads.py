@@ -1,0 +1,44 @@
+"""The head of a request, read as one rule before anything acts on it.
+
+Who sits before a gateway, and the gateway itself, must see the same requests in the same bytes. So a head has the one
+form that HTTP/1.1 writes (RFC 9112), without what readers forgive in different ways: lines that end otherwise than with
+CRLF, folded lines, more than a space, a target that is another server's, a length said twice or with a sign, codings
+beside ``chunked``.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+
+END: Final = b"\r\n\r\n"
+
+_TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_HEAD: Final = re.compile(
+    _TOKEN + rb" (?:/[!-\xff]*|\*) HTTP/1\.[01]\r\n(?:" + _TOKEN + rb":[^\x00-\x08\x0a-\x1f\x7f]*\r\n)+\r\n"
+)
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
+_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n")
+
+
+class Framing(Enum):
+    """How a body ends that does not say its length."""
+
+    CHUNKED = "chunked"
+
+
+def body_of(head: bytes) -> int | Framing | None:
+    """How long the body is that follows ``head``, which ends with an empty line; None for what is no head."""
+    if _HEAD.fullmatch(head) is None:
+        return None
+    lower = head.lower()
+    lengths, codings = lower.count(b"\r\ncontent-length:"), lower.count(b"\r\ntransfer-encoding:")
+    if lower.count(b"\r\nhost:") != 1 or lengths + codings > 1:
+        return None
+    if lengths:
+        found = _LENGTH.search(lower)
+        return None if found is None else int(found[1])
+    if codings:
+        return None if _CHUNKED.search(lower) is None else Framing.CHUNKED
+    return 0
