@@ -141,6 +141,8 @@ class WriteOptions:
     transactional: bool
     application: str
     version: int
+    checkpoint: str = ""
+    """Of a stream: where that is, if Spark was told so as an option."""
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
@@ -278,6 +280,7 @@ def stream_options(options: Mapping[str, str]) -> WriteOptions:
         transactional=True,
         application=_application(given),
         version=0,
+        checkpoint=given.get("checkpointLocation", ""),
     )
 
 

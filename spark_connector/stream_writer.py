@@ -12,8 +12,8 @@ between them only the tasks' messages travel. Spark tells tasks of which query a
 that is run again after its commit find that out as they begin, and stage nothing.
 
 A batch has one effect however often it is run, and however late: the cluster keeps the number of the query's last one
-for ever. What a batch has staged that is not committed is gone with its ``abort``; where the driver has died, with the
-lease.
+for ever, and whose it is, so that a second query under one ``txnAppId`` is refused. What a batch has staged that is not
+committed is gone with its ``abort``; where the driver has died, with the next batch that begins, or with the lease.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from cortado.errors import Unsupported
+from cortado.store.client.collection import LABEL_CHARS_MAX
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
 from pyspark_cortado.transactional import (
@@ -42,6 +43,8 @@ from pyspark_cortado.writer import Job, plan_job
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cortado.store.client import Client
+
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
 
@@ -52,6 +55,7 @@ class StreamedResult(StagedResult):
 
     transaction_id: str = ""
     application: str = ""
+    owner: str = ""
 
 
 def prepare_stream(options: WriteOptions, frame: StructType, is_complete: bool) -> TableStreamWriter:
@@ -73,15 +77,16 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamedResult:
         """One task's rows, staged. Raises the first refused row's error."""
         query_id, batch_id = _query_and_batch()
-        application = self._options.application or query_id
-        label = f"Spark stream, {self._options.connection.table}, {application} {batch_id}"
-        staged = self._rows.stage(iterator, Numbered(application, batch_id), label)
+        numbered = Numbered(self._options.application or query_id, batch_id, f"query {query_id}")
+        name = self._options.application or self._options.checkpoint or query_id
+        staged = self._rows.stage(iterator, numbered, _label(self._options, name, batch_id))
         return StreamedResult(
             staged.written,
             task=staged.task,
             attempt=staged.attempt,
             transaction_id=self._rows.transaction_id,
-            application=application,
+            application=numbered.application,
+            owner=numbered.owner,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -91,16 +96,28 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         for each in messages:
             if attempts and isinstance(each, StreamedResult):
                 with open_client(self._options.connection) as client:
-                    commit_staged(client, each.transaction_id, attempts, Numbered(each.application, batchId))
+                    numbered = Numbered(each.application, batchId, each.owner)
+                    commit_staged(client, each.transaction_id, attempts, numbered)
                 return
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing of it happens, unless it has been committed."""
-        for each in messages:
-            if isinstance(each, StreamedResult):
-                with open_client(self._options.connection) as client:
-                    abort_staged(client, each.transaction_id)
-                return
+        ids = {each.transaction_id for each in messages if isinstance(each, StreamedResult)}
+        with open_client(self._options.connection) as client:
+            for each in ids or self._begun(client, batchId):
+                abort_staged(client, each)
+
+    def _begun(self, client: Client, batch_id: int) -> list[str]:
+        """What has been begun for a batch of which no task has told anything. By its label: the ids of the transaction
+        and of the query are the tasks'."""
+        name = self._options.application or self._options.checkpoint
+        label = _label(self._options, name, batch_id)
+        found = client.large_transactions.list() if name else []
+        return [each.transaction_id for each in found if (each.label, each.state) == (label, "open")]
+
+
+def _label(options: WriteOptions, name: str, batch_id: int) -> str:
+    return f"Spark stream, batch {batch_id} of {name} into {options.connection.table}"[:LABEL_CHARS_MAX]
 
 
 def _query_and_batch() -> tuple[str, int]:

@@ -14,16 +14,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cortado.errors import AlreadyExists, NotFound, OutcomeUnknown, TransactionAborted, TryAgain, WriteConflict
+from cortado.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    OutcomeUnknown,
+    TransactionAborted,
+    TryAgain,
+    WriteConflict,
+)
 from cortado.store.client.collection import LABEL_CHARS_MAX
 from cortado.store.client.large_transactions import ID_BYTES
 from pyspark_cortado.catalogue import check_no_new_table
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 
     from cortado.store.client import Client, LargeTransactionRecord
 
+T = TypeVar("T")
+
 TTL_S: Final = 600.0
 """So long after its last task a transaction lives without a commit."""
 REPEATED: Final = "repeated"
@@ -46,10 +56,12 @@ _TWICE: Final = "Two rows of this job have that key, or another writer changed i
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Who commits, in whose own numbering; nobody where ``application`` is empty."""
+    """Who commits, and the number of this commit; nobody where ``application`` is empty. ``owner`` is whose numbering
+    that is: a query's."""
 
     application: str
     version: int
+    owner: str = ""
 
 
 @dataclass
@@ -76,7 +88,8 @@ class StagedRows:
         if first is None:
             return StagedResult(0, task=task, attempt=attempt)
         with open_client(self._options.connection) as client:
-            if self._begin(client, numbered, label).cause == REPEATED:
+            begun = _of_its_own(lambda: self._begin(client, numbered, label))
+            if begun.cause == REPEATED:
                 return StagedResult(0, task=task, attempt=attempt)
             parts = client.large_transactions
             with parts.staging(self.transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
@@ -93,11 +106,12 @@ class StagedRows:
         """Or what became of it since another task began it."""
         return client.large_transactions.begin(
             [self._options.connection.table],
-            label=label[:LABEL_CHARS_MAX],
+            label=label,
             ttl_s=TTL_S,
             transaction_id=self.transaction_id,
             application=numbered.application,
             version=numbered.version,
+            owner=numbered.owner,
         )
 
 
@@ -107,9 +121,7 @@ def commit_staged(client: Client, transaction_id: str, attempts: Mapping[int, in
     give_up_s = time.monotonic() + TTL_S
     while True:
         try:
-            client.large_transactions.commit(
-                transaction_id, attempts, application=numbered.application, version=numbered.version
-            )
+            _commit(client, transaction_id, attempts, numbered)
         except (OutcomeUnknown, TryAgain):
             # It may have happened, and Spark must not say that it did not.
             if time.monotonic() > give_up_s:
@@ -121,6 +133,22 @@ def commit_staged(client: Client, transaction_id: str, attempts: Mapping[int, in
             return
         else:
             return
+
+
+def _commit(client: Client, transaction_id: str, attempts: Mapping[int, int], numbered: Numbered) -> None:
+    name, version, owner = numbered.application, numbered.version, numbered.owner
+    commit = client.large_transactions.commit
+    _of_its_own(lambda: commit(transaction_id, attempts, application=name, version=version, owner=owner))
+
+
+def _of_its_own(call: Callable[[], T]) -> T:
+    """What the call returns. An application that is another's is told by the name of the option."""
+    try:
+        return call()
+    except InvalidArgument as refused:
+        if refused.field != "application":
+            raise
+        raise InvalidArgument("option txnAppId", refused.problem, refused.value) from refused
 
 
 def abort_staged(client: Client, transaction_id: str) -> None:
@@ -149,7 +177,7 @@ class TransactionWriter(TableWriter):
         self._rows = StagedRows(options, job)
         self._numbered = Numbered(options.application, options.version)
         of = f", {options.application} {options.version}" if options.application else ""
-        self._label = f"Spark, {options.connection.table}{of}"
+        self._label = f"Spark, {options.connection.table}{of}"[:LABEL_CHARS_MAX]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedResult:
         """One task's rows, staged. Raises the first refused row's error."""

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StoredLargeTransaction(_message.Message):
-    __slots__ = ("state", "start", "label", "tables", "commit_timestamp", "attempts", "is_resolved", "cause")
+    __slots__ = ("state", "start", "label", "tables", "commit_timestamp", "attempts", "is_resolved", "cause", "application", "owner")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         OPEN: _ClassVar[StoredLargeTransaction.State]
@@ -24,6 +24,8 @@ class StoredLargeTransaction(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     IS_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     state: StoredLargeTransaction.State
     start: bytes
     label: str
@@ -32,7 +34,9 @@ class StoredLargeTransaction(_message.Message):
     attempts: _containers.RepeatedScalarFieldContainer[int]
     is_resolved: bool
     cause: str
-    def __init__(self, state: _Optional[_Union[StoredLargeTransaction.State, str]] = ..., start: _Optional[bytes] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[StoredStagedTable, _Mapping]]] = ..., commit_timestamp: _Optional[bytes] = ..., attempts: _Optional[_Iterable[int]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ...) -> None: ...
+    application: str
+    owner: str
+    def __init__(self, state: _Optional[_Union[StoredLargeTransaction.State, str]] = ..., start: _Optional[bytes] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[StoredStagedTable, _Mapping]]] = ..., commit_timestamp: _Optional[bytes] = ..., attempts: _Optional[_Iterable[int]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ..., application: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class StoredStagedTable(_message.Message):
     __slots__ = ("table_id", "database", "table", "index_ids")
@@ -47,7 +51,9 @@ class StoredStagedTable(_message.Message):
     def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., table: _Optional[str] = ..., index_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StoredApplication(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "owner")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    owner: str
+    def __init__(self, version: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...

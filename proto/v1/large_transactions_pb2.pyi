@@ -44,34 +44,38 @@ class TransactionTable(_message.Message):
     def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ...) -> None: ...
 
 class BeginLargeTransactionRequest(_message.Message):
-    __slots__ = ("transaction_id", "tables", "ttl_ms", "label", "application", "version")
+    __slots__ = ("transaction_id", "tables", "ttl_ms", "label", "application", "version", "owner")
     TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     transaction_id: bytes
     tables: _containers.RepeatedCompositeFieldContainer[TransactionTable]
     ttl_ms: int
     label: str
     application: str
     version: int
-    def __init__(self, transaction_id: _Optional[bytes] = ..., tables: _Optional[_Iterable[_Union[TransactionTable, _Mapping]]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., application: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    owner: str
+    def __init__(self, transaction_id: _Optional[bytes] = ..., tables: _Optional[_Iterable[_Union[TransactionTable, _Mapping]]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., application: _Optional[str] = ..., version: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class CommitLargeTransactionRequest(_message.Message):
-    __slots__ = ("transaction_id", "tasks", "attempts", "application", "version")
+    __slots__ = ("transaction_id", "tasks", "attempts", "application", "version", "owner")
     TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     transaction_id: bytes
     tasks: _containers.RepeatedScalarFieldContainer[int]
     attempts: _containers.RepeatedScalarFieldContainer[int]
     application: str
     version: int
-    def __init__(self, transaction_id: _Optional[bytes] = ..., tasks: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., application: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    owner: str
+    def __init__(self, transaction_id: _Optional[bytes] = ..., tasks: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., application: _Optional[str] = ..., version: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class AbortLargeTransactionRequest(_message.Message):
     __slots__ = ("transaction_id",)

@@ -345,7 +345,8 @@ class WriteConflict(Conflict):
 class TransactionAborted(Conflict):
     """It has ended without a commit, for the reason ``cause``: "settled" (somebody asked for its outcome before it had
     one); of a large one "expired" (nobody kept it alive), "operator", "table" (one of its tables, or an index, was
-    dropped), "repeated" (its application has committed it before). Nothing of it happened, or ever will."""
+    dropped), "repeated" (its application has committed it before), "superseded" (its application has begun another
+    one). Nothing of it happened, or ever will."""
 
     cause: str
     reason: ClassVar[str] = "TRANSACTION_ABORTED"

@@ -247,17 +247,21 @@ class AsyncLargeTransactions:
         transaction_id: str | None = None,
         application: str = "",
         version: int = 0,
+        owner: str = "",
     ) -> LargeTransactionRecord:
         """Begins one that may write ``tables``, 1 to 100 of them; repeated with its id, it tells what became of it.
 
         Where the cluster hears of no :meth:`staging` of it for ``ttl_s``, 1 to 600 seconds, it is aborted. One whose
-        commit with this ``application`` and ``version`` would not be done begins aborted, as "repeated". Raises
-        NotFound for a table, AlreadyExists where the id is that of another, ResourceExhausted where 100 are open.
+        commit with this ``application`` and ``version`` would not be done begins aborted, as "repeated"; otherwise
+        those of the application that are open are aborted, as "superseded". Raises NotFound for a table, AlreadyExists
+        where the id is that of another, InvalidArgument where the application is another ``owner``'s,
+        ResourceExhausted where 100 are open.
         """
         if transaction_id is None:
             transaction_id = self._connection.environment.random_bytes(ID_BYTES).hex()
         request = self._begin_request(transaction_id, tables, label, ttl_s)
-        request.application, request.version = _check_application(application, version)
+        _check_application(application, version, owner)
+        request.application, request.version, request.owner = application, version, owner
         return await self._change(self._stub.Begin, request)
 
     def staging(
@@ -274,23 +278,32 @@ class AsyncLargeTransactions:
         return AsyncStaging(self._through(view), self._connection, view, keeper)
 
     async def commit(
-        self, transaction_id: str, attempts: Mapping[int, int], *, application: str = "", version: int = 0
+        self,
+        transaction_id: str,
+        attempts: Mapping[int, int],
+        *,
+        application: str = "",
+        version: int = 0,
+        owner: str = "",
     ) -> Timestamp:
         """Makes what these ``attempts`` have staged, one for each task, visible at the timestamp that it returns.
 
-        Repeated within a day, it returns the same; so call it again after OutcomeUnknown. With an ``application``, of
-        whoever commits, it is done only if ``version`` is above that of the application's last commit, however late it
-        comes. Raises TransactionAborted where it was aborted, or is now, since a table of it was dropped ("table"), or
-        its application has committed it before ("repeated"); NotFound where there is none, or none any more.
+        Repeated within a day, of an application within an hour, it returns the same; so call it again after
+        OutcomeUnknown. With an ``application``, of whoever commits, it is done only if ``version`` is above that of the
+        application's last commit, however late it comes; ``owner`` says whose numbering that is, such as the id of a
+        query. Raises TransactionAborted where it was aborted, or is now, since a table of it was dropped ("table"), or
+        its application has committed it before ("repeated"); InvalidArgument where the application is another owner's;
+        NotFound where there is none, or none any more.
         """
         tasks = _checked(attempts)
-        _check_application(application, version)
+        _check_application(application, version, owner)
         request = pb.CommitLargeTransactionRequest(
             transaction_id=hexadecimal(transaction_id, "transaction_id", ID_BYTES),
             tasks=tasks,
             attempts=tasks.values(),
             application=application,
             version=version,
+            owner=owner,
         )
         record = await self._change(self._stub.Commit, request)
         if record.committed is None:
@@ -355,13 +368,15 @@ def _checked(attempts: Mapping[int, int]) -> dict[int, int]:
     }
 
 
-def _check_application(application: str, version: int) -> tuple[str, int]:
-    if len(text(application, "application")) > APPLICATION_CHARS_MAX:
-        problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
-        raise InvalidArgument("application", problem, f"{len(application)} characters")
+def _check_application(application: str, version: int, owner: str) -> None:
+    for field, value in (("application", application), ("owner", owner)):
+        if len(text(value, field)) > APPLICATION_CHARS_MAX:
+            problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
+            raise InvalidArgument(field, problem, f"{len(value)} characters")
     if whole(version, "version", 0, VERSION_MAX) and not application:
         raise InvalidArgument("version", "must not be given without an application", str(version))
-    return application, version
+    if owner and not application:
+        raise InvalidArgument("owner", "must not be given without an application", owner)
 
 
 def _record(transaction: pb.LargeTransaction) -> LargeTransactionRecord:

@@ -43,6 +43,8 @@ _LOG: Final = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 0.2
 KEPT_MS: Final = 24 * 3_600_000
 """So long the record of one is kept that has ended."""
+APPLICATION_KEPT_MS: Final = 3_600_000
+"""So long that of an application's is, whose number is kept for ever: a stream makes one a second."""
 _FORGET_EVERY_MS: Final = 60_000.0
 """So often it is looked for records to forget, and for rows without one."""
 _FORGOTTEN_AT_ONCE: Final = 100
@@ -97,10 +99,12 @@ class LargeTransactions:
         long_ago = [
             record.transaction_id
             for record, version in await self._group.host.scan(lambda: records_of(self._applied))
-            if record.is_resolved and _age_ms(version.ts, clock.physical_ms, clock.epoch) > KEPT_MS
-        ][:_FORGOTTEN_AT_ONCE]
-        if long_ago:
-            await self._write(lambda reader, _ts: forget(reader, long_ago))
+            if record.is_resolved
+            and _age_ms(version.ts, clock.physical_ms, clock.epoch)
+            > (APPLICATION_KEPT_MS if record.application else KEPT_MS)
+        ]
+        for begin in range(0, len(long_ago), _FORGOTTEN_AT_ONCE):
+            await self._write(partial(_forget, long_ago[begin : begin + _FORGOTTEN_AT_ONCE]))
 
     async def _put_in_place(self, transaction: LargeTransaction) -> None:
         """All that it has staged. Raises DataLoss where some of it is damaged here."""
@@ -176,3 +180,7 @@ def _taking_away(found: Sequence[tuple[bytes, Staged]]) -> Evaluate:
 def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:
     """By the wall clock; of an epoch that is over nobody can tell, and it is old."""
     return now_ms - ts.wall_ms if ts.epoch == epoch else KEPT_MS + 1
+
+
+def _forget(ids: Sequence[bytes], reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    return forget(reader, ids)

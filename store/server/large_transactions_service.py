@@ -91,15 +91,19 @@ def _attempts(request: pb.CommitLargeTransactionRequest) -> list[int]:
 def _application(request: pb.BeginLargeTransactionRequest | pb.CommitLargeTransactionRequest) -> Application | None:
     """Raises InvalidArgument."""
     if not request.application:
-        if request.version:
-            raise InvalidArgument("version", "must not be set without an application", str(request.version))
+        for name, value in (("version", request.version), ("owner", request.owner)):
+            if value:
+                raise InvalidArgument(name, "must not be set without an application", str(value))
         return None
     if len(request.application) > APPLICATION_CHARS_MAX:
         problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
         raise InvalidArgument("application", problem, f"{len(request.application)} characters")
     if request.version > VERSION_MAX:
         raise InvalidArgument("version", f"must be at most {VERSION_MAX}", str(request.version))
-    return Application(request.application, request.version)
+    if len(request.owner) > APPLICATION_CHARS_MAX:
+        problem = f"must have at most {APPLICATION_CHARS_MAX} characters"
+        raise InvalidArgument("owner", problem, f"{len(request.owner)} characters")
+    return Application(request.application, request.version, request.owner)
 
 
 def _message(record: Record) -> pb.LargeTransaction:

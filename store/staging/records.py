@@ -10,7 +10,8 @@ key, in the space ``m``  value                    holds
 ======================  =======================  =====================================================================
 ``txn`` id, as hex       StoredLargeTransaction   its state, when it began, what it may write
 ``txns``                 ids, one after another   which of them are not resolved: found without a search
-``app`` name             StoredApplication        up to which number of its own an application has committed
+``app`` name             StoredApplication        up to which number of its own an application has committed, and whose
+                                                  numbering that is
 ======================  =======================  =====================================================================
 
 - **L2** Its timestamp is that of the entry that commits it. Chosen any earlier it would lie below reads that were
@@ -19,9 +20,13 @@ key, in the space ``m``  value                    holds
 - **L8** The record says resolved last, when nothing is staged any more. Without a record, what is staged is nobody's.
 - **L13** Its start is leased for as long as it is open: what it compares rows with is not collected. Whoever works on
   it keeps the lease alive, and once that has ended the leader aborts the transaction.
-- **L14** The record outlives the transaction by a day: whoever commits it again is told what came of it.
+- **L14** The record outlives the transaction by a day, that of an application by an hour: whoever commits it again is
+  told what came of it.
+- **L15** An application has one open transaction at a time: the next one aborts it. What a process has left that died
+  is in nobody's way once its successor begins.
 
-A commit with an application's number has one effect however late it is repeated: the number is kept for ever.
+A commit with an application's number has one effect however late it is repeated: the number is kept for ever, and so is
+whose it is. Two that number under one name would each take the other's commits for its own.
 """
 
 from __future__ import annotations
@@ -62,6 +67,7 @@ EXPIRED: Final = "expired"
 OPERATOR: Final = "operator"
 TABLE: Final = "table"
 REPEATED: Final = "repeated"
+SUPERSEDED: Final = "superseded"
 UNRESOLVED_KEY: Final = meta_key("txns")
 _RANGE: Final = meta_range("txn")
 _engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
@@ -96,7 +102,7 @@ class StagedTable:
 class Record:
     """A large transaction. ``commit_ts`` is set where it is committed, ``cause`` where it is aborted: EXPIRED,
     OPERATOR, TABLE (one of its tables, or an index of one, was dropped), REPEATED (its application has committed it
-    before)."""
+    before), SUPERSEDED (its application has begun another one). ``application`` and ``owner`` are empty for nobody."""
 
     transaction_id: bytes
     start: Timestamp
@@ -107,6 +113,8 @@ class Record:
     attempts: tuple[int, ...] = ()
     is_resolved: bool = False
     cause: str = ""
+    application: str = ""
+    owner: str = ""
 
     def unresolved(self) -> LargeTransaction:
         """What reads and writers need to know of it."""
@@ -129,15 +137,18 @@ class Record:
             attempts=self.attempts,
             is_resolved=self.is_resolved,
             cause=self.cause,
+            application=self.application,
+            owner=self.owner,
         ).SerializeToString(deterministic=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Who commits, in whose own numbering."""
+    """Who commits, the number of this commit, and whose that numbering is."""
 
     name: str
     version: int
+    owner: str = ""
 
 
 # --- what is stored --------------------------------------------------------------------------------------------
@@ -164,6 +175,8 @@ def decode_record(key: LogicalKey, payload: bytes) -> Record:
             tuple(stored.attempts),
             stored.is_resolved,
             stored.cause,
+            stored.application,
+            stored.owner,
         )
     except (DecodeError, InvalidArgument, ValueError, IndexError, KeyError) as malformed:
         raise DataLoss("large transaction", f"the record {key.hex()} cannot be read") from malformed
@@ -252,9 +265,9 @@ def begin(
     """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
 
     ``unresolved`` are those of the newest state: the records of a day are too many to be counted. Where its
-    ``application`` has committed that number, or a higher one, it is aborted from the beginning. Raises
-    InvalidArgument, TooLarge, NotFound (database, table), AlreadyExists (another one has that id),
-    ResourceExhausted (too many have not ended).
+    ``application`` has committed that number, or a higher one, it is aborted from the beginning; otherwise those of the
+    application that are open are (L15). Raises InvalidArgument (another owner's application, too), TooLarge, NotFound
+    (database, table), AlreadyExists (another one has that id), ResourceExhausted (too many have not ended).
     """
     check_id(transaction_id)
     reader = catalog.reader
@@ -273,11 +286,15 @@ def begin(
         for each in descriptors
     )
     record = Record(transaction_id, commit_ts, staged, label)
-    if application is not None and _has_committed(reader, application):
-        record = replace(record, state=LargeState.ABORTED, cause=REPEATED, is_resolved=True)
-        mutations = Mutations()
-        mutations.put(record_key(transaction_id), record.encode())
-        return Evaluation(mutations, record)
+    before: list[Record] = []
+    if application is not None:
+        record = replace(record, application=application.name, owner=application.owner)
+        before = _open_of(reader, application, unresolved)
+        if _has_committed(reader, application):
+            record = replace(record, state=LargeState.ABORTED, cause=REPEATED, is_resolved=True)
+            mutations = Mutations()
+            mutations.put(record_key(transaction_id), record.encode())
+            return Evaluation(mutations, record)
     open_now = len(unresolved.all)
     if open_now >= UNRESOLVED_MAX:
         problem = f"{open_now} large transactions have not ended, and there can be no more"
@@ -285,6 +302,10 @@ def begin(
     mutations = leases.acquire(transaction_id, None, ttl_ms, label)(reader, commit_ts).mutations
     mutations.put(record_key(transaction_id), record.encode())
     mutations.put(UNRESOLVED_KEY, b"".join(sorted([*unresolved.all, transaction_id])))
+    for each in before:
+        mutations.put(
+            record_key(each.transaction_id), replace(each, state=LargeState.ABORTED, cause=SUPERSEDED).encode()
+        )
     return Evaluation(mutations, record)
 
 
@@ -300,7 +321,7 @@ def commit(
 
     Repeated, or too late, it replies what became of it before. It is aborted where its ``application`` has committed
     that number, or a higher one, before; and where a table, or one of the indexes that it has staged entries for, is
-    not there any more. Raises InvalidArgument, NotFound.
+    not there any more. Raises InvalidArgument (another owner's application, too), NotFound.
     """
     record = record_of(reader, transaction_id)
     if record.state is not LargeState.OPEN:
@@ -309,8 +330,8 @@ def commit(
     if application is not None:
         if _has_committed(reader, application):
             return _ended(reader, replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
-        key = meta_key("app", application.name)
-        mutations.put(key, pb.StoredApplication(version=application.version).SerializeToString(deterministic=True))
+        stored = pb.StoredApplication(version=application.version, owner=application.owner)
+        mutations.put(meta_key("app", application.name), stored.SerializeToString(deterministic=True))
     if not _has_its_tables(record, catalog):
         return _ended(reader, replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
     counting = tuple(sorted(set(attempts)))
@@ -356,9 +377,31 @@ def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
 
 
 def _has_committed(reader: Reader, application: Application) -> bool:
-    """That number of its own, or a higher one."""
+    """That number of its own, or a higher one. Raises InvalidArgument where it is another owner's."""
     before = reader.get(meta_key("app", application.name))
-    return before is not None and pb.StoredApplication.FromString(before.payload).version >= application.version
+    if before is None:
+        return False
+    stored = pb.StoredApplication.FromString(before.payload)
+    _check_owner(application, stored.owner)
+    return stored.version >= application.version
+
+
+def _open_of(reader: Reader, application: Application, unresolved: Unresolved) -> list[Record]:
+    """The open transactions of an application. Raises InvalidArgument where they are another owner's."""
+    found: list[Record] = []
+    for transaction_id, transaction in unresolved.all.items():
+        record = find_record(reader, transaction_id) if transaction.is_open else None
+        if record is not None and record.application == application.name:
+            _check_owner(application, record.owner)
+            found.append(record)
+    return found
+
+
+def _check_owner(application: Application, owner: str) -> None:
+    if owner != application.owner:
+        own, other = (f"of {each}" if each else "of nobody in particular" for each in (application.owner, owner))
+        problem = f"numbers the commits {other}, and this is one {own}: give them names of their own"
+        raise InvalidArgument("application", problem, application.name)
 
 
 def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:

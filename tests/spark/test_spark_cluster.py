@@ -131,6 +131,29 @@ def test_a_transactional_job_is_there_at_one_timestamp_though_its_leader_died(
     assert on_cluster.client.check_table(table.full_name).problems == ()
 
 
+def test_a_stream_into_a_table_goes_on_at_the_next_leader(
+    cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
+) -> None:
+    source, target = (on_cluster.make(PERSON, suffix=suffix) for suffix in ("_stream_from", "_stream_into"))
+    began = on_cluster.client.now()
+    source.bulk([{"id": n, "name": f"p{n}"} for n in range(ROWS)], chunk_rows=10_000)
+    reader = on_cluster.spark.readStream.format("cortado").option("endpoint", on_cluster.endpoint)
+    changes = reader.options(table=source.full_name, startingAt=str(began), partitions=1).load()
+    rows = changes.select("id", "name")
+    writer = rows.mapInArrow(pausing(tmp_path), rows.schema).writeStream.format("cortado")
+    writer = writer.options(endpoint=on_cluster.endpoint, table=target.full_name, operation="insert", chunkRows=500)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+
+    def job() -> None:
+        assert writer.start().awaitTermination(120)
+
+    while_the_leader_dies(cluster, tmp_path, job)
+    documents = list(target.scan())
+    assert [document.value["id"] for document in documents] == list(range(ROWS))
+    assert len({document.ts for document in documents}) == 1
+    assert on_cluster.client.check_table(target.full_name).problems == ()
+
+
 def test_a_task_that_reads_goes_on_at_the_next_leader(
     cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
 ) -> None:

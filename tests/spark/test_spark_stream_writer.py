@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +29,10 @@ PERSON = {"id": "long", "name": "string"}
 class Pipe:
     """A table whose changes are streamed into another one."""
 
-    def __init__(self, tables: SparkTables, tmp_path: Path) -> None:
+    def __init__(self, tables: SparkTables, tmp_path: Path, fields: dict[str, Any] = PERSON) -> None:
         self.tables = tables
-        self.source = tables.make(PERSON, suffix="_source")
-        self.target = tables.make(PERSON, suffix="_target")
+        self.source = tables.make(fields, suffix="_source")
+        self.target = tables.make(fields, suffix="_target")
         self.began = str(tables.client.now())
         self.checkpoint = tmp_path / "checkpoint"
 
@@ -184,3 +188,77 @@ def test_a_key_that_comes_twice_and_a_change_that_is_none_fail_the_batch(pipe: P
         with pytest.raises(Exception, match=said):
             pipe.run(frame, operation=operation)
     assert contents(pipe.target) == []
+
+
+def test_a_second_query_under_one_name_is_refused(pipe: Pipe, tmp_path: Path) -> None:
+    pipe.source.put({"id": 1, "name": "x"})
+    own = {"txnAppId": pipe.target.full_name, "operation": "changes"}
+    first = pipe.run(pipe.changes(), **own)
+    pipe.source.put({"id": 2, "name": "y"})
+    pipe.checkpoint = tmp_path / "another"
+    said = f"option txnAppId: numbers the commits of query {first.id}, and this is one of query"
+    with pytest.raises(Exception, match=said):
+        pipe.run(pipe.changes(), **own)
+    assert contents(pipe.target) == [(1, "x")]
+    pipe.checkpoint = tmp_path / "checkpoint"
+    pipe.run(pipe.changes(), **own)
+    assert contents(pipe.target) == [(1, "x"), (2, "y")]
+
+
+def test_a_batch_that_fails_leaves_no_row_and_no_lock_and_one_of_a_table_that_was_dropped_is_told_so(
+    pipe: Pipe,
+) -> None:
+    pipe.source.bulk({"id": n, "name": "x"} for n in range(1_000))
+    pipe.target.put({"id": 999, "name": "there"})
+    frame = puts(pipe, partitions=1)
+    with pytest.raises(Exception, match="expected absent"):
+        pipe.run(frame, operation="insert", chunkRows=100)
+    assert [(each.state, each.cause) for each in pipe.transactions()] == [("aborted", "operator")]
+    pipe.target.put({"id": 1, "name": "free"})
+    assert contents(pipe.target) == [(1, "free"), (999, "there")]
+    pipe.tables.client.drop_table(pipe.target.full_name)
+    with pytest.raises(Exception, match=f"NotFound: no table {pipe.target.full_name}"):
+        pipe.run(frame)
+
+
+def test_what_a_dead_driver_has_left_is_in_nobodys_way(tables: SparkTables, tmp_path: Path) -> None:
+    pipe = Pipe(tables, tmp_path, {"id": "long", "v": "long", "name": "string"})
+    pipe.source.put({"id": 0, "v": 0, "name": "x"})
+    first = pipe.run(pipe.changes(), operation="changes")
+    # Its next batch is begun; the process that stages for it is killed, so nobody commits or aborts it.
+    own = {"application": str(first.id), "version": 1, "owner": f"query {first.id}"}
+    begun = tables.client.large_transactions.begin([pipe.target.full_name], ttl_s=600, **own)
+    words = [tables.endpoint, pipe.target.full_name, begun.transaction_id, *map(str, (0, 0, 0, 100_000))]
+    command = [sys.executable, "-m", "support.staging_process", *words]
+    tests = str(Path(__file__).parents[1])
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": tests}, stdout=subprocess.PIPE) as staging:
+        try:
+            assert staging.stdout is not None
+            assert staging.stdout.readline(), "it has staged rows"
+        finally:
+            staging.kill()
+    pipe.source.put({"id": 0, "v": 1, "name": "y"})
+    pipe.run(pipe.changes(), operation="changes")
+    assert contents(pipe.target) == contents(pipe.source) == [(0, 1, "y")]
+    assert [each.cause for each in pipe.transactions()] == ["", "superseded", ""]
+
+
+def test_a_bank_has_the_same_sum_at_every_timestamp_of_its_copy(tables: SparkTables, tmp_path: Path) -> None:
+    pipe = Pipe(tables, tmp_path)
+    pipe.source.bulk({"id": n, "name": "100"} for n in range(10))
+    dice = random.Random(7)
+    for _ in range(25):
+        payer, payee = dice.sample(range(10), 2)
+        with tables.client.transaction() as txn:
+            accounts = txn.table(pipe.source.full_name)
+            for account, amount in ((payer, -1), (payee, 1)):
+                found = accounts.get(account)
+                assert found is not None
+                accounts.put({"id": account, "name": str(int(found.value["name"]) + amount)})
+    pipe.run(pipe.changes(maxRowsPerTrigger=9, partitions=3), operation="changes")
+    assert contents(pipe.target) == contents(pipe.source)
+    times = [each.committed for each in pipe.transactions() if each.committed is not None]
+    assert len(times) > 5
+    for time in times[1:]:
+        for at in (time.previous(), time):
+            assert sum(int(each.value["name"]) for each in pipe.target.scan(at=at)) == 1000

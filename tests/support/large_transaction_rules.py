@@ -26,7 +26,7 @@ from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
 from cortado.store.staging import stage
 from cortado.store.tables.check import check_step, plan_check
-from support.large_transactions import LONG, A, Scene, committed_at, nothing_put_in_place
+from support.large_transactions import LONG, A, B, Scene, committed_at, nothing_put_in_place
 from support.node_world import Place, World
 from support.watchers import Watcher
 
@@ -328,6 +328,17 @@ async def remembered_for_a_day(at: Stage) -> None:
     await scene.resolved()
     await at.world.sleep(3_000)
     assert committed_at(await scene.commit()) == ts
+
+
+async def one_of_an_application(at: Stage) -> None:
+    """What a process has staged that died is in nobody's way, once its successor begins."""
+    scene, app = at.scene, ("stream", 1)
+    await scene.begin(A, app=app)
+    await scene.stage(ROWS, A)
+    await scene.begin(B, app=app)
+    await scene.stage(ROWS, B)
+    assert (await scene.commit(A, app=app)).state == pb.LargeTransaction.ABORTED
+    committed_at(await scene.commit(B, app=app))
 
 
 async def built_after_it(at: Stage) -> None:

@@ -70,7 +70,12 @@ class Scene:
     # --- large transactions ------------------------------------------------------------------------------------
 
     async def begin(
-        self, transaction_id: bytes = A, label: str = "", ttl_ms: int = 0, app: tuple[str, int] = ("", 0)
+        self,
+        transaction_id: bytes = A,
+        label: str = "",
+        ttl_ms: int = 0,
+        app: tuple[str, int] = ("", 0),
+        owner: str = "",
     ) -> pb.LargeTransaction:
         tables = [pb.TransactionTable(database="d", table="t")]
         request = pb.BeginLargeTransactionRequest(
@@ -80,6 +85,7 @@ class Scene:
             ttl_ms=ttl_ms,
             application=app[0],
             version=app[1],
+            owner=owner,
         )
         return _transaction(await self.calls.begin(request))
 
@@ -111,7 +117,11 @@ class Scene:
         return await self._bulk(rows, documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.BULK_MODE_UPSERT))
 
     async def commit(
-        self, transaction_id: bytes = A, attempts: Sequence[tuple[int, int]] = ((0, 0),), app: tuple[str, int] = ("", 0)
+        self,
+        transaction_id: bytes = A,
+        attempts: Sequence[tuple[int, int]] = ((0, 0),),
+        app: tuple[str, int] = ("", 0),
+        owner: str = "",
     ) -> pb.LargeTransaction:
         request = pb.CommitLargeTransactionRequest(
             transaction_id=transaction_id,
@@ -119,6 +129,7 @@ class Scene:
             attempts=[attempt for _, attempt in attempts],
             application=app[0],
             version=app[1],
+            owner=owner,
         )
         return _transaction(await self.calls.commit(request))
 

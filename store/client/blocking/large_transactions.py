@@ -122,6 +122,7 @@ class LargeTransactions:
         transaction_id: str | None = None,
         application: str = "",
         version: int = 0,
+        owner: str = "",
     ) -> LargeTransactionRecord:
         begun = self._core.begin(
             tables,
@@ -130,6 +131,7 @@ class LargeTransactions:
             transaction_id=transaction_id,
             application=application,
             version=version,
+            owner=owner,
         )
         return run(begun)
 
@@ -137,9 +139,16 @@ class LargeTransactions:
         return Staging(self._core.staging(transaction_id, task=task, attempt=attempt, ttl_s=ttl_s))
 
     def commit(
-        self, transaction_id: str, attempts: Mapping[int, int], *, application: str = "", version: int = 0
+        self,
+        transaction_id: str,
+        attempts: Mapping[int, int],
+        *,
+        application: str = "",
+        version: int = 0,
+        owner: str = "",
     ) -> Timestamp:
-        return run(self._core.commit(transaction_id, attempts, application=application, version=version))
+        committed = self._core.commit(transaction_id, attempts, application=application, version=version, owner=owner)
+        return run(committed)
 
     def abort(self, transaction_id: str) -> LargeTransactionRecord:
         return run(self._core.abort(transaction_id))

@@ -24,11 +24,14 @@ def test_keys() -> None:
 def test_records() -> None:
     table = StagedTable(0x10002, "d", "t", (1, 2))
     start, committed = Timestamp(1, 2, 3), Timestamp(1, 4, 0)
-    record = Record(ID, start, (table,), "a job", LargeState.COMMITTED, committed, (0, 4097))
+    record = Record(
+        ID, start, (table,), "a job", LargeState.COMMITTED, committed, (0, 4097), application="s", owner="q"
+    )
     encoded = record.encode()
     expected = "0801" + "120c" + "0001000000000002" + "00000003" + "1a05" + b"a job".hex()
     expected += "220e" + "08828004" + "120164" + "1a0174" + "22020102"
     expected += "2a0c" + "0001000000000004" + "00000000" + "3203" + "00" + "8120"
+    expected += "4a01" + b"s".hex() + "5201" + b"q".hex()
     assert encoded.hex() == expected
     assert decode_record(record_key(ID), encoded) == record
 

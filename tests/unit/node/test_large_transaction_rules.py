@@ -52,6 +52,7 @@ from support.large_transaction_rules import (
     moved_in_one_entry,
     named_attempts,
     newest_changes_begin_anew,
+    one_of_an_application,
     play,
     remembered_for_a_day,
     rows_are_locked,
@@ -223,6 +224,10 @@ def forget_records_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(duty, "KEPT_MS", 0)
 
 
+def let_many_be_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(records, "_open_of", lambda *_arguments: [])
+
+
 def build_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(build, "_is_staged_without", lambda *_arguments: False)
 
@@ -268,6 +273,7 @@ RULES: Final = {
     "L12: rows are unchanged since it began": Rule(take_changed_rows, changed_rows_are_conflicts),
     "L13: its start is leased": Rule(hold_no_lease, its_start_is_held, RETENTION_MS),
     "L14: the record is kept for a day": Rule(forget_records_at_once, remembered_for_a_day, given=have_short_days),
+    "L15: an application has one at a time": Rule(let_many_be_open, one_of_an_application),
     "X3: builds wait for what was staged before": Rule(build_at_once, built_after_it),
     "X3: builds wait for rows that are staged": Rule(build_over_staged_rows, built_around_staged_rows),
     "X3: a commit has the indexes that it staged for": Rule(

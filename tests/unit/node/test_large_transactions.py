@@ -369,6 +369,50 @@ def test_an_application_commits_each_of_its_versions_once() -> None:
     on_a_node(test)
 
 
+def test_an_application_has_one_open_transaction_at_a_time() -> None:
+    async def test(scene: Scene) -> None:
+        app = ("stream", 1)
+        await scene.begin(A, app=app)
+        await scene.stage(rows_of(1, 2), A)
+        # Its process has died, and its successor writes the same rows at once.
+        await scene.begin(B, app=app)
+        await scene.stage(rows_of(1, 2), B)
+        with pytest.raises(TransactionAborted, match="superseded"):
+            await scene.stage(rows_of(3), A)
+        assert (await scene.commit(A, app=app)).cause == "superseded"
+        committed_at(await scene.commit(B, app=app))
+        assert await scene.rows() == rows_of(1, 2)
+        # Another application's, and nobody's, are let alone.
+        await scene.begin(C, app=("other", 1))
+        await scene.begin(b"d" * 16)
+        assert (await scene.begin(b"e" * 16, app=("stream", 2))).state == pb.LargeTransaction.OPEN
+        by_id = {each.transaction_id: each.state for each in await scene.list()}
+        assert by_id[C] == by_id[b"d" * 16] == pb.LargeTransaction.OPEN
+
+    on_a_node(test)
+
+
+def test_another_owner_does_not_number_commits_under_the_same_name() -> None:
+    async def test(scene: Scene) -> None:
+        app = ("stream", 1)
+        await scene.begin(A, app=app, owner="query 1")
+        for owner, said in (("query 2", "of query 1, and this is one of query 2"), ("", "nobody in particular")):
+            with pytest.raises(InvalidArgument, match=said):
+                await scene.begin(B, app=app, owner=owner)
+        await scene.begin(C, app=("later", 1), owner="query 2")
+        committed_at(await scene.commit(A, app=app, owner="query 1"))
+        for number in (1, 2):
+            with pytest.raises(InvalidArgument, match="application: numbers the commits of query 1"):
+                await scene.begin(B, app=("stream", number), owner="query 2")
+        with pytest.raises(InvalidArgument, match="application: numbers the commits of query 1"):
+            await scene.commit(C, app=("stream", 2), owner="query 2")
+        with pytest.raises(InvalidArgument, match="owner: must not be set without an application"):
+            await scene.begin(B, owner="query 2")
+        assert (await scene.begin(B, app=("stream", 2), owner="query 1")).state == pb.LargeTransaction.OPEN
+
+    on_a_node(test)
+
+
 def test_a_transaction_of_a_table_that_is_gone_is_aborted() -> None:
     async def test(scene: Scene) -> None:
         await scene.begin()

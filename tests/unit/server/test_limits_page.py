@@ -82,6 +82,7 @@ SAID = {
     "attempts that count": count(records.ATTEMPTS_MAX),
     "an application's name": characters(records.APPLICATION_CHARS_MAX),
     "the record of a large transaction": f"{large_transactions.KEPT_MS // 3_600_000} hours",
+    "that of an application": f"{large_transactions.APPLICATION_KEPT_MS // 60_000} minutes",
     "changes of a window": count(NodeLimits().watch_pass_events_max),
     "jobs": count(job.UNFINISHED_MAX),
     "ended jobs": count(job.FINISHED_MAX),
