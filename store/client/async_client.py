@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.namespaces import AsyncNamespaces
     from cortado.store.client.schemas import AsyncSchemas
+    from cortado.store.client.stubs import Method
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
 
@@ -158,6 +159,16 @@ class AsyncClient(ClientTransactions):
         view = copy(self)
         view._connection = self._connection.under(request_id)
         return view
+
+    async def open_call(self, method: Method, request: Any) -> Any:
+        """The reply to a request that somebody else made, of any unary method. A write without an id gets a new one."""
+        if not hasattr(request, "request_id"):
+            # What names no time to read at may change something: then a silence is no failure.
+            changes = not method.is_read_at
+            return await self._connection.call(method, request, timeout_s=self._timeout_s, changes=changes)
+        if request.request_id:
+            return await self._connection.call(method, request, timeout_s=self._timeout_s)
+        return await self._connection.write(method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
         """A view of one time, at which names of tables may mean others than now."""

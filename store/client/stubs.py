@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.message import Message
 
 from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
@@ -37,6 +38,7 @@ class Method:
     """
 
     name: str
+    request: type[Message]
     reply_of: Callable[[bytes], Any]
     client_streaming: bool
     server_streaming: bool
@@ -55,6 +57,7 @@ def _method(descriptor: MethodDescriptor) -> Method:
     streams = streams_of(descriptor)
     return Method(
         name=f"{service}/{descriptor.name}",
+        request=message_class(descriptor.input_type),
         reply_of=message_class(descriptor.output_type).FromString,
         client_streaming=streams.client,
         server_streaming=streams.server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,9 @@ from typing import Any
 import httpx
 
 from cortado.store.client import AsyncClient
-from cortado.store.gateway.application import Application
+from cortado.store.gateway.application import Application, all_operations
 from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.openapi import document
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
 
@@ -38,8 +40,50 @@ class Gateway:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(WAIT_S)
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Whatever is answered, the OpenAPI document says that it may be."""
         response: httpx.Response = self.run(self.http.request(method, path, **options))
+        self._check_declared(method, response)
         return response
+
+    def _check_declared(self, method: str, response: httpx.Response) -> None:
+        sent = response.request.url.raw_path.decode().partition("?")[0]
+        found = next((each for each in _SERVED if each.route.fullmatch(sent) and each.method == method), None)
+        if found is None or response.status_code >= 400:
+            kind = response.headers["Content-Type"]
+            told = response.json()
+            assert found is None or kind in found.refusals or not found.refusals, (method, sent, kind)
+            assert told.get("status") == response.status_code or "error_code" in told, told
+            return
+        types = found.answers.get(str(response.status_code))
+        assert types is not None, f"{method} {sent}: {response.status_code} is not in the document"
+        assert not types or response.headers["Content-Type"].partition(";")[0] in types
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An operation of the OpenAPI document."""
+
+    method: str
+    route: re.Pattern[str]
+    answers: dict[str, set[str]]
+    refusals: set[str]
+
+
+def _declared(path: str, method: str, told: Any) -> Declared:
+    parts = re.split(r"(\{\w+\})", path)
+    # The rest of a path has slashes, every other part has none.
+    route = "".join(
+        "(.*)" if each == "{key}" else "([^/]+)" if each.startswith("{") else re.escape(each) for each in parts
+    )
+    types = {status: set(answer.get("content", {})) for status, answer in told["responses"].items()}
+    return Declared(method.upper(), re.compile(route), types, types.pop("default"))
+
+
+_SERVED = [
+    _declared(path, method, told)
+    for path, methods in document(all_operations())["paths"].items()
+    for method, told in methods.items()
+]
 
 
 @contextmanager

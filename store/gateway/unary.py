@@ -1,0 +1,70 @@
+"""Every unary call of the API as JSON: ``POST /cortado.v1.KeyValue/Put``, in the unary form of Connect.
+
+The body is the request in protobuf's JSON, the answer the reply; names, defaults and numbers of 64 bits (as text) are
+protobuf's. A write that names no ``requestId`` gets one, and is repeated as a write of the client's is. Errors are this
+surface's problems, as ``application/json`` and with Connect's ``code`` and ``message``.
+
+One handler serves all of them, from the descriptors: a call that the API gets is served without a line here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from starlette.responses import Response
+
+from cortado.errors import CortadoError, InvalidArgument
+from cortado.schema.json_text import json_text
+from cortado.store.client.stubs import Method, Stubs
+from cortado.store.gateway.calls import Call, json_response
+from cortado.store.gateway.operations import JSON, Operation, Parameter
+from cortado.store.gateway.problems import Refused, problem, problem_response
+from cortado.store.names import shown
+
+_TIMEOUT_MS_MAX: Final = 86_400_000
+_VERSION: Final = Parameter("Connect-Protocol-Version", "1, where it is given.", "header")
+_TIMEOUT: Final = Parameter("Connect-Timeout-Ms", "How long the caller waits.", "header")
+
+
+def operations() -> list[Operation]:
+    """A row for each unary call."""
+    services = [value for name, value in vars(Stubs).items() if not name.startswith("_")]
+    methods = [method for service in services for method in vars(service).values()]
+    return [_operation(each) for each in methods if not (each.client_streaming or each.server_streaming)]
+
+
+def _operation(method: Method) -> Operation:
+    summary = f"{method.name} of the API (docs/api), as JSON."
+    handler = partial(unary, method)
+    return Operation("POST", f"/{method.name}", handler, summary, (_VERSION, _TIMEOUT), takes=(JSON,), failed=failed)
+
+
+async def unary(method: Method, call: Call) -> Response:
+    """The reply, as JSON."""
+    version, timeout = call.headers.get("connect-protocol-version"), call.headers.get("connect-timeout-ms")
+    if version not in (None, "1"):
+        raise InvalidArgument("Connect-Protocol-Version", "must be 1", shown(version))
+    client = call.client
+    if timeout is not None:
+        if not (timeout.isascii() and timeout.isdigit() and len(timeout) <= 10 and 0 < int(timeout) <= _TIMEOUT_MS_MAX):
+            problem = f"must be a whole number from 1 to {_TIMEOUT_MS_MAX}"
+            raise InvalidArgument("Connect-Timeout-Ms", problem, shown(timeout))
+        client = client.with_timeout(int(timeout) / 1000)
+    request = method.request()
+    try:
+        ParseDict(await call.json(), request)
+    except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        problem = f"must be a {request.DESCRIPTOR.full_name} as protobuf's JSON has it: {error}"
+        raise InvalidArgument("body", problem) from None
+    return json_response(MessageToDict(await client.open_call(method, request)))
+
+
+def failed(error: CortadoError | Refused) -> Response:
+    """A problem, as Connect carries one."""
+    response = problem_response(error)
+    cause = error.error if isinstance(error, Refused) else error
+    told = {"code": cause.code.lower(), "message": cause.message(), **problem(cause, response.status_code)}
+    headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
+    return Response(json_text(told).encode("utf-8", "replace"), response.status_code, headers, JSON)
