@@ -21,7 +21,7 @@ HEAD_BYTES_MAX: Final = 32 << 10
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """- ``connections_max``: connections at a time; one more is answered 503, and closed.
+    """- ``connections_max``: connections at a time; one more is answered 429, and closed.
     - ``calls_max``: calls at a time, streams among them, and ``streams_max``: streams of rows and of changes.
     - ``body_bytes_max``: of one call's body, and ``bodies_bytes_max``: of all that are being read or worked on.
     - ``head_ms``, ``body_ms``: within which a call's head and its body must have come.

@@ -2,7 +2,7 @@
 
 - the head of a call must have come within ``head_ms`` of the connection, or of the call's first byte;
 - a reader that takes nothing of an answer for ``stalled_ms`` is cut off;
-- one connection more than ``connections_max`` is answered 503, and closed;
+- one connection more than ``connections_max`` is answered 429, and closed;
 - what is no HTTP is answered by a problem, as everything else is.
 
 httptools parses, at a quarter of what h11 costs, and forgives more. So it gets one head at a time, once that has the

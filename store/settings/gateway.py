@@ -41,7 +41,7 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         bound="in a directory that exists",
         default_text="nowhere",
     ),
-    _limit("connections_max", "Connections at a time; one more is answered 503, and closed.", WHOLE, _COUNT_MAX),
+    _limit("connections_max", "Connections at a time; one more is answered 429, and closed.", WHOLE, _COUNT_MAX),
     _limit("calls_max", "Calls at a time, streams among them; one more is answered 429.", WHOLE, _COUNT_MAX),
     _limit("streams_max", "Streams of rows and of changes at a time; one more is answered 429.", WHOLE, _COUNT_MAX),
     _limit("body_bytes_max", "Bytes of a call's body; a longer one is answered 413.", SIZE, _BODY_BYTES_MAX),
