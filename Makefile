@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ setup: ## Make .venv from the lock file (needs Python 3.11 or newer)
 run: setup ## The story: real flights, schemas that evolve, Spark against pandas; NODES=3 kills leaders meanwhile
 	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; \
 		exec $(PYTHON_BIN)/python -m examples.nycflights --nodes $(or $(NODES),1)
+
+example-stream: setup ## The pipeline: orders stream in, hourly sums stream out, the driver is killed, and the sums agree
+	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; exec $(PYTHON_BIN)/python -m examples.orders
 
 test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
