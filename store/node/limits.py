@@ -11,6 +11,11 @@ REQUESTS_BYTES_MIN: Final = 128 << 20
 """What must be left for requests beside entries: a part of it holds the largest one."""
 
 
+COMMAND_BYTES_MIN: Final = 5 << 20
+"""The least that ``command_bytes_max`` of a server may be. By one write the leader puts a piece of a large transaction
+in its place, removes what is garbage, or builds some of an index: with less none of it would ever end."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
     """Bounds. Past the first group a caller is refused with ResourceExhausted at once; the others shape the work.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.raft.settings import ENTRY_BYTES_LIMIT, RaftSettings
-from cortado.store.node.limits import NodeLimits
+from cortado.store.node.limits import COMMAND_BYTES_MIN, NodeLimits
 from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, RETENTION, SIZE, TEXT, WHOLE, Kind, choice
 from cortado.store.settings.setting import Setting
 
@@ -254,8 +254,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _limit(
         "command_bytes_max",
         "Maximum bytes that a single write may change, index entries included. More is refused as too large. It must "
-        "fit into one entry of the log (raft.entry-bytes-max).",
+        "fit into one entry of the log (raft.entry-bytes-max). The leader's own work takes the least of it.",
         SIZE,
+        low=COMMAND_BYTES_MIN,
     ),
     _limit("entries_in_flight_max", "Log entries in flight to a majority. Beyond it writes wait."),
     _limit(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument, SnapshotTooOld
+from cortado.errors import CortadoError, InvalidArgument, SnapshotTooOld, TooLarge
 from cortado.store.backup.create import BackupRequest, create_backup
 from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
 from cortado.store.client import Client
+from cortado.store.client.blocking.backups import Restores
 from cortado.store.client.kv import Put
 from cortado.store.client.tables import Index
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -204,11 +205,18 @@ def test_a_cluster_that_is_refused_begins_no_epoch(backed_up: tuple[Path, int], 
         assert client.now().epoch == 0
 
 
-def test_a_cluster_that_takes_small_writes_alone_takes_runs_in_pieces(
-    backed_up: tuple[Path, int], tmp_path: Path
+def test_a_run_that_is_too_large_for_one_write_is_put_in_pieces(
+    backed_up: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ("--limit.command-bytes-max", "16KiB", "--limit.batch-bytes-max", "16KiB")
-    with running_server(tmp_path / "data", *options) as server, Client(server.endpoint) as client:
+    put = Restores.put
+
+    def put_less(self: Restores, restore_id: str, versions: bytes, part_done: int | None) -> None:
+        if len(versions) > 4_096:
+            raise TooLarge("request", "one write may change less", length=len(versions), limit=4_096)
+        put(self, restore_id, versions, part_done)
+
+    monkeypatch.setattr(Restores, "put", put_less)
+    with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         assert restore_backup(client, RestoreRequest(backed_up[0])).versions == backed_up[1]
 
 

@@ -171,6 +171,7 @@ def test_a_file_holds_what_flags_and_variables_hold(tmp_path: Path) -> None:
         ("map-size = 1", 1, "map-size in", "must be between 1MiB and 64TiB"),
         ("listen = '127.0.0.1:1'\n[limit]\nwrites-max = 0", 3, "limit.writes-max in", "must be between 1 and"),
         ("limit.writes-max = 0", 1, "limit.writes-max in", "must be between 1 and"),
+        ("limit.command-bytes-max = 16384", 1, "limit.command-bytes-max in", "must be between 5MiB and 1TiB"),
         ("limit = {reads-max = 1, writes-max = 0}", 1, "limit.writes-max in", "must be between 1 and"),
         ("[limit]\nwrites = 1", 2, "limit.writes in", "is no setting; did you mean limit.writes-max?"),
         ("[limit]\nwrites-max = 'x'", 2, "limit.writes-max in", "must be a whole number"),
