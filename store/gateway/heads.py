@@ -16,7 +16,7 @@ END: Final = b"\r\n\r\n"
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _HEAD: Final = re.compile(
-    _TOKEN + rb" (?:/[!-\xff]*|\*) HTTP/1\.[01]\r\n(?:" + _TOKEN + rb":[^\x00-\x08\x0a-\x1f\x7f]*\r\n)+\r\n"
+    _TOKEN + rb" (?:/[!-~]*|\*) HTTP/1\.[01]\r\n(?:" + _TOKEN + rb":[^\x00-\x08\x0a-\x1f\x7f]*\r\n)+\r\n"
 )
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n")
