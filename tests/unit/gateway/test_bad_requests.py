@@ -130,4 +130,11 @@ def test_what_is_over_the_bounds_is_refused_with_a_delay() -> None:
             refused = served.request("PUT", "/v1/kv/ns/a", content=b"x" * 101, headers=head)
             assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
             assert (refused.json()["reason"], refused.json()["resource"]) == ("RESOURCE_EXHAUSTED", "bytes of bodies")
-        assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 100, headers=head).status_code == 200
+
+        async def halves() -> Any:
+            for _ in range(2):
+                yield b"x" * 60
+
+        for _ in range(3):
+            assert served.request("PUT", "/v1/kv/ns/a", content=halves(), headers=head).status_code == 429
+            assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 100, headers=head).status_code == 200
