@@ -102,7 +102,8 @@ class SplitPass:
 
     def _sample(self, rows: int, key_of: Callable[[int], LogicalKey]) -> None:
         """So many rows more, of which ``key_of`` gives the key by its number."""
-        self._samples += map(key_of, range(-self.rows % self._stride, rows, self._stride))
+        if self._parts > 1:
+            self._samples += map(key_of, range(-self.rows % self._stride, rows, self._stride))
         self.rows += rows
         while len(self._samples) > _SAMPLES_MAX:
             del self._samples[1::2]

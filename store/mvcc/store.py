@@ -38,7 +38,6 @@ from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.slices import Slice, SliceReader
-from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.staged import NO_ITEMS, NOTHING_UNRESOLVED
 from cortado.store.mvcc.staged_reads import merged, staged_items, staged_slice
 from cortado.store.mvcc.versions import (
@@ -54,6 +53,7 @@ from cortado.store.mvcc.versions import (
     suffix_of,
     unexpired,
 )
+from cortado.store.mvcc.weighed_split import Split, begin_split
 
 ROWS_MAX: Final = 2_000
 _MORE_ROWS: Final = 4
@@ -361,10 +361,10 @@ class VersionStore:
             is_clear = logical_of(behind[0]) > last
         return is_clear and not (doubted or self.suspect or damaged_keys(Space.DATA, keys, values))
 
-    def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
-        """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
+    def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> Split:
+        """Begin to divide ``[start, end)`` into about ``parts`` equal parts; one part is counted exactly."""
         self.check_readable(ts, start, end)
-        return SplitPass(self.engine, start, end, parts, suffix_of(ts), self.kernel)
+        return begin_split(self.engine, self.kernel, (start, end), parts, suffix_of(ts))
 
     # --- writes ------------------------------------------------------------------------------------------------
 

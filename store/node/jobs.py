@@ -179,7 +179,7 @@ class JobRunner:
         counting = self._group.store.split(*rows, 1, read_ts)
         while not await self._group.host.scan(counting.step):
             pass
-        return counting.rows
+        return sum(part.rows for part in counting.parts())
 
     def _look_ahead(self, job: Job, read_ts: Timestamp) -> tuple[KeyRange, LogicalKey | None] | None:
         """Which rows are left, and the place behind the next of them; None where the table is gone."""

@@ -1,0 +1,62 @@
+"""Where the branch pages of a tree begin, by those above them: what cuts a large range without a look at its items.
+
+::
+
+    root            | -     m |                             two pages below, which begin with nothing and m
+    branch pages    | - d h | | - q |                       if that is too few: these five, with d, h, m and q
+    branch pages    | - b c | | - e f | | - ...             not read, nor are the leaf pages below them
+
+A bound was a key of the tree when its page was split, and need not be there any more. How much lies below a page is
+within what LMDB fills a page with, so whoever wants parts of equal size weighs some of them.
+"""
+
+from __future__ import annotations
+
+from ctypes import string_at
+from typing import Final
+
+import numpy as np
+
+from cortado.store.engine.data_file import DamagedDataFile
+from cortado.store.engine.interface import Space
+from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.page_check import META_PAGES
+from cortado.store.engine.page_nodes import KeyOrder, PageKind, Pages, TreePages
+
+_PAGES_MAX: Final = 64
+"""So many are read at once: some milliseconds."""
+
+
+def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enough: int) -> list[bytes]:
+    """Keys in ``(start, end)``, ascending, each the lower bound of a branch page, all of one level: of the highest one
+    that has ``enough`` of them, or the lowest one that can be reached.
+
+    Empty where there are no such pages, and where one is not what its place in the tree says. Raises Unavailable where
+    the engine is closed.
+    """
+    bounds: list[bytes] = []
+    with mapped.tree(space) as tree:
+        if tree is None:
+            return bounds
+        base, page_size, last_page, root, depth = tree
+        pages = Pages(np.array([root]), [b""], [b""])
+        for _ in range(depth - 2):
+            if len(bounds) >= enough or len(pages) > _PAGES_MAX:
+                break
+            raw = b"".join(string_at(base + number * page_size, page_size) for number in pages.numbers.tolist())
+            try:
+                below = TreePages(raw, pages, page_size, PageKind.BRANCH, space, order=KeyOrder.BYTES).child_pages()
+            except DamagedDataFile:
+                return []
+            pages = _overlapping(below, start, end)
+            if ((pages.numbers < META_PAGES) | (pages.numbers > last_page)).any():
+                return []
+            bounds = [low for low in pages.lows if start < low]
+    return bounds
+
+
+def _overlapping(pages: Pages, start: bytes, end: bytes) -> Pages:
+    """Those that may hold keys of ``[start, end)``."""
+    lows, highs = pages.lows, pages.highs
+    places = [place for place, low in enumerate(lows) if low < end and (not highs[place] or start < highs[place])]
+    return Pages(pages.numbers[places], [lows[place] for place in places], [highs[place] for place in places])
