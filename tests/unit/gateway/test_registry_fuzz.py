@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+import pytest
+
 from cortado.store.gateway.application import Application
 from support.gateways import Gateway
 
+SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "0"))
 CALLS: Final = 2_500
 SANE: Final = 0.8
 """How often a part of a call is one that would do, so that others are looked at."""
@@ -213,12 +216,12 @@ def code_of(answered: Answered) -> int:
     return code
 
 
+@pytest.mark.timeout(300 + SECONDS)
 def test_every_call_has_a_precise_answer(served: Gateway) -> None:
-    seconds = float(os.environ.get("FUZZ_SECONDS", "0"))
-    seed = random.SystemRandom().randrange(1 << 32) if seconds else 13
-    chosen, until_s = random.Random(seed), time.monotonic() + seconds
+    seed = random.SystemRandom().randrange(1 << 32) if SECONDS else 13
+    chosen, until_s = random.Random(seed), time.monotonic() + SECONDS
     codes: Counter[int] = Counter()
-    while codes.total() < CALLS or (seconds and time.monotonic() < until_s):
+    while codes.total() < CALLS or time.monotonic() < until_s:
         sent = made(chosen)
         answered = served.run(answer_to(served.application, sent))
         shown = f"seed {seed}, call {codes.total()}: {sent} -> {answered}"[:1_500]
