@@ -19,6 +19,7 @@ from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 _LOG: Final = logging.getLogger(__name__)
 
 PENDING_CALLS_MAX: Final = 65_536
+PENDING_S_MAX: Final = 3_600
 PEER_BACKLOG: Final = 128
 # A name such as localhost may stand for an address of IPv6 on a machine that has none.
 _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -48,6 +49,8 @@ def new_server(connections_max: int) -> grpc.aio.Server:
             # refusals reach the caller as broken connections.)
             ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
             ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
+            # Nor after thirty seconds, which is its habit, too: a call that waits so long at a busy node has a deadline.
+            ("grpc.server_max_unrequested_time_in_server", PENDING_S_MAX),
         ]
     )
 
