@@ -25,9 +25,12 @@ option             for         meaning
 ``lease``          read        ``true`` (default): what is read is kept from collection for as long as tasks read it
 ``replicaRead``    read        ``leader`` (default), or ``nearest``: partitions are spread over all members
 ``startingAt``     changes     read changes instead of rows, after: ``latest`` (now), ``earliest`` (all that are kept)
-                               or a timestamp as for ``at``
+                               or a timestamp as for ``at``; of a stream, ``state``: first the rows that there are
 ``endingAt``       changes     of a batch: up to this timestamp; default: now
 ``maxRowsPerTrigger`` changes  of a stream: at most so many changes a batch, or one commit; default: all there are
+``failOnDataLoss`` changes     of a stream: ``false`` begins anew, with the state, where what it needs was collected
+``consumerId``     changes     of a stream: a name under which its changes are kept while no query runs
+``consumerTtl``    changes     with ``consumerId``: for how long, such as ``12h``; default ``7d``, at most ``30d``
 ``withPrevious``   changes     ``true``: the row that each change replaced, as ``_previous``; default ``false``
 ``operation``      write       ``upsert`` (default), ``insert``, ``update`` (of the DataFrame's columns), ``delete``, or
                                ``changes``: each row as its ``_op`` says
@@ -62,9 +65,11 @@ from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
+from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.values import parse_at
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.retentions import parse_retention
 from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
@@ -119,6 +124,9 @@ class ChangesOptions:
     ending_at: str | None
     max_rows: int | None
     with_previous: bool
+    fail_on_data_loss: bool
+    consumer: str | None
+    consumer_ttl_s: float
     columns: tuple[str, ...] | None
     key_lower: tuple[Any, ...] | None
     key_upper: tuple[Any, ...] | None
@@ -149,7 +157,7 @@ _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "lease", "replicaRead")
 _STARTING = "startingAt"
-_OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious")
+_OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious", "failOnDataLoss", "consumerId", "consumerTtl")
 _OF_RANGES = ("columns", "keyLower", "keyUpper", "partitions", "schemaVersion", "lease")
 _CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, *_OF_RANGES)
 OPERATIONS = ("upsert", "insert", "update", "delete", "changes")
@@ -225,11 +233,11 @@ def reads_changes(options: Mapping[str, str]) -> bool:
 def changes_options(options: Mapping[str, str]) -> ChangesOptions:
     """Raises InvalidArgument that names the option, its value and what it may be."""
     given = _known(options, _CHANGES, _WRITE, "a read of changes")
-    if "endingAt" in given and "maxRowsPerTrigger" in given:
-        problem = "is of a stream, and endingAt of a batch"
-        raise InvalidArgument("option maxRowsPerTrigger", problem, given["maxRowsPerTrigger"])
+    for name in ("maxRowsPerTrigger", "failOnDataLoss", "consumerId"):
+        if name in given and "endingAt" in given:
+            raise InvalidArgument(f"option {name}", "is of a stream, and endingAt of a batch", given[name])
     for name in (_STARTING, "endingAt"):
-        if name in given and not (name == _STARTING and given[name] in ("latest", "earliest")):
+        if name in given and not (name == _STARTING and given[name] in ("latest", "earliest", "state")):
             parse_at(given[name], f"option {name}")
     return ChangesOptions(
         connection=_connection(given),
@@ -237,6 +245,9 @@ def changes_options(options: Mapping[str, str]) -> ChangesOptions:
         ending_at=given.get("endingAt"),
         max_rows=_whole(given, "maxRowsPerTrigger", 1, 2**31 - 1) if "maxRowsPerTrigger" in given else None,
         with_previous=_one_of(given, "withPrevious", ("false", "true")) == "true",
+        consumer=_consumer(given),
+        consumer_ttl_s=_consumer_ttl_s(given),
+        fail_on_data_loss=_one_of(given, "failOnDataLoss", ("true", "false")) == "true",
         columns=_columns(given),
         key_lower=_key(given, "keyLower"),
         key_upper=_key(given, "keyUpper"),
@@ -378,6 +389,28 @@ def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
 
 def _is_leased(given: Mapping[str, str]) -> bool:
     return _one_of(given, "lease", ("true", "false")) == "true"
+
+
+def _consumer(given: Mapping[str, str]) -> str | None:
+    name = _text(given, "consumerId")
+    if name is not None and len(name) > CONSUMER_CHARS_MAX:
+        problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
+        raise InvalidArgument("option consumerId", problem, f"{len(name)} characters")
+    if name is not None and not _is_leased(given):
+        raise InvalidArgument("option consumerId", 'needs the option lease "true": it is one', name)
+    return name
+
+
+def _consumer_ttl_s(given: Mapping[str, str]) -> float:
+    if "consumerTtl" not in given:
+        return CONSUMER_TTL_S_DEFAULT
+    value = given["consumerTtl"]
+    if "consumerId" not in given:
+        raise InvalidArgument("option consumerTtl", "needs the option consumerId", value)
+    ttl_ms = parse_retention(value)
+    if ttl_ms is None or not 1_000 <= ttl_ms <= CONSUMER_TTL_S_MAX * 1_000:
+        raise InvalidArgument("option consumerTtl", "must be a time such as 12h or 7d, from 1s to 30d", value)
+    return ttl_ms / 1_000
 
 
 def _bad_rows_path(given: Mapping[str, str]) -> str | None:

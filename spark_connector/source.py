@@ -74,11 +74,13 @@ class DefaultSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Of changes. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
         from cortado.errors import InvalidArgument
-        from pyspark_cortado.changes import ChangesStreamReader
         from pyspark_cortado.options import changes_options, reads_changes
+        from pyspark_cortado.stream_reader import ChangesStreamReader
 
         if not reads_changes(self.options):
-            raise InvalidArgument("option startingAt", "is required by readStream: latest, earliest or a timestamp")
+            raise InvalidArgument(
+                "option startingAt", "is required by readStream: latest, earliest, state or a timestamp"
+            )
         return ChangesStreamReader(changes_options(self.options), schema, self._chosen_changes().version)
 
     def _chosen_changes(self) -> ChosenChanges:

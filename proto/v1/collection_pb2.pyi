@@ -7,36 +7,40 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Lease(_message.Message):
-    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms")
+    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms", "consumer")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ACQUIRED_FIELD_NUMBER: _ClassVar[int]
     SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_FIELD_NUMBER: _ClassVar[int]
     lease_id: bytes
     timestamp: _common_pb2.Timestamp
     ttl_ms: int
     label: str
     acquired: _common_pb2.Timestamp
     silent_ms: int
-    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ...) -> None: ...
+    consumer: str
+    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ..., consumer: _Optional[str] = ...) -> None: ...
 
 class AcquireLeaseRequest(_message.Message):
-    __slots__ = ("lease_id", "timestamp", "wall_ms", "ttl_ms", "label", "request_id")
+    __slots__ = ("lease_id", "timestamp", "wall_ms", "ttl_ms", "label", "request_id", "consumer")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     WALL_MS_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_FIELD_NUMBER: _ClassVar[int]
     lease_id: bytes
     timestamp: _common_pb2.Timestamp
     wall_ms: int
     ttl_ms: int
     label: str
     request_id: bytes
-    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    consumer: str
+    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., request_id: _Optional[bytes] = ..., consumer: _Optional[str] = ...) -> None: ...
 
 class AcquireLeaseResponse(_message.Message):
     __slots__ = ("header", "lease")

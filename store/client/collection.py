@@ -18,6 +18,9 @@ from cortado.store.clock.timestamp import Timestamp
 TTL_S_DEFAULT: Final = 60.0
 TTL_S_MIN: Final = 1.0
 TTL_S_MAX: Final = 600.0
+CONSUMER_TTL_S_DEFAULT: Final = 7 * 86_400.0
+CONSUMER_TTL_S_MAX: Final = 30 * 86_400.0
+CONSUMER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 ID_BYTES: Final = 16
 END_S: Final = 2.0
@@ -31,7 +34,8 @@ _AGAIN_S: Final = 1.0
 @dataclass(frozen=True, slots=True)
 class HeldLease:
     """A lease that there is: what is read at ``timestamp`` or above is kept for its holder, of whom the leader heard
-    ``silent_s`` ago last, and who must be heard every ``ttl_s``."""
+    ``silent_s`` ago last, and who must be heard every ``ttl_s``. With a ``consumer`` it is his place, which he moved
+    ``silent_s`` ago last, and is to move every ``ttl_s``."""
 
     lease_id: str
     timestamp: Timestamp
@@ -39,6 +43,7 @@ class HeldLease:
     label: str
     acquired: Timestamp
     silent_s: float
+    consumer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +234,28 @@ class AsyncCollection:
                 removed = reply.removed
         return removed
 
+    async def move_consumer(
+        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT
+    ) -> HeldLease:
+        """Keeps what is above ``at``, a timestamp, for a consumer who comes and goes, instead of what was kept for him.
+
+        Who takes changes in batches moves it behind each. It is a lease that nobody has to keep alive: it ends where it
+        was not moved for ``ttl_s``, 1 second to 30 days; by :meth:`end_lease`; and while the disk is nearly full.
+        Raises SnapshotTooOld where what he needs is gone, TimestampInFuture, ResourceExhausted.
+        """
+        request = pb.AcquireLeaseRequest(
+            lease_id=blake2b(f"consumer {text(consumer, 'consumer')}".encode(), digest_size=ID_BYTES).digest(),
+            ttl_ms=round(_checked_ttl(ttl_s, CONSUMER_TTL_S_MAX) * 1000),
+            label=check_label(label),
+            consumer=consumer,
+        )
+        if not 0 < len(consumer) <= CONSUMER_CHARS_MAX:
+            problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
+            raise InvalidArgument("consumer", problem, f"{len(consumer)} characters")
+        _set_at(request, at)
+        reply = await self._connection.write(self._stub.AcquireLease, request, timeout_s=self._timeout_s)
+        return _held(reply.lease)
+
     async def end_lease(self, lease_id: str) -> bool:
         """Ends a lease, whoever holds it: what he reads may be collected then. False where there is none."""
         encoded = hexadecimal(lease_id, "lease_id", ID_BYTES)
@@ -245,14 +272,19 @@ def _held(lease: pb.Lease) -> HeldLease:
         lease.label,
         timestamp_of(lease.acquired),
         lease.silent_ms / 1000,
+        lease.consumer,
     )
 
 
 def check_ttl(ttl_s: float) -> float:
     """``ttl_s``, where a lease may have it. Raises InvalidArgument."""
+    return _checked_ttl(ttl_s, TTL_S_MAX)
+
+
+def _checked_ttl(ttl_s: float, most_s: float) -> float:
     is_number = isinstance(ttl_s, int | float) and not isinstance(ttl_s, bool)
-    if not is_number or not TTL_S_MIN <= ttl_s <= TTL_S_MAX:
-        raise InvalidArgument("ttl_s", f"must be between {TTL_S_MIN:g} and {TTL_S_MAX:g} seconds", shown(ttl_s))
+    if not is_number or not TTL_S_MIN <= ttl_s <= most_s:
+        raise InvalidArgument("ttl_s", f"must be between {TTL_S_MIN:.0f} and {most_s:.0f} seconds", shown(ttl_s))
     return float(ttl_s)
 
 

@@ -349,6 +349,7 @@ class TableReads(Generic[D]):
         *,
         after: At,
         until: At,
+        initial_state: bool = False,
         with_previous: bool = False,
         batch_rows: int = ARROW_BATCH_ROWS,
     ) -> AsyncIterator[pa.RecordBatch]:
@@ -357,11 +358,13 @@ class TableReads(Generic[D]):
 
         The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete", of which only
         the key's columns are set; ``_ts``, a struct of epoch, wall_ms and logical; ``_commit_time``; and
-        ``with_previous``, as ``_previous``, what was replaced. Raises SnapshotTooOld, NotFound, InvalidArgument for a
+        ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the rows that there are ``after``
+        come first, as they were put, in the order of the keys. Raises SnapshotTooOld, NotFound, InvalidArgument for a
         field that has such a name.
         """
         bounds = (lower, upper, None)
-        return opened(lambda: self.open_changes(bounds, WatchOptions(after, until, False, with_previous), batch_rows))
+        options = WatchOptions(after, until, initial_state, with_previous)
+        return opened(lambda: self.open_changes(bounds, options, batch_rows))
 
     async def open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int

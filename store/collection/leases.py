@@ -18,6 +18,8 @@ a hundred thousand: with the list nobody passes them by.
 - *The safepoint of every table counts*, and the cluster's: what a lease promises is all that can be read. So there is
   none for the past of a table that keeps its old versions for longer than others.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
+- A *consumer's* lease is the place of somebody who comes and goes: what is above it is kept while he is away. It is
+  moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
 """
@@ -53,6 +55,9 @@ TTL_MS_MIN: Final = 1_000
 TTL_MS_MAX: Final = 600_000
 AGE_MS_MAX: Final = 24 * 3_600_000
 """However alive its holder is: what nobody ends would fill the disk in the end."""
+CONSUMER_TTL_MS_DEFAULT: Final = 7 * 86_400_000
+CONSUMER_TTL_MS_MAX: Final = 30 * 86_400_000
+CONSUMER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 LEASES_MAX: Final = 1_000
 RETRY_DELAY_MS: Final = 1_000
@@ -60,13 +65,15 @@ RETRY_DELAY_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that."""
+    """``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
+    empty, or whose place it is: then ``acquired_ts`` is when it was moved."""
 
     lease_id: bytes
     ts: Timestamp
     ttl_ms: int
     label: str
     acquired_ts: Timestamp
+    consumer: str = ""
 
 
 def check_lease_id(lease_id: bytes) -> None:
@@ -81,6 +88,16 @@ def check_lease(ttl_ms: int, label: str) -> None:
         raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {TTL_MS_MAX}", str(ttl_ms))
     if len(label) > LABEL_CHARS_MAX:
         raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
+
+
+def check_consumer(ttl_ms: int, label: str, consumer: str) -> None:
+    """Raises InvalidArgument where a consumer's lease may not be so."""
+    if not TTL_MS_MIN <= ttl_ms <= CONSUMER_TTL_MS_MAX:
+        raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {CONSUMER_TTL_MS_MAX}", str(ttl_ms))
+    if not 0 < len(consumer) <= CONSUMER_CHARS_MAX:
+        problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
+        raise InvalidArgument("consumer", problem, f"{len(consumer)} characters")
+    check_lease(TTL_MS_MIN, label)
 
 
 # --- what is stored --------------------------------------------------------------------------------------------
@@ -104,16 +121,18 @@ def _id_of(listed: bytes) -> bytes:
     return listed[TIMESTAMP_BYTES:]
 
 
-def encode_lease(ts: Timestamp, ttl_ms: int, label: str) -> bytes:
+def encode_lease(lease: Lease) -> bytes:
     """What is stored of one; the rest is in its key and in its version."""
-    return pb.StoredLease(timestamp=bytes(ts), ttl_ms=ttl_ms, label=label).SerializeToString(deterministic=True)
+    stored = pb.StoredLease(timestamp=bytes(lease.ts), ttl_ms=lease.ttl_ms, label=lease.label, consumer=lease.consumer)
+    return stored.SerializeToString(deterministic=True)
 
 
 def decode_lease(lease_id: bytes, version: Version) -> Lease:
     """Raises DataLoss."""
     try:
         stored = pb.StoredLease.FromString(version.payload)
-        return Lease(lease_id, Timestamp.from_bytes(stored.timestamp), stored.ttl_ms, stored.label, version.ts)
+        ts = Timestamp.from_bytes(stored.timestamp)
+        return Lease(lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer)
     except (DecodeError, InvalidArgument) as malformed:
         raise DataLoss("lease", f"the value of {lease_id.hex()} is none") from malformed
 
@@ -164,22 +183,47 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
             if (known.ttl_ms, known.label) != (ttl_ms, label) or ts not in (None, known.ts):
                 raise AlreadyExists("lease", lease_id.hex())
             return Evaluation(Mutations(), known)
-        if ts is not None and ts > commit_ts:
-            raise TimestampInFuture("at", "is above everything that is committed", str(ts), str(commit_ts))
-        safepoint = safepoints_of(reader).highest
-        if ts is not None and ts < safepoint:
-            raise SnapshotTooOld(str(ts), str(safepoint))
-        listed = _listed(reader)
-        if len(listed) >= LEASES_MAX:
-            problem = f"there are {LEASES_MAX} leases, and there can be no more"
-            raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
         lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts)
-        mutations = Mutations()
-        mutations.put(lease_key(lease_id), encode_lease(lease.ts, ttl_ms, label))
-        mutations.put(LEASES_KEY, b"".join(sorted([*listed, bytes(lease.ts) + lease_id])))
-        return Evaluation(mutations, lease)
+        return Evaluation(_written(reader, lease, None), lease)
 
     return evaluate
+
+
+def move(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, consumer: str) -> Evaluate:
+    """The consumer's lease is at ``ts`` from now on, wherever it was, or whether there was one; replies the Lease.
+
+    Raises and refuses as :func:`acquire` does.
+    """
+    check_lease_id(lease_id)
+    check_consumer(ttl_ms, label, consumer)
+
+    def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        known = find_lease(reader, lease_id)
+        if known is not None and known.consumer != consumer:
+            raise AlreadyExists("lease", lease_id.hex())
+        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts, consumer)
+        return Evaluation(_written(reader, lease, known), lease)
+
+    return evaluate
+
+
+def _written(reader: Reader, lease: Lease, known: Lease | None) -> Mutations:
+    """``lease`` in the place of the one that is ``known`` under its id."""
+    if lease.ts > lease.acquired_ts:
+        problem = "is above everything that is committed"
+        raise TimestampInFuture("at", problem, str(lease.ts), str(lease.acquired_ts))
+    safepoint = safepoints_of(reader).highest
+    # Without a timestamp it is at that of its own entry, which no safepoint has passed.
+    if lease.ts < safepoint:
+        raise SnapshotTooOld(str(lease.ts), str(safepoint))
+    listed = [each for each in _listed(reader) if known is None or _id_of(each) != known.lease_id]
+    if len(listed) >= LEASES_MAX:
+        problem = f"there are {LEASES_MAX} leases, and there can be no more"
+        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
+    mutations = Mutations()
+    mutations.put(lease_key(lease.lease_id), encode_lease(lease))
+    mutations.put(LEASES_KEY, b"".join(sorted([*listed, bytes(lease.ts) + lease.lease_id])))
+    return mutations
 
 
 def end(*lease_ids: bytes) -> Evaluate:
@@ -190,6 +234,18 @@ def end(*lease_ids: bytes) -> Evaluate:
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         mutations = Mutations()
         return Evaluation(mutations, end_with(mutations, reader, lease_ids))
+
+    return evaluate
+
+
+def end_as_seen(*leases: Lease) -> Evaluate:
+    """End those of the leases that are still as they were seen: a consumer's may have been moved since; replies the ids
+    of those that ended."""
+
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        mutations = Mutations()
+        same = [each.lease_id for each in leases if find_lease(reader, each.lease_id) == each]
+        return Evaluation(mutations, end_with(mutations, reader, same))
 
     return evaluate
 

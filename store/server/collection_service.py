@@ -12,7 +12,7 @@ from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.collection.leases import TTL_MS_DEFAULT, Lease, acquire, end
+from cortado.store.collection.leases import CONSUMER_TTL_MS_DEFAULT, TTL_MS_DEFAULT, Lease, acquire, end, move
 from cortado.store.keys.keyspace import show_table_id
 from cortado.store.node.read_timestamps import Stale
 from cortado.store.server.convert import read_at, timestamp_message, timestamp_value
@@ -25,7 +25,12 @@ class CollectionService(Service):
     """Answered by the leader alone."""
 
     async def acquire_lease(self, request: pb.AcquireLeaseRequest) -> bytes:
-        evaluate = acquire(request.lease_id, self._lease_ts(request), request.ttl_ms or TTL_MS_DEFAULT, request.label)
+        lease_id, ts, label = request.lease_id, self._lease_ts(request), request.label
+        if request.consumer:
+            ttl_ms = request.ttl_ms or CONSUMER_TTL_MS_DEFAULT
+            evaluate = move(lease_id, ts, ttl_ms, label, request.consumer)
+        else:
+            evaluate = acquire(lease_id, ts, request.ttl_ms or TTL_MS_DEFAULT, label)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Lease)
@@ -118,4 +123,5 @@ class CollectionService(Service):
             label=lease.label,
             acquired=timestamp_message(lease.acquired_ts),
             silent_ms=int(self.host.meta.leases.silent_ms(lease)),
+            consumer=lease.consumer,
         )

@@ -154,6 +154,23 @@ def test_checkpoints_of_other_tables_and_streams_without_a_start_are_refused(
         ),
         ({"startingAt": "latest", "filter": "id = 1"}, "option filter: is not an option of a read of changes"),
         ({"startingAt": "latest", "withPrevious": "yes"}, "option withPrevious: must be one of false, true"),
+        (
+            {"startingAt": "latest", "endingAt": "0.0.1", "failOnDataLoss": "false"},
+            "option failOnDataLoss: is of a stream",
+        ),
+        ({"startingAt": "latest", "failOnDataLoss": "no"}, "option failOnDataLoss: must be one of true, false"),
+        ({"startingAt": "latest", "consumerTtl": "1d"}, "option consumerTtl: needs the option consumerId"),
+        (
+            {"startingAt": "latest", "consumerId": "a", "consumerTtl": "60d"},
+            "option consumerTtl: must be a time such as 12h",
+        ),
+        ({"startingAt": "latest", "consumerId": "a", "lease": "false"}, "option consumerId: needs the option lease"),
+        ({"startingAt": "latest", "consumerId": "x" * 101}, "option consumerId: must have 1 to 100 characters"),
+        ({"startingAt": "latest", "consumerId": "a", "endingAt": "0.0.1"}, "option consumerId: is of a stream"),
+        (
+            {"startingAt": "latest", "replicaRead": "nearest"},
+            "option replicaRead: is not an option of a read of changes",
+        ),
         ({"endingAt": "0.0.1"}, "option endingAt: needs the option startingAt"),
         ({"startingAt": "latest", "columns": "nmae"}, "no field nmae"),
         ({"startingAt": "latest", "keyLower": "[1, 2]"}, "option keyLower: must have at most 1 parts"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cortado.store.cli.answers import Answer, Fields, Said
+from cortado.store.cli.commands.lease import shown_label
 from cortado.store.cli.numbers import show_retention
 from cortado.store.cli.render import count, moment
 from cortado.store.cli.session import Session
@@ -50,8 +51,8 @@ def run(session: Session) -> Answer:
 def _pairs(found: CollectionStatus) -> list[tuple[str, Any]]:
     holder = found.holder
     held = "the retention" if holder is None else f"the lease {holder.lease_id}"
-    if holder is not None and holder.label:
-        held += f" ({holder.label})"
+    if holder is not None and (holder.label or holder.consumer):
+        held += f" ({shown_label(holder)})"
     pairs = [
         ("safepoint", moment(found.safepoint)),
         ("lag", f"{found.lag_s:.0f} s"),
@@ -69,7 +70,13 @@ def _record(found: CollectionStatus) -> dict[str, Any]:
         "safepoint": str(found.safepoint),
         "lag_s": found.lag_s,
         "retention_ms": found.retention_ms,
-        "held_by": None if holder is None else {"lease_id": holder.lease_id, "label": holder.label},
+        "held_by": None
+        if holder is None
+        else {
+            "lease_id": holder.lease_id,
+            "label": holder.label,
+            "consumer": holder.consumer,
+        },
         "removed": found.removed,
         "pieces": found.pieces,
         "pieces_pending": found.pending,

@@ -26,7 +26,7 @@ def list_(session: Session) -> Answer:
     """Show the leases: who keeps what is read at which timestamp, the oldest first.
 
     What is above the oldest lease's timestamp is not collected. A lease ends when its holder was silent for longer than
-    its ttl, or when it is a day old.
+    its ttl, or when it is a day old; a consumer's when it was not moved for its ttl.
     """
     with session.client() as client:
         leases = client.collection.leases()
@@ -56,7 +56,13 @@ def end(
 
 def _row(lease: HeldLease) -> tuple[str, ...]:
     silent, ttl = f"{lease.silent_s:.0f} s", f"{lease.ttl_s:g} s"
-    return lease.lease_id, moment(lease.timestamp), moment(lease.acquired), silent, ttl, lease.label or "-"
+    return lease.lease_id, moment(lease.timestamp), moment(lease.acquired), silent, ttl, shown_label(lease) or "-"
+
+
+def shown_label(lease: HeldLease) -> str:
+    """Who holds it, and why."""
+    consumer = f"consumer {lease.consumer}" if lease.consumer else ""
+    return ", ".join(filter(None, (lease.label, consumer)))
 
 
 def _record(lease: HeldLease) -> dict[str, Any]:
@@ -67,4 +73,5 @@ def _record(lease: HeldLease) -> dict[str, Any]:
         "silent_s": lease.silent_s,
         "ttl_s": lease.ttl_s,
         "label": lease.label,
+        "consumer": lease.consumer,
     }

@@ -7,7 +7,14 @@ from typing import Self
 
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
-from cortado.store.client.collection import AsyncCollection, AsyncLease, CollectionStatus, HeldLease
+from cortado.store.client.collection import (
+    CONSUMER_TTL_S_DEFAULT,
+    AsyncCollection,
+    AsyncLease,
+    CollectionStatus,
+    HeldLease,
+)
+from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
 
 
@@ -61,6 +68,11 @@ class Collection:
 
     def run(self) -> int:
         return run(self._core.run())
+
+    def move_consumer(
+        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT
+    ) -> HeldLease:
+        return run(self._core.move_consumer(consumer, at, label=label, ttl_s=ttl_s))
 
     def end_lease(self, lease_id: str) -> bool:
         return run(self._core.end_lease(lease_id))

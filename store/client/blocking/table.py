@@ -198,10 +198,11 @@ class Table(Generic[D]):
         *,
         after: At,
         until: At,
+        initial_state: bool = False,
         with_previous: bool = False,
         batch_rows: int = ARROW_BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        options = WatchOptions(after, until, False, with_previous)
+        options = WatchOptions(after, until, initial_state, with_previous)
         return steps(run(self._core.open_changes((lower, upper, None), options, batch_rows)))
 
     def window(

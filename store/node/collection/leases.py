@@ -11,6 +11,8 @@ heard of is in the leader's memory, by its monotonic clock, so an idle lease wri
 end none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
 election, and a living one's is never lost by one.
 
+A consumer's lease is kept by nobody: what counts is how long ago it was moved, which is its age.
+
 Its age is by wall time, since that alone outlasts leaders; but a leader ends for its age only what it has seen for an
 hour itself, so a clock that jumps ends none. Where the epoch has changed since, wall times do not compare, and it
 counts from when this leader saw the lease first.
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import LeaseExpired
-from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end, find_lease, leases_of
+from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end_as_seen, find_lease, leases_of
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
@@ -106,7 +108,9 @@ class Leases:
         return clock.physical_ms - lease.ts.wall_ms if lease.ts.epoch == clock.epoch else self.age_ms(lease)
 
     def silent_ms(self, lease: Lease) -> float:
-        """For how long this leader has not heard of it."""
+        """For how long this leader has not heard of it; of a consumer's, how long ago it was moved."""
+        if lease.consumer:
+            return self.age_ms(lease)
         held = self._held.get(lease.lease_id)
         return 0.0 if held is None else self._monotonic_ms() - held.heard_ms
 
@@ -145,7 +149,7 @@ class Leases:
         while True:
             await self._look()
             expired = [held.lease for held in self._held.values() if self._is_over(held)]
-            await self._end(expired, "its holder is silent, or it is a day old")
+            await self._end(expired, "its holder is silent, or it is too old")
             await self._end(self._in_the_way(), "the disk or the map is nearly full, and it was the oldest")
             await asyncio.sleep(LOOK_EVERY_MS / 1000)
 
@@ -154,13 +158,20 @@ class Leases:
         applied_ts = self._driver.applied.last_ts
         found = await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(applied_ts)))
         now_ms = self._monotonic_ms()
-        self._held = {lease.lease_id: self._held.get(lease.lease_id) or _Held(lease, now_ms, now_ms) for lease in found}
+        before = self._held
+        self._held = {}
+        for lease in found:
+            held = before.get(lease.lease_id)
+            is_same = held is not None and held.lease.acquired_ts == lease.acquired_ts
+            self._held[lease.lease_id] = held if held is not None and is_same else _Held(lease, now_ms, now_ms)
 
     def _is_over(self, held: _Held) -> bool:
         now_ms = self._monotonic_ms()
         # A wall clock that has jumped by years ends nothing that this leader has not seen for a while.
-        is_old = self.age_ms(held.lease) > AGE_MS_MAX and now_ms - held.seen_ms > AGE_MS_MAX / _SEEN_PART
-        return is_old or now_ms - held.heard_ms > held.lease.ttl_ms
+        consumer = held.lease.consumer
+        age_ms_max = held.lease.ttl_ms if consumer else AGE_MS_MAX
+        is_old = self.age_ms(held.lease) > age_ms_max and now_ms - held.seen_ms > age_ms_max / _SEEN_PART
+        return is_old or (not consumer and now_ms - held.heard_ms > held.lease.ttl_ms)
 
     def _in_the_way(self) -> Sequence[Lease]:
         """No reader fills the disk: while room is scarce the oldest lease ends, and after a while the next."""
@@ -177,7 +188,7 @@ class Leases:
         ids = [lease.lease_id for lease in leases]
         self._ending.update(ids)
         try:
-            await self._write(end(*ids))
+            await self._write(end_as_seen(*leases))
         finally:
             self._ending.difference_update(ids)
         self.ended += len(ids)

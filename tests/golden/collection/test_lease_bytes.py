@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.collection.leases import LEASES_KEY, acquire, encode_lease, lease_key
+from cortado.store.collection.leases import LEASES_KEY, Lease, acquire, encode_lease, lease_key
 from support.dict_reader import DictStore
 
 
@@ -16,8 +18,10 @@ def test_keys() -> None:
 
 
 def test_values() -> None:
-    encoded = encode_lease(Timestamp(1, 2, 3), 60_000, "a job")
+    of = Lease(bytes(16), Timestamp(1, 2, 3), 60_000, "a job", Timestamp(1, 9, 0))
+    encoded = encode_lease(of)
     assert encoded.hex() == "0a0c" + "0001000000000002" + "00000003" + "10e0d403" + "1a05" + b"a job".hex()
+    assert encode_lease(replace(of, consumer="me")).hex() == encoded.hex() + "2202" + b"me".hex()
 
 
 def test_the_list() -> None:

@@ -20,8 +20,10 @@ from cortado.store.collection.leases import (
     check_lease,
     check_lease_id,
     end,
+    end_as_seen,
     find_lease,
     leases_of,
+    move,
     oldest_lease,
 )
 from cortado.store.keys.types import LogicalKey
@@ -177,3 +179,61 @@ def test_leases_that_have_ended_are_not_passed_by(monkeypatch: pytest.MonkeyPatc
     assert leases_of(store.snapshot()) == []
     store.write(acquire(ONE, None, 60_000, ""))
     assert [each.lease_id for each in leases_of(store.snapshot())] == [ONE]
+
+
+# --- consumers -----------------------------------------------------------------------------------------------------
+
+
+def moved(store: DictStore, ts: Timestamp | None = None, consumer: str = "me", ttl_ms: int = 7 * 86_400_000) -> Lease:
+    _, evaluation = store.write(move(ONE, ts, ttl_ms, "a stream", consumer))
+    assert isinstance(evaluation.reply, Lease)
+    return evaluation.reply
+
+
+def test_a_consumers_lease_is_moved_to_and_fro_and_there_is_one() -> None:
+    store = DictStore()
+    first, second = store.tick(), store.tick()
+    for ts in (second, first, second):
+        lease = moved(store, ts)
+        assert lease == Lease(ONE, ts, 7 * 86_400_000, "a stream", store.now, "me")
+        assert leases_of(store.snapshot()) == [lease]
+        assert oldest_lease(store.snapshot()) == lease
+
+
+def test_a_consumers_lease_is_no_others() -> None:
+    store = DictStore()
+    ts = store.tick()
+    moved(store, ts)
+    with pytest.raises(AlreadyExists):
+        moved(store, ts, consumer="another")
+    with pytest.raises(AlreadyExists):
+        acquired(store, ONE, ts)
+    acquired(store, OTHER, ts)
+    with pytest.raises(AlreadyExists):
+        store.write(move(OTHER, ts, 60_000, "a job", "me"))
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "consumer", "field"),
+    [
+        (999, "me", "ttl_ms"),
+        (30 * 86_400_000 + 1, "me", "ttl_ms"),
+        (1_000, "", "consumer"),
+        (1_000, "x" * 101, "consumer"),
+    ],
+)
+def test_a_consumers_lease_has_bounds(ttl_ms: int, consumer: str, field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        move(ONE, None, ttl_ms, "", consumer)
+    assert refused.value.field == field
+
+
+def test_one_that_was_moved_since_it_was_seen_does_not_end() -> None:
+    store = DictStore()
+    seen, other = moved(store, store.tick()), acquired(store, OTHER)
+    again = moved(store, store.tick())
+    _, evaluation = store.write(end_as_seen(seen, other))
+    assert evaluation.reply == (OTHER,)
+    assert leases_of(store.snapshot()) == [again]
+    store.write(end_as_seen(again))
+    assert leases_of(store.snapshot()) == []

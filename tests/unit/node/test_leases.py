@@ -9,7 +9,7 @@ import pytest
 from cortado.errors import LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
-from cortado.store.collection.leases import Lease, acquire, end
+from cortado.store.collection.leases import Lease, acquire, end, move
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, raise_safepoints
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.node.collection import leases
@@ -187,6 +187,37 @@ def test_there_is_an_age_however_alive_the_holder_is_and_whoever_leads(monkeypat
         await world.sleep(4_000 + SOON_MS)
         with pytest.raises(LeaseExpired):
             await n2.meta.leases.keep(ONE)
+
+    world.run(scenario)
+
+
+def test_a_consumers_lease_outlives_silence_and_leaders_and_ends_where_it_is_not_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leases, "AGE_MS_MAX", 30_000)
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        ttl_ms = 100_000
+
+        async def moved(node: Host) -> Lease:
+            lease = (await node.meta.write(move(ONE, None, ttl_ms, "a stream", "me"))).value
+            assert isinstance(lease, Lease)
+            return lease
+
+        await moved(n1)
+        await world.sleep(ttl_ms - 10_000)
+        second = await moved(n1)
+        await world.sleep(ttl_ms / 2)
+        assert await n1.meta.leases.all() == [second], "moved since, and nobody has to keep it"
+        await n1.meta.members.transfer("n2")
+        n2 = await world.led(but="n1")
+        await world.sleep(ttl_ms / 2 - 10_000)
+        assert await n2.meta.leases.all() == [second]
+        assert n2.meta.leases.silent_ms(second) >= ttl_ms - 20_000, "its age is in the log, and not a leader's memory"
+        await world.sleep(10_000 + SOON_MS)
+        assert await n2.meta.leases.all() == []
 
     world.run(scenario)
 

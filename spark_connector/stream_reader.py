@@ -1,0 +1,236 @@
+"""A stream of the changes of a table, perhaps behind the rows that there are.
+
+::
+
+    initialOffset ── startingAt: a timestamp; or the state now, from its first key on
+    latestOffset ─── how far everything is known by now; with a limit, where so many changes, or rows of the state, end
+    partitions ───── key ranges with about equally many changes, or rows, between two offsets
+    commit ───────── the lease moves on: what the stream has not had yet is kept while it runs
+
+What lies between two offsets (:mod:`pyspark_cortado.offsets`) never changes, so a batch that is repeated has the same
+rows, and a checkpoint resumes without a gap. A commit is never in two batches.
+
+Where what a stream needs was collected, it ends with SnapshotTooOld; or, with ``failOnDataLoss=false``, begins anew: a
+row that says so, then the state of now. Also where Spark repeats a batch that was planned before: that has the row and
+the state at its end, so that whatever comes after it is right.
+
+Spark asks for the latest offset every few milliseconds while nothing happens. So one watch, which brings no changes,
+tells the process of the reader how far it may go.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from cortado.errors import InvalidArgument, SnapshotTooOld
+from cortado.store.client import Client, KeyRange, Table
+from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.changes import Changes, ChangesPartition, ResetPartition, start_of, worth_a_task
+from pyspark_cortado.offsets import Identity, Offset
+from pyspark_cortado.options import PARTITIONS_MAX, ChangesOptions
+from pyspark_cortado.progress import Progress
+from pyspark_cortado.reader import bounds_of_key, open_client
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LEASE_MOVES_S: Final = 10.0
+_IDLE_MS: Final = 600_000
+"""A stream without changes moves on so often."""
+
+
+class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """On the driver, in a process of its own that lives as long as the query; tasks read with another instance."""
+
+    def __init__(self, options: ChangesOptions, schema: StructType, version: int) -> None:
+        super().__init__(options, schema, version)
+        if options.ending_at is not None:
+            raise InvalidArgument("option endingAt", "is of a batch: a stream has no end", options.ending_at)
+        self._client: Client | None = None
+        self._progress: Progress | None = None
+        self._target: Timestamp | None = None
+        self._identity: Identity | None = None
+        # What is known of the changes behind an offset: none up to there.
+        self._quiet: tuple[Timestamp, Timestamp] | None = None
+        # What the rest of the state behind an offset was cut into, to count its rows once.
+        self._cuts: tuple[Offset, list[KeyRange]] | None = None
+        self._lease = ExitStack()
+        self._lease_moved_s = 0.0
+
+    # --- offsets ---------------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint begins."""
+        start = start_of(self._connected(), self._options, self._known().table)
+        if not isinstance(start, Timestamp):
+            # A wall time means the last timestamp of that time; what it is now, it stays.
+            start = self._table().window(after=start, until=start).until
+        self._hold(start)
+        return self._known().written(Offset(start, b"" if self._options.starting_at == "state" else None))
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """As far as changes are known, or as the limit allows; ``start`` where there are none."""
+        place = self._known().read(start)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        try:
+            return self._known().written(self._after(place, rows))
+        except SnapshotTooOld:
+            if self._options.fail_on_data_loss:
+                raise
+        return self._known().written(self._anew())
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable() if self._options.max_rows is None else ReadMaxRows(self._options.max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The query ends where the table is now."""
+        self._target = self._connected().now()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        known = self._target if self._progress is None else self._progress.known
+        return None if known is None else self._known().written(Offset(known))
+
+    def _after(self, place: Offset, rows: int | None) -> Offset:
+        """The end of a batch that begins at ``place``. Raises SnapshotTooOld."""
+        if not self._lease_moved_s:
+            self._hold(place.ts)
+        if place.from_key is not None:
+            return Offset(place.ts) if rows is None else self._cut(place, rows)
+        after = place.ts
+        newest = self._target or self._watched(after).newest()
+        quiet = self._quiet[1] if self._quiet is not None and self._quiet[0] == after else after
+        while quiet < newest:
+            window = self._table().window(*self._known().bounds, after=quiet, until=newest, changes_max=rows)
+            if window.changes:
+                return Offset(newest if rows is None else window.until)
+            quiet = window.until
+            self._quiet = after, quiet
+        # What lies behind a place at which nothing happens is not to be kept for ever: a batch without rows moves it.
+        is_old = quiet.epoch != after.epoch or quiet.wall_ms - after.wall_ms > _IDLE_MS
+        return Offset(quiet) if is_old and self._target is None else place
+
+    def _cut(self, place: Offset, rows: int) -> Offset:
+        """Where about ``rows`` more of the state end."""
+        known = self._known()
+        if self._cuts is None or self._cuts[0] != place:
+            self._cuts = place, self._split(PARTITIONS_MAX, place.ts, known.lower(place), known.bounds[1])
+        ranges = self._cuts[1]
+        while ranges[0].rows > rows:
+            finer = self._split(PARTITIONS_MAX, place.ts, ranges[0].lower, ranges[0].upper)
+            if len(finer) == 1:
+                break
+            ranges = [*finer, *ranges[1:]]
+        taken, counted = 1, ranges[0].rows
+        while taken < len(ranges) and counted + ranges[taken].rows <= rows:
+            counted += ranges[taken].rows
+            taken += 1
+        if taken == len(ranges):
+            return Offset(place.ts)
+        end = known.at_key(place.ts, ranges[taken - 1].upper)
+        self._cuts = end, ranges[taken:]
+        return end
+
+    def _split(self, parts: int, ts: Timestamp, lower: Any, upper: Any) -> list[KeyRange]:
+        """The rows of a range at ``ts``; one range at least."""
+        _, ranges = self._table().split(parts, lower, upper, at=ts)
+        return ranges or [KeyRange(lower, upper, 0)]
+
+    def _anew(self) -> Offset:
+        """The state of now: what would have come before it is gone."""
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = self._quiet = None
+        now = self._connected().now()
+        self._hold(now)
+        return Offset(now, b"")
+
+    # --- batches ---------------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Key ranges with about equally many changes, or rows; none where there are none."""
+        begin, until = self._known().read(start), self._known().read(end)
+        if until.begins_state and until != begin:
+            return [ResetPartition(str(until.ts))]
+        try:
+            return self._parts(begin, until)
+        except SnapshotTooOld:
+            if self._options.fail_on_data_loss:
+                raise
+        try:
+            return [] if until.from_key is not None else self._reset_to(until.ts)
+        except SnapshotTooOld:
+            return []  # What is next is gone, too, and latestOffset begins anew.
+
+    def _parts(self, begin: Offset, until: Offset) -> Sequence[InputPartition]:
+        if begin.from_key is None:
+            return self.ranges(self._connected(), str(begin.ts), str(until.ts))
+        known = self._known()
+        upper = known.bounds[1] if until.from_key is None else known.lower(until)
+        return self._state(begin.ts, known.lower(begin), upper)
+
+    def _state(self, ts: Timestamp, lower: Any, upper: Any) -> Sequence[InputPartition]:
+        counted = [
+            (each.lower, each.upper, each.rows) for each in self._split(self._options.partitions, ts, lower, upper)
+        ]
+        return [ChangesPartition(*bounds, str(ts), str(ts), is_state=True) for bounds in worth_a_task(counted)]
+
+    def _reset_to(self, ts: Timestamp) -> Sequence[InputPartition]:
+        return [ResetPartition(str(ts)), *self._state(ts, *self._known().bounds)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return Changes.read(self, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing up to there is asked for again: it need not be kept for this stream."""
+        if time.monotonic() - self._lease_moved_s > _LEASE_MOVES_S:
+            self._identity = None
+            self._hold(self._known().read(end).ts)
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        if self._client is not None:
+            self._lease.close()
+            self._client.close()
+
+    # --- what it holds ---------------------------------------------------------------------------------------------
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = open_client(self._options.connection)
+        return self._client
+
+    def _table(self) -> Table[Any]:
+        return self._connected().table(self._options.connection.table)
+
+    def _known(self) -> Identity:
+        """Asked for once, and now and then: Spark asks for offsets every few milliseconds."""
+        if self._identity is None:
+            client, options = self._connected(), self._options
+            table = client.describe(options.connection.table)
+            bounds = bounds_of_key(table, options.key_lower, options.key_upper)
+            self._identity = Identity(client.status().cluster_id, table, bounds)
+        return self._identity
+
+    def _watched(self, after: Timestamp) -> Progress:
+        if self._progress is None:
+            self._progress = Progress(self._options.connection, self._known().bounds, after)
+        return self._progress
+
+    def _hold(self, at: Timestamp) -> None:
+        """Keep what is above ``at``, in the place of what was kept before; for a consumer also when the query ends."""
+        options, client, next_lease = self._options, self._connected(), ExitStack()
+        label = f"Spark stream of {options.connection.table}"
+        if options.consumer is not None:
+            client.collection.move_consumer(options.consumer, at, label=label, ttl_s=options.consumer_ttl_s)
+        elif options.lease:
+            next_lease.enter_context(client.lease(at, label=label))
+        self._lease.close()
+        self._lease, self._lease_moved_s = next_lease, time.monotonic()
