@@ -169,7 +169,7 @@ def test_checkpoints_of_other_tables_and_streams_without_a_start_are_refused(
         ({"startingAt": "latest", "consumerId": "a", "endingAt": "0.0.1"}, "option consumerId: is of a stream"),
         (
             {"startingAt": "latest", "replicaRead": "nearest"},
-            "option replicaRead: is not an option of a read of changes",
+            "option replicaread: is not an option of a read of changes",
         ),
         ({"endingAt": "0.0.1"}, "option endingAt: needs the option startingAt"),
         ({"startingAt": "latest", "columns": "nmae"}, "no field nmae"),

@@ -43,6 +43,7 @@ CALLED_BY_OTHERS: Final = {
     "store/peers/connection.py": "asyncio",
     "store/cli/options.py": "click",
     "spark_connector/changes.py": "Spark",
+    "spark_connector/stream_reader.py": "Spark",
     "store/transfer/files.py": "pyarrow",
     "spark_connector/source.py": "Spark",
 }
