@@ -356,15 +356,12 @@ class TableReads(Generic[D]):
         """What was changed in a range ``after`` a timestamp and up to ``until``, in the order of the commits, as Arrow
         record batches of one schema, about ``batch_rows`` changes each. Needs pyarrow and numpy.
 
-        The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete", of which only
-        the key's columns are set; ``_ts``, a struct of epoch, wall_ms and logical; ``_commit_time``; and
-        ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the rows that there are ``after``
-        come first, as they were put, in the order of the keys. Raises SnapshotTooOld, NotFound, InvalidArgument for a
-        field that has such a name.
+        The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete" (the key alone);
+        ``_ts``, ``_commit_time``; ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the
+        rows that there are come first. Raises SnapshotTooOld, NotFound, InvalidArgument for a field of such a name.
         """
-        bounds = (lower, upper, None)
         options = WatchOptions(after, until, initial_state, with_previous)
-        return opened(lambda: self.open_changes(bounds, options, batch_rows))
+        return opened(lambda: self.open_changes((lower, upper, None), options, batch_rows))
 
     async def open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
