@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 PERSON = {"id": "long", "name": "string"}
 ROWS = 40_000
-TASK_S = 60.0
+TASK_S = 180.0
 
 
 def _people(spark: SparkSession, count: int = ROWS) -> DataFrame:
@@ -145,7 +145,7 @@ def test_a_stream_into_a_table_goes_on_at_the_next_leader(
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
 
     def job() -> None:
-        assert writer.start().awaitTermination(120)
+        assert writer.start().awaitTermination(2 * TASK_S)
 
     while_the_leader_dies(cluster, tmp_path, job)
     documents = list(target.scan())
