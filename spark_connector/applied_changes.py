@@ -144,11 +144,8 @@ class LastChanges:
         times = [pc.struct_field(ts, name) for name in _TS_FIELDS]
         if any(each.null_count for each in times):
             raise InvalidArgument(f"column {_TS}", "must not be null")
-        keys = []
-        for place, inner in told_by.key:
-            part = pc.struct_field(batch.column(place), inner) if inner else batch.column(place)
-            # Zero has two signs, and keys of two: by the bits they are two.
-            keys.append(part.cast(pa.float64()).view(pa.int64()) if pa.types.is_floating(part.type) else part)
+        columns = [(batch.column(place), inner) for place, inner in told_by.key]
+        keys = [pc.struct_field(column, inner) if inner else column for column, inner in columns]
         names = [_OP, *_TS_FIELDS, *_key_columns(told_by)]
         return pa.RecordBatch.from_arrays([pc.equal(op, _PUT), *times, *keys], names=names)
 
