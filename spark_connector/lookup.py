@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.table import Table
     from cortado.store.keys.types import KeyPart
     from pyspark_cortado.options import Connection
+    from pyspark_cortado.reader import Chosen
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "schemaVersion")
+OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "schemaVersion", "lease")
 """Of a read, those that ``lookup_join()`` takes."""
 
 ROWS: Final = 1_000
@@ -74,9 +75,7 @@ def lookup_join(
     places = _key_places(df.schema, names, planned, table)
     fields = _fields(columns, planned, table)
     right = _right_columns(df.schema, fields, planned, table, is_left=how == "left")
-    lookup = Lookup(
-        asked.connection, chosen.at, chosen.version, planned.key, places, fields, right, is_left=how == "left"
-    )
+    lookup = Lookup(asked.connection, chosen, planned.key, places, fields, right, is_left=how == "left")
     joined = lookup.schema_of(df.schema)
     return df.mapInArrow(lookup.join, joined)
 
@@ -169,8 +168,7 @@ class Lookup:
     """What the tasks do, each for its part of the DataFrame."""
 
     connection: Connection
-    at: str
-    version: int
+    chosen: Chosen
     key: tuple[KeyPart, ...]
     places: tuple[int, ...]
     fields: tuple[str, ...]
@@ -185,10 +183,12 @@ class Lookup:
 
     def join(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Each batch with the rows that it finds."""
+        from pyspark_cortado.leases import held
         from pyspark_cortado.reader import open_client
 
-        with open_client(self.connection) as client:
-            table = client.at(self.at).table(self.connection.table, schema_version=self.version)
+        name, chosen = self.connection.table, self.chosen
+        with open_client(self.connection) as client, held(client, name, chosen.lease):
+            table = client.at(chosen.at).table(name, schema_version=chosen.version)
             for batch in batches:
                 for first in range(0, batch.num_rows, ROWS):
                     yield self._joined(table, batch.slice(first, ROWS))

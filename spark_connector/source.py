@@ -39,7 +39,8 @@ class DefaultSource(DataSource):
 
         if is_new_table(self.options):
             given = options_of_new_table(self.options)
-            return keeping(table_schema(read_options(given))[0], given)
+            # Nothing is read yet that a lease could keep.
+            return keeping(table_schema(read_options({**given, "lease": "false"}))[0], given)
         if reads_changes(self.options):
             schema, self._changes = changes_schema(changes_options(self.options))
         else:
