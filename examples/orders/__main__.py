@@ -125,7 +125,7 @@ def tell(console: Console, hours: int) -> None:
                 writer.sell_until(middle)
                 show("the driver is at work", wait(driver, lambda done: done >= 1))
                 writer.sell_until(hours - 1)
-                show("just before it is killed", wait(driver, lambda done: done >= middle // 2))
+                show("just before it is killed", wait(driver, lambda done: done >= middle))
             show("the driver is dead (SIGKILL)", check_at_one_time(client))
             with running_driver(nodes.endpoints, folder, 2) as driver:
                 writer.sell_until(hours)
