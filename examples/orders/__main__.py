@@ -108,13 +108,13 @@ def tell(console: Console, hours: int) -> None:
         (folder / "nodes").mkdir()
         with running_nodes(folder / "nodes", 1) as nodes, Client(nodes.endpoints) as client:
             create_tables(client)
-            console.print(f"A Cortado node listens on {nodes.endpoints}; its data is below {folder}.")
+            console.print(f"A Cortado node listens on {nodes.endpoints}; its data is below {folder}.", soft_wrap=True)
             writer = Writer(nodes.endpoints)
 
             def show(what: str, done: int) -> None:
                 after = f"{time.monotonic() - started:4.0f} s"
                 agree = f"{done} of {writer.hours} hours are summed up, and every sum agrees"
-                console.print(f"{after}  {what}: {agree}", highlight=False)
+                console.print(f"{after}  {what}: {agree}", highlight=False, soft_wrap=True)
 
             def wait(driver: Driver, enough: Callable[[int], bool]) -> int:
                 return _wait(client, (driver, writer), enough)
