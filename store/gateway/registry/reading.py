@@ -71,8 +71,14 @@ _UNKNOWN_TOO: Final = "confluent-accept-unknown-properties"
 
 def operation(method: str, path: str, handler: Any, summary: str, *parameters: Parameter) -> Operation:
     """A row of the table of what is served, as all of the registry's are."""
+
+    async def checked(call: Call) -> Response:
+        call.wanted(GIVES[200])  # What cannot be answered so is refused before it has an effect.
+        response: Response = await handler(call)
+        return response
+
     takes = TAKES if method in ("POST", "PUT") else ()
-    return Operation(method, path, handler, summary, parameters, takes=takes, gives=GIVES, failed=failed)
+    return Operation(method, path, checked, summary, parameters, takes=takes, gives=GIVES, failed=failed)
 
 
 def answer(call: Call, value: Any) -> Response:

@@ -138,3 +138,11 @@ def test_what_is_over_the_bounds_is_refused_with_a_delay() -> None:
         for _ in range(3):
             assert served.request("PUT", "/v1/kv/ns/a", content=halves(), headers=head).status_code == 429
             assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 100, headers=head).status_code == 200
+
+
+def test_an_answer_that_nobody_takes_is_refused_before_anything_is_done(served: Gateway) -> None:
+    before = served.request("GET", "/config").json()
+    other = {"compatibility": "NONE" if before["compatibilityLevel"] != "NONE" else "FULL"}
+    refused = served.request("PUT", "/config", json=other, headers={"Accept": "text/html"})
+    assert refused.status_code == 406
+    assert served.request("GET", "/config").json() == before
