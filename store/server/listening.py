@@ -49,7 +49,7 @@ def new_server(connections_max: int) -> grpc.aio.Server:
             # refusals reach the caller as broken connections.)
             ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
             ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
-            # Nor after thirty seconds, which is its habit, too: a call that waits so long at a busy node has a deadline.
+            # Nor after thirty seconds, which is its habit, too: what waits so long at a busy node has a deadline.
             ("grpc.server_max_unrequested_time_in_server", PENDING_S_MAX),
         ]
     )
