@@ -29,21 +29,21 @@ from cortado.schema.model import NO_DEFAULT, Schema
 from cortado.store.client.arguments import texts, whole
 from cortado.store.client.chunks import CHUNK_ROWS_MAX
 from cortado.store.client.documents import RowBatch
-from cortado.store.client.scans import Scan
+from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan
 from cortado.store.client.streams import Rows, any_of
 
 try:
     import numpy as np
     import pyarrow as pa
 
-    from cortado.schema.columnar.arrow import from_record_batch, to_record_batch
+    from cortado.schema.columnar.arrow import arrow_schema, from_record_batch, to_record_batch
     from cortado.schema.columnar.decode import decode_rows
     from cortado.schema.columnar.encode import encode_rows
     from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("cortado"):
         raise
-    raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[spark]'") from None
+    raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[arrow]'") from None
 
 if TYPE_CHECKING:
     from cortado.store.client.table_reads import TableReads
@@ -61,11 +61,22 @@ async def scan_arrow(
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """The rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
+    reader = await _reader(table, columns)
+    return record_batches(await table.open_batches(scan), reader, batch_rows)
+
+
+async def arrow_table(table: TableReads[Any], scan: Scan, columns: Sequence[str] | None) -> pa.Table:
+    """The rows of a scan in one table: :meth:`AsyncTable.to_arrow`."""
+    reader = await _reader(table, columns)
+    async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
+        return pa.Table.from_batches([batch async for batch in batches], arrow_schema(reader))
+
+
+async def _reader(table: TableReads[Any], columns: Sequence[str] | None) -> Schema:
     # What is newest may have changed since this client looked.
     await table.codec.refresh()
     schema = (await table.codec.schema())[1]
-    reader = schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
-    return record_batches(await table.open_batches(scan), reader, batch_rows)
+    return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
 
 
 async def record_batches(

@@ -34,6 +34,7 @@ from cortado.proto.v1 import documents_pb2
 from cortado.store.client.channel import Channel
 from cortado.store.client.chunks import Chunk
 from cortado.store.client.connection import Connection
+from cortado.store.client.notebook import grid
 from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.runtime import Stream
 from cortado.store.client.values import timestamp_of
@@ -68,6 +69,12 @@ class BulkResult:
         self.refused += 1
         if len(self.errors) < ERRORS_KEPT_MAX:
             self.errors.append(RefusedRow(row, error))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how many rows were written, and why others were refused."""
+        refused = [(each.row, type(each.error).__name__, str(each.error)) for each in self.errors]
+        columns = ("row", "error", "message") if refused else ()
+        return grid(f"{self.written} rows written, {self.refused} refused", columns, refused)
 
 
 class BulkLoad:

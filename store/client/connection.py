@@ -158,13 +158,18 @@ class Connection:
         """The same connection without a view."""
         return self if self._base is None else self._base
 
+    @property
+    def commits(self) -> bool:
+        """Whether it is a transaction's: what is read may be validated by the commit that follows."""
+        return self._view is not None and self._view.commits
+
     def read_at(self, at: At, *, validate: bool) -> common_pb2.ReadAt | None:
         """When to read, as a message, and whether the commit that follows is to validate it. Raises InvalidArgument,
         Unsupported where none follows."""
         past = at_to_proto(at)
         if not flag(validate, "validate"):
             return past
-        if self._view is None or not self._view.commits:
+        if not self.commits:
             raise Unsupported("validating a read outside of a transaction", "no commit follows")
         past = common_pb2.ReadAt() if past is None else past
         past.footprint = True

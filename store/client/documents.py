@@ -22,6 +22,7 @@ from cortado.schema.model import AvroType, Record, Schema, Union
 from cortado.schema.parse import parse_schema
 from cortado.store.client.arguments import text
 from cortado.store.client.document_types import document_type, to_mapping, to_plain
+from cortado.store.client.notebook import grid
 from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 
@@ -58,6 +59,11 @@ class Document(Generic[D]):
         """The value as JSON can carry it: bytes as base64, decimals as text, timestamps as RFC 3339."""
         json_value: dict[str, Any] = to_json_value(self.schema.root, to_mapping(self.value, self.schema))
         return json_value
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its fields, each in a line."""
+        fields = list(to_mapping(self.value, self.schema).items())
+        return grid(f"document {self.etag}".rstrip(), ("field", "value"), fields)
 
 
 @dataclass(frozen=True, slots=True)

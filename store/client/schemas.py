@@ -96,6 +96,10 @@ class AsyncSchemas:
         self._cache = cache
         self._timeout_s = timeout_s
 
+    def within(self, timeout_s: float) -> AsyncSchemas:
+        """The same, whose calls take no longer than that, each."""
+        return AsyncSchemas(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s))
+
     # --- the registry's calls --------------------------------------------------------------------------------
 
     async def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:

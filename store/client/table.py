@@ -10,6 +10,7 @@ from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFo
 from cortado.proto.v1 import common_pb2, documents_pb2, transactions_pb2
 from cortado.schema.fields import select_fields
 from cortado.store.client.arguments import callback, iterable, text, texts
+from cortado.store.client.arrow_reads import ArrowReads
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.documents import D, Document, RowBatch
@@ -18,7 +19,6 @@ from cortado.store.client.operations import addition, required
 from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, put_mode, whole_rows
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.streams import Rows
-from cortado.store.client.table_reads import TableReads
 from cortado.store.client.values import (
     Expires,
     KeyLike,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _UINT32_MAX: Final = (1 << 32) - 1
 
 
-class AsyncTable(TableReads[D]):
+class AsyncTable(ArrowReads[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a

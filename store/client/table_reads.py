@@ -16,7 +16,7 @@ from cortado.store.client.arguments import sequence, whole
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded
 from cortado.store.client.row_batches import each_batch, one_page, row_batches
-from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
+from cortado.store.client.scans import AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
 from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import items, opened
 from cortado.store.client.tables import AsyncTables
@@ -210,6 +210,32 @@ class TableReads(Generic[D]):
         batches, rest = await one_page(table._replies(request), request, bytes_max)
         return [document for each in batches for document in await table._of_batch(each)], rest
 
+    async def open_sample(
+        self, rows_max: int, within_s: float
+    ) -> tuple[TableDescriptor, list[Document[D]], bool] | None:
+        """The table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and whether more
+        may follow. Each call is waited for no longer than ``within_s`` seconds, and the rows together not much longer.
+
+        None in a transaction: what somebody only looks at should not begin it, and be among what it has read."""
+        if self._connection.commits:
+            return None
+        table = copy(self)
+        table._timeout_s = min(within_s, self._timeout_s)
+        table._tables, table._schemas = self._tables.within(within_s), self._schemas.within(within_s)
+        descriptor = await table._tables.describe(self.full_name)
+        request = await table._scan_request(Scan())
+        request.page_size = rows_max
+        now_s = self._connection.environment.monotonic_s
+        deadline_s = now_s() + within_s
+        documents: list[Document[D]] = []
+        token = b""
+        async with aclosing(table._replies(request)) as replies:
+            async for batches, token in replies:
+                documents += [document for each in batches for document in await table._of_batch(each)]
+                if not token or len(documents) >= rows_max or now_s() >= deadline_s:
+                    break
+        return descriptor, documents[:rows_max], bool(token)
+
     async def _scan_request(self, scan: Scan) -> documents_pb2.ScanRequest:
         schema_id = 0 if scan.columns is None else (await self.codec.schema())[0].schema_id
         return scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
@@ -342,46 +368,6 @@ class TableReads(Generic[D]):
 
         return began_with, AsyncDocumentCodec(self._schemas, subject, self._schema_version, self._document_type)
 
-    def changes_arrow(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        *,
-        after: At,
-        until: At,
-        initial_state: bool = False,
-        with_previous: bool = False,
-        batch_rows: int = ARROW_BATCH_ROWS,
-    ) -> AsyncIterator[pa.RecordBatch]:
-        """What was changed in a range ``after`` a timestamp and up to ``until``, in the order of the commits, as Arrow
-        record batches of one schema, about ``batch_rows`` changes each. Needs pyarrow and numpy.
-
-        The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete" (the key alone);
-        ``_ts``, ``_commit_time``; ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the
-        rows that there are come first. Raises SnapshotTooOld, NotFound, InvalidArgument for a field of such a name.
-        """
-        options = WatchOptions(after, until, initial_state, with_previous)
-        return opened(lambda: self.open_changes((lower, upper, None), options, batch_rows))
-
-    async def open_changes(
-        self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
-    ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of changes."""
-        from cortado.store.client import arrow  # noqa: F401 - says what is missing, where it is
-        from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
-
-        for name in ("after", "until"):
-            if getattr(options, name) is None:
-                raise InvalidArgument(name, "must be given: a timestamp, its text, or a datetime with a time zone")
-        self._connection.check_present("watching")
-        began_with, codec = self._watched(options.after)
-        await codec.refresh()
-        source = PackedSource(self._name, bounds, began_with, codec)
-        reader, key = (await codec.schema())[1], (await began_with()).key
-        source.read_as(reader, key, codec, has_previous=options.with_previous)
-        watch = PackedWatch(self._connection, source, options, timeout_s=self._timeout_s)
-        return batches_of_changes(watch, batch_rows)
-
     async def window(
         self,
         lower: KeyLike = None,
@@ -420,32 +406,6 @@ class TableReads(Generic[D]):
         )
         reply = await self._call(self._stub.Split, request)
         return timestamp_of(reply.header.timestamp), key_ranges(reply)
-
-    def scan_arrow(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        *,
-        batch_rows: int = ARROW_BATCH_ROWS,
-        **options: Unpack[ScanOptions],
-    ) -> AsyncIterator[pa.RecordBatch]:
-        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
-
-        Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
-        of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
-        that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
-        """
-        columns = options.pop("columns", None)
-        scan = Scan(lower, upper, **options)
-        return opened(lambda: self.open_arrow(scan, columns, batch_rows))
-
-    async def open_arrow(
-        self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
-    ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of a scan."""
-        from cortado.store.client.arrow import scan_arrow
-
-        return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
 
     # --- messages --------------------------------------------------------------------------------------------
 

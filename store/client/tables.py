@@ -266,6 +266,10 @@ class AsyncTables:
                 return self
         return AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=then)
 
+    def within(self, timeout_s: float) -> AsyncTables:
+        """These calls, each of which takes no longer than that."""
+        return AsyncTables(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s), at=self._at)
+
     def keeping(self, table: TableDescriptor) -> AsyncTables:
         """These calls, but that they know ``table``, and forget it for nobody else."""
         cache = TableCache()

@@ -11,7 +11,7 @@ parquet *  ``.parquet``                snappy (default), none, gzip,     what py
                                        zstd
 =========  ==========================  ================================  =====================================
 
-Those with a star need pyarrow, which ``pip install 'cortado[spark]'`` brings; the rest needs nothing more.
+Those with a star need pyarrow, which ``pip install 'cortado[arrow]'`` brings; the rest needs nothing more.
 """
 
 from __future__ import annotations
@@ -126,5 +126,5 @@ def pyarrow_for(what: str) -> Any:
     try:
         import pyarrow
     except ModuleNotFoundError as error:
-        raise Unsupported(f"{what} without {error.name}", "pip install 'cortado[spark]'") from None
+        raise Unsupported(f"{what} without {error.name}", "pip install 'cortado[arrow]'") from None
     return pyarrow

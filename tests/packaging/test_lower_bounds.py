@@ -137,6 +137,11 @@ def test_backups_at_urls_run_at_their_lower_bounds(at_bounds: Callable[..., Envi
     passes(at_bounds("server", "remote", tools=TOOLS), source, ["tests/unit/backup/test_backup_directories.py"])
 
 
+def test_data_frames_are_made_at_their_lower_bounds(at_bounds: Callable[..., Environment], source: Path) -> None:
+    environment = at_bounds("server", "pandas", "polars", tools=TOOLS)
+    passes(environment, source, ["tests/unit/client/test_client_frames.py"])
+
+
 @pytest.mark.spark
 def test_spark_reads_and_writes_at_its_lower_bounds(
     at_bounds: Callable[..., Environment], server: ServerProcess

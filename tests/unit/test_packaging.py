@@ -44,17 +44,15 @@ FOLDERS = {
 EXTRAS_OF = {
     "cortado": [],
     "cortado.raft": ["server"],
-    "cortado.schema.columnar": ["server", "spark"],
-    "cortado.schema.columnar.arrow": ["spark"],
-    "cortado.schema.columnar.arrow_read": ["spark"],
-    "cortado.schema.columnar.arrow_write": ["spark"],
+    "cortado.schema.columnar": ["server", "arrow", "pandas", "polars", "spark"],
+    "cortado.schema.columnar.arrow": ["arrow", "pandas", "polars", "spark"],
+    "cortado.schema.columnar.arrow_read": ["arrow", "pandas", "polars", "spark"],
+    "cortado.schema.columnar.arrow_write": ["arrow", "pandas", "polars", "spark"],
     "cortado.store.transfer.directory": ["remote"],
-    "cortado.store.client.arrow": ["spark"],
-    "cortado.store.client.changes_arrow": ["spark"],
-    "cortado.store.client.blocking.table": ["spark"],
-    "cortado.store.client.table": ["spark"],
-    "cortado.store.client.aggregates": ["spark"],
-    "cortado.store.client.table_reads": ["spark"],
+    "cortado.store.client.arrow": ["arrow", "pandas", "polars", "spark"],
+    "cortado.store.client.changes_arrow": ["arrow", "spark"],
+    "cortado.store.client.pandas_frames": ["pandas"],
+    "cortado.store.client.polars_frames": ["polars"],
     "cortado.store.doctor.host": ["server"],
     "cortado.store.engine": ["server"],
     "cortado.store.aggregate": ["server", "spark"],
@@ -70,9 +68,9 @@ EXTRAS_OF = {
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],
     # They bring what imports pyarrow where Parquet is asked for.
-    "cortado.store.transfer.formats": ["spark"],
-    "cortado.store.transfer.parquet_source": ["spark"],
-    "cortado.store.transfer.writers": ["spark"],
+    "cortado.store.transfer.formats": ["arrow", "spark"],
+    "cortado.store.transfer.parquet_source": ["arrow", "spark"],
+    "cortado.store.transfer.writers": ["arrow", "spark"],
     "pyspark_cortado": ["spark"],
 }
 
@@ -95,17 +93,28 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _imports(path: Path) -> set[str]:
-    """The distributions of other people that a module imports, at the top or later."""
+    """The distributions of other people that a module imports, at the top or later, but not for type checkers alone."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _run(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "google"}
-    # typing_extensions is imported for type checkers alone, which bring it.
-    ours = {"cortado", "pyspark_cortado", "google", "typing_extensions", *sys.stdlib_module_names}
+    ours = {"cortado", "pyspark_cortado", "google", *sys.stdlib_module_names}
     return {_distribution(name) for name in names if name.split(".")[0] not in ours or name.startswith("google.")}
+
+
+def _run(tree: ast.Module) -> Iterator[ast.AST]:
+    """What is in a module, but for what only type checkers see."""
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            nodes += node.orelse
+        else:
+            nodes += ast.iter_child_nodes(node)
 
 
 def _distribution(module: str) -> str:

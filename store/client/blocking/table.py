@@ -13,6 +13,7 @@ from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import D, Document, RowBatch
+from cortado.store.client.notebook import table_html
 from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
 from cortado.store.client.table import AsyncTable
@@ -22,6 +23,8 @@ from cortado.store.client.windows import ChangeWindow
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 
@@ -41,6 +44,11 @@ class Table(Generic[D]):
 
     def __repr__(self) -> str:
         return repr(self._core).removeprefix("Async")
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks: its key, its indexes and its first rows, read now; a cluster that does not answer is waited
+        for some seconds at most. None in a transaction, which only its own reads should begin."""
+        return run(table_html(self._core))
 
     @property
     def descriptor(self) -> TableDescriptor:
@@ -342,6 +350,15 @@ class Table(Generic[D]):
         columns = options.pop("columns", None)
         scan = Scan(lower, upper, **options)
         return steps(run(self._core.open_arrow(scan, columns, batch_rows)))
+
+    def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
+        return run(self._core.to_arrow(lower, upper, **options))
+
+    def to_pandas(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pd.DataFrame:
+        return run(self._core.to_pandas(lower, upper, **options))
+
+    def to_polars(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pl.DataFrame:
+        return run(self._core.to_polars(lower, upper, **options))
 
     def bulk_arrow(
         self,

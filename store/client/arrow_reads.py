@@ -1,0 +1,119 @@
+"""What is read of one table as Arrow: batches of its rows or its changes, whole tables, data frames."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from cortado.errors import InvalidArgument
+from cortado.store.client.documents import D
+from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan, ScanOptions
+from cortado.store.client.streams import opened
+from cortado.store.client.table_reads import TableReads
+from cortado.store.client.values import At, KeyLike
+from cortado.store.client.watch import WatchOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class ArrowReads(TableReads[D]):
+    """The reads of :class:`~cortado.store.client.table.AsyncTable` that are columns. They need pyarrow and numpy."""
+
+    # --- rows ------------------------------------------------------------------------------------------------
+
+    def scan_arrow(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        batch_rows: int = ARROW_BATCH_ROWS,
+        **options: Unpack[ScanOptions],
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
+
+        Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
+        of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
+        that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
+        """
+        columns = options.pop("columns", None)
+        scan = Scan(lower, upper, **options)
+        return opened(lambda: self.open_arrow(scan, columns, batch_rows))
+
+    async def open_arrow(
+        self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """The record batches of a scan."""
+        from cortado.store.client.arrow import scan_arrow
+
+        return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
+
+    async def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
+        """As :meth:`scan_arrow`, in one Arrow table, which holds all of the rows in memory. Its schema is the same
+        where there are none."""
+        from cortado.store.client.arrow import arrow_table
+
+        columns = options.pop("columns", None)
+        scan = Scan(lower, upper, **options)
+        return await arrow_table(await self._kept(scan.at), scan, columns)
+
+    async def to_pandas(
+        self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
+    ) -> pd.DataFrame:
+        """As :meth:`to_arrow`, as a data frame of pandas, whose columns keep their Arrow types (``pandas.ArrowDtype``):
+        a null stays null, and a long beside one stays whole. ``to_arrow().to_pandas()`` has numpy's types."""
+        from cortado.store.client.pandas_frames import frame_of
+
+        return frame_of(await self.to_arrow(lower, upper, **options))
+
+    async def to_polars(
+        self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
+    ) -> pl.DataFrame:
+        """As :meth:`to_arrow`, as a data frame of polars."""
+        from cortado.store.client.polars_frames import frame_of
+
+        return frame_of(await self.to_arrow(lower, upper, **options))
+
+    # --- changes ---------------------------------------------------------------------------------------------
+
+    def changes_arrow(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        after: At,
+        until: At,
+        initial_state: bool = False,
+        with_previous: bool = False,
+        batch_rows: int = ARROW_BATCH_ROWS,
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """What was changed in a range ``after`` a timestamp and up to ``until``, in the order of the commits, as Arrow
+        record batches of one schema, about ``batch_rows`` changes each. Needs pyarrow and numpy.
+
+        The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete" (the key alone);
+        ``_ts``, ``_commit_time``; ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the
+        rows that there are come first. Raises SnapshotTooOld, NotFound, InvalidArgument for a field of such a name.
+        """
+        options = WatchOptions(after, until, initial_state, with_previous)
+        return opened(lambda: self.open_changes((lower, upper, None), options, batch_rows))
+
+    async def open_changes(
+        self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """The record batches of changes."""
+        from cortado.store.client import arrow  # noqa: F401 - says what is missing, where it is
+        from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
+
+        for name in ("after", "until"):
+            if getattr(options, name) is None:
+                raise InvalidArgument(name, "must be given: a timestamp, its text, or a datetime with a time zone")
+        self._connection.check_present("watching")
+        began_with, codec = self._watched(options.after)
+        await codec.refresh()
+        source = PackedSource(self._name, bounds, began_with, codec)
+        reader, key = (await codec.schema())[1], (await began_with()).key
+        source.read_as(reader, key, codec, has_previous=options.with_previous)
+        watch = PackedWatch(self._connection, source, options, timeout_s=self._timeout_s)
+        return batches_of_changes(watch, batch_rows)
