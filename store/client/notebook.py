@@ -81,7 +81,7 @@ async def table_html(table: TableReads[Any]) -> str | None:
     columns = [field.name for field in documents[0].schema.record.fields] if documents else []
     shown = f"the first {len(rows)} rows, more may follow" if has_more else "all of its rows" if rows else "no rows"
     lines = [[row.get(name) for name in columns] for row in rows]
-    return grid(table.full_name, columns, lines, f"{_described(descriptor)}; {shown}")
+    return grid(table.full_name, columns, lines, f"{shown}; {_described(descriptor)}")
 
 
 def _described(descriptor: TableDescriptor) -> str:
