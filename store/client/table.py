@@ -86,7 +86,7 @@ class AsyncTable(ArrowReads[D]):
         self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
     ) -> Document[D]:
         """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it. Where nothing
-        is said, it expires when it did before.
+        is said, it expires when it did before. Where it is said, there need be no fields.
 
         Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """

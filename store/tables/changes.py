@@ -27,8 +27,6 @@ def apply_changes(view: TableView, document: Mapping[str, Any], changes: Mapping
     Raises InvalidArgument or NotFound naming the path, InvalidDocument for a JSON value of the wrong type. Python
     values are checked when the document is encoded.
     """
-    if not changes:
-        raise InvalidArgument("changes", "must name at least one field")
     if len(changes) > CHANGES_MAX:
         problem = f"names {len(changes)} fields, an update may change {CHANGES_MAX}"
         raise TooLarge("changes", problem, length=len(changes), limit=CHANGES_MAX)

@@ -69,7 +69,7 @@ class Update:
     """Change the fields at these paths (``a`` or ``a.b``) of the document of ``key``, and no others.
 
     Values are Python values as in documents, or, where ``json`` is set, JSON values. It expires when it did before,
-    where ``expiry`` is None.
+    where ``expiry`` is None; then there must be changes.
     """
 
     database: str

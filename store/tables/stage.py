@@ -84,7 +84,10 @@ class RowStage:
         return self._take(row_key, RowChange(view, primary_key, old, new, payload, row, *expires))
 
     def update(self, view: TableView, update: Update, row: int = 0) -> RowChange:
-        """Raises as :meth:`put`, and NotFound where there is no such document."""
+        """Raises as :meth:`put`, NotFound where there is no such document, and InvalidArgument where it is told to
+        change nothing."""
+        if not update.changes and update.expiry is None:
+            raise InvalidArgument("changes", "must name at least one field, or the expiry must be said")
         primary_key = view.encode_key(update.key)
         live = self._live(view.row_key(primary_key))
         self._check(update.condition, view, primary_key, live, row)

@@ -250,6 +250,7 @@ def _put_one(
     "update",
     examples="""
         cortado update flights.airlines UA --set 'name="United"'
+        cortado update flights.airlines ZZ --ttl 1h
         cortado update flights.flights 2013-01-01T10:00:00Z UA 1545 --set arr_delay=12 --set tailnum=null
     """,
 )
@@ -258,9 +259,9 @@ def update(
     table: TableArgument,
     key: DocumentKeyArgument,
     set_: Annotated[
-        list[str],
+        list[str] | None,
         Option("--set", help="A field, or a path such as a.b, and its new value; repeat.", metavar="FIELD=JSON"),
-    ],
+    ] = None,
     if_match: MatchOption = None,
     ttl_ms: Annotated[
         int | None,
@@ -274,11 +275,13 @@ def update(
     ] = None,
     meta: MetaOption = False,
 ) -> Answer:
-    """Change some fields of a document, and show the result."""
+    """Change some fields of a document, or when it expires, and show the result."""
     from cortado.store.cli.assignments import parse_assignments
     from cortado.store.transfer.key_text import parse_key
 
-    changes = parse_assignments(set_)
+    if not set_ and ttl_ms is None:
+        raise InvalidArgument("--set", "must name at least one field, unless --ttl is given")
+    changes = parse_assignments(set_ or ())
     with session.client() as client:
         handle = client.table(table)
         key_values = parse_key(key, handle.descriptor.key)

@@ -63,6 +63,7 @@ operations = st.one_of(
     st.tuples(st.just("put"), documents, modes, expiries),
     st.tuples(st.just("put"), documents, st.just(PutMode.UPSERT), expiries),
     st.tuples(st.just("update"), ids, st.sampled_from(["x", "y", None]), expiries),
+    st.tuples(st.just("touch"), ids, st.none(), expiries.filter(lambda each: each is not None)),
     st.tuples(st.just("add"), ids, st.none(), st.none()),
     st.tuples(st.just("delete"), ids, st.none(), st.none()),
 )
@@ -121,6 +122,8 @@ class Twin:
         document, expires_ms = state[what]
         if kind == "add":
             return {**state, what: ({**document, "left": document["left"] + 1}, expires_ms)}
+        if kind == "touch":
+            return {**state, what: (document, self.expires(expiry))}
         return {**state, what: ({**document, "code": how}, expires_ms if expiry is None else self.expires(expiry))}
 
     def commit(self, asked: list[tuple[str, Any, Any, Any]]) -> State | type[CortadoError]:
@@ -145,6 +148,8 @@ def to_operation(world: TableWorld, operation: tuple[str, Any, Any, Any]) -> Ope
             return Put(DATABASE, "things", world.avro("things", what), how, expiry=expiry)
         case "update":
             return Update(DATABASE, "things", [what], {"code": how}, expiry=expiry)
+        case "touch":
+            return Update(DATABASE, "things", [what], {}, expiry=expiry)
         case "add":
             return Add(DATABASE, "things", [what], "left", 1)
         case _:

@@ -84,7 +84,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["kv", "put", "n", "k", "\\q"], "VALUE"),
         (["put", "d.t", "{}", "--file", "x"], "--file"),
         (["put", "d.t", "{"], "DOCUMENT"),
-        (["update", "d.t", "1"], "--set"),
+        (["update", "d.t", "1"], "--set: must name at least one field, unless --ttl is given"),
         (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
         (["key", "decode", "xyz"], "HEX"),
         (["server", "--map-size", "big"], "--map-size"),

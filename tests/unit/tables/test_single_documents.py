@@ -17,9 +17,11 @@ from cortado.errors import (
 )
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog.registry import set_compatibility
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Absent, EtagIs, Present
+from cortado.store.mvcc.expiry import NEVER, Expiry
 from cortado.store.tables import read
-from cortado.store.tables.operations import AvroDocument, Delete, JsonDocument, Put, PutMode, Update
+from cortado.store.tables.operations import AvroDocument, Delete, JsonDocument, Put, PutMode, Update, Updated
 from support.orders import ORDER, ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, TableWorld
 
@@ -114,6 +116,28 @@ def test_an_update_changes_the_named_fields_and_no_others(world: TableWorld) -> 
     assert world.check("orders") == []
 
 
+def test_an_update_may_change_nothing_but_when_the_document_expires(world: TableWorld) -> None:
+    """The row and all of its entries are written anew: they disappear together."""
+    document = order("ann", 1, code="x", tags=["a"])
+    world.put("orders", document)
+    put_at = world.store.now
+    ts, done = world.run(Update(DATABASE, "orders", ("ann", 1), {}, expiry=Expiry(5)))
+    mutations = done.mutations
+    assert sorted(mutations.keys) == sorted(key for key, _ in world.store.snapshot(put_at).scan(b"t", b"u"))
+    assert len(mutations.keys) > 1
+    assert mutations.expiries == dict.fromkeys(mutations.keys, ts.wall_ms + 5)
+    assert isinstance(done.reply, Updated)
+    assert (done.reply.row.ts, done.reply.row.expires_ms) == (ts, ts.wall_ms + 5)
+    assert world.get("orders", "ann", 1) == document
+    assert world.check("orders") == []
+    world.store.now = Timestamp(0, ts.wall_ms + 5, 0)
+    assert world.get("orders", "ann", 1) is None
+    assert world.scan("orders", index="by_code") == []
+    assert world.get("orders", "ann", 1, at=put_at) == document
+    with pytest.raises(NotFound):
+        world.run(Update(DATABASE, "orders", ("ann", 1), {}, expiry=NEVER))
+
+
 def test_an_update_takes_json_values(world: TableWorld) -> None:
     world.put("orders", order("ann", 1))
     world.update("orders", ("ann", 1), {"address": {"city": "Rome"}, "amount": "NaN", "status": "paid"}, json=True)
@@ -127,7 +151,7 @@ def test_an_update_takes_json_values(world: TableWorld) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({}, InvalidArgument, "changes: must name at least one field"),
+        ({}, InvalidArgument, "changes: must name at least one field, or the expiry must be said"),
         ({"number": 2}, InvalidArgument, "number: holds number, a part of the primary key of table shop.orders"),
         ({"nothing": 2}, NotFound, "no field nothing of table shop.orders"),
         ({"address.street": "x"}, NotFound, "no field address.street of table shop.orders"),

@@ -18,12 +18,14 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.expiry import Expiry
+from cortado.store.tables.operations import Update
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.limits import LARGEST, TransactionLimits
 from cortado.store.transactions.operations import Commit, Committed, Operation
 from support.dict_reader import DictStore
-from support.table_world import TableWorld
-from support.transaction_twin import Asked, new_world, to_operation
+from support.table_world import DATABASE, TableWorld
+from support.transaction_twin import TABLE, Asked, new_world, to_operation
 
 A, B = ("a", 0), ("b", 0)
 
@@ -138,6 +140,18 @@ def test_a_conflict_is_found_also_where_nothing_is_left_to_write(world: TableWor
     commit(world, ("delete", A, None))
     assert isinstance(refusal(world, ("delete", A, None), start=began), WriteConflict)
     assert commit(world, ("delete", A, None), start=world.store.now).sums == ()
+
+
+def test_an_update_of_the_expiry_alone_is_a_write_like_any_other(world: TableWorld) -> None:
+    began = commit(world, put(A)).ts
+    touch = Update(DATABASE, TABLE, A, {}, expiry=Expiry(1_000))
+    touched = run(world, [touch], began).ts
+    with pytest.raises(WriteConflict):
+        run(world, [touch], began)
+    assert isinstance(refusal(world, put(A, count=2), start=began), WriteConflict)
+    commit(world, put(A, count=2), start=touched)
+    with pytest.raises(InvalidArgument, match=r"operations\[0\]\.changes: must name at least one field"):
+        run(world, [Update(DATABASE, TABLE, A, {})])
 
 
 def test_a_start_that_nobody_can_have_read_at_is_refused(world: TableWorld) -> None:
