@@ -320,6 +320,25 @@ async def its_start_is_held(at: Stage) -> None:
         await scene.stage(ROWS[:1], mode=INSERT)
 
 
+async def makes_no_garbage(at: Stage) -> None:
+    """What it would overwrite, or delete, is what everybody reads, and is not collected while nobody knows the end."""
+    scene = at.scene
+    await scene.load(ROWS)
+    start = timestamp_value((await scene.begin(ttl_ms=60_000)).start, "start")
+    await scene.stage([(1, 10, 7), (2, 21, 0)])
+    await scene.stage_deletes([3])
+    for _ in range(8):
+        await at.world.sleep(RETENTION_MS / 2)
+        await scene.put((9, 90, 0))
+    assert scene.node.meta.store.safepoints.highest == start
+    await scene.node.meta.collector.pass_now()
+    assert scene.node.meta.collector.removed > 0
+    assert await scene.rows() == [*ROWS, (9, 90, 0)]
+    await scene.abort()
+    await scene.resolved()
+    assert await scene.rows() == [*ROWS, (9, 90, 0)]
+
+
 async def remembered_for_a_day(at: Stage) -> None:
     scene = at.scene
     await scene.begin()

@@ -14,16 +14,19 @@ import pytest
 
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import is_of_index
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, key_of_staged, prefix_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved
-from cortado.store.mvcc.versions import Item
+from cortado.store.mvcc.versions import Item, suffix_of
 from cortado.store.node import large_transactions as duty
 from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.collection import collector
+from cortado.store.node.collection.slices import Place, Slice
 from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Batch
@@ -48,6 +51,7 @@ from support.large_transaction_rules import (
     its_start_is_held,
     known_before_it_is_read,
     looked_for_once_it_is_durable,
+    makes_no_garbage,
     moved_by_writers,
     moved_in_one_entry,
     named_attempts,
@@ -214,6 +218,21 @@ def hold_no_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(duty, "find_lease", lambda *_arguments: object())
 
 
+def take_staged_values_for_versions(patch: pytest.MonkeyPatch) -> None:
+    look = collector.look
+
+    def look_at_both(engine: Engine, place: Place, end: bytes, safepoint: Timestamp, **more: Any) -> Slice:
+        found = look(engine, place, end, safepoint, **more)
+        with engine.read() as txn:
+            staged = txn.page(Space.DATA, *prefix_range(STAGED_SPACE), max_items=1_000).keys
+            stored = txn.page(Space.DATA, place.key, end, max_items=1_000).keys
+        hidden = {key_of_staged(logical_of(key)) for key in staged}
+        older = {key for key in stored if logical_of(key) in hidden and suffix_from(key) >= suffix_of(safepoint)}
+        return replace(found, garbage=replace(found.garbage, keys=sorted({*found.garbage.keys, *older})))
+
+    patch.setattr(collector, "look", look_at_both)
+
+
 def have_short_days(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(duty, "KEPT_MS", 5_000)
     patch.setattr(duty, "_FORGET_EVERY_MS", 500)
@@ -272,6 +291,7 @@ RULES: Final = {
     "L11: entries are locked": Rule(lock_nothing_of(is_of_index), entries_are_locked),
     "L12: rows are unchanged since it began": Rule(take_changed_rows, changed_rows_are_conflicts),
     "L13: its start is leased": Rule(hold_no_lease, its_start_is_held, RETENTION_MS),
+    "G6: what is staged makes nothing garbage": Rule(take_staged_values_for_versions, makes_no_garbage, RETENTION_MS),
     "L14: the record is kept for a day": Rule(forget_records_at_once, remembered_for_a_day, given=have_short_days),
     "L15: an application has one at a time": Rule(let_many_be_open, one_of_an_application),
     "X3: builds wait for what was staged before": Rule(build_at_once, built_after_it),

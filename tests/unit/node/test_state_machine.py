@@ -108,6 +108,7 @@ def remove(after: tuple[int, int], ts: Timestamp, removal: Removal) -> Entry:
 
 
 def test_what_is_removed_goes_before_the_entrys_own_are_put() -> None:
+    """F1: else a version would go that came with the entry."""
     engine = MemoryEngine()
     old, new = encode_version(key("a"), b"v", at(5)), encode_version(key("c"), b"v", at(9))
     last = LogEntry(2, 1, at(9), at(9), items=[new], removal=Removal([old[0]], [Cleared(b"", b"\xff", 1)]))
@@ -118,6 +119,7 @@ def test_what_is_removed_goes_before_the_entrys_own_are_put() -> None:
 
 
 def test_a_removed_key_that_is_not_there_is_passed_over() -> None:
+    """F2: what is staged may be moved by a writer and by the leader, each not knowing of the other's entry."""
     engine = MemoryEngine()
     state = apply(engine, remove((0, 0), at(5), Removal([b"never written"])))
     assert state.index == 1

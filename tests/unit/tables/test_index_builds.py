@@ -93,7 +93,7 @@ def test_a_write_that_brings_a_second_row_is_done_and_the_index_fails(world: Tab
 
 @pytest.mark.parametrize("way", ["put", "update", "delete", "batch", "bulk"])
 def test_a_row_gives_up_an_entry_of_a_unique_index_only_if_it_is_its_own(world: TableWorld, way: str) -> None:
-    """Row 2 has the value, too, and has not been met; the entry is row 1's, and stays."""
+    """X5: row 2 has the value, too, and has not been met; the entry is row 1's, and stays."""
     world.put("things", thing(1, "a"))
     world.put("things", thing(2, "a"))
     job_id = world.begin_index("things", CODE)
@@ -231,6 +231,7 @@ def test_one_commit_fails_indexes_of_two_tables(world: TableWorld) -> None:
 
 
 def test_it_is_read_from_the_commit_on_that_made_it_ready(world: TableWorld) -> None:
+    """X4: at the timestamps before it, what was not met yet has no entry."""
     world.put("things", thing(1, "a"))
     job_id = world.begin_index("things", PLAIN)
     before = world.store.now
