@@ -31,8 +31,8 @@ from starlette.types import Receive, Scope, Send
 from benchmarks.bench_grpc import serving
 from benchmarks.report import Measurement, show
 from cortado.store.client import Client
-from cortado.store.gateway.bounds import GatewayLimits
 from cortado.store.gateway.connections import Connection
+from cortado.store.gateway.limits import GatewayLimits
 
 TITLE: Final = "Schema registry over HTTP"
 CALLS: Final = 20_000

@@ -18,8 +18,9 @@ from starlette.types import Receive, Scope, Send
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
 from cortado.store.gateway import batches, documents, listings, openapi, page, pairs, registry, unary, watching
-from cortado.store.gateway.bounds import HEAD_BYTES_MAX, HEADERS_MAX, Bounds, GatewayLimits
+from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
 from cortado.store.gateway.streams import StreamCut

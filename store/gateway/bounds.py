@@ -8,36 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from cortado.errors import ResourceExhausted
-
-RETRY_MS: Final = 1_000
-HEADERS_MAX: Final = 100
-HEAD_BYTES_MAX: Final = 32 << 10
-"""Of the request line and all headers."""
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayLimits:
-    """- ``connections_max``: connections at a time; one more is answered 429, and closed.
-    - ``calls_max``: calls at a time, streams among them, and ``streams_max``: streams of rows and of changes.
-    - ``body_bytes_max``: of one call's body, and ``bodies_bytes_max``: of all that are being read or worked on.
-    - ``head_ms``, ``body_ms``: within which a call's head and its body must have come.
-    - ``idle_ms``: so long a connection may stay without a call.
-    - ``stalled_ms``: so long a reader may take nothing of an answer.
-    """
-
-    connections_max: int = 4_096
-    calls_max: int = 512
-    streams_max: int = 64
-    body_bytes_max: int = 8 << 20
-    bodies_bytes_max: int = 64 << 20
-    head_ms: int = 10_000
-    body_ms: int = 30_000
-    idle_ms: int = 60_000
-    stalled_ms: int = 30_000
+from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
 
 
 class Bounds:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cortado.errors import InvalidArgument
 from cortado.store.addresses import is_loopback, split_address
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.settings.gateway import GATEWAY_SETTINGS, PREFIX
 from cortado.store.settings.gather import check_variables, gather
 

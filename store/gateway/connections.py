@@ -22,8 +22,8 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cortado.errors import InvalidArgument, ResourceExhausted
-from cortado.store.gateway.bounds import HEAD_BYTES_MAX, RETRY_MS, GatewayLimits
 from cortado.store.gateway.heads import END, Framing, body_of
+from cortado.store.gateway.limits import HEAD_BYTES_MAX, RETRY_MS, GatewayLimits
 from cortado.store.gateway.problems import Refused, problem_response
 
 _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in at most 32 KiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.settings.kinds import ADDRESS, PATH, SIZE, WHOLE, Kind
 from cortado.store.settings.setting import Setting
 

@@ -14,7 +14,7 @@ import httpx
 
 from cortado.store.client import AsyncClient
 from cortado.store.gateway.application import Application, all_operations
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.gateway.openapi import document
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node

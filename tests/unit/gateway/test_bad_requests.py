@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway, gateway
 
 JSON = {"Content-Type": "application/json"}

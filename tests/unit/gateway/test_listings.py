@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from unit.gateway.conftest import make_tables
 
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway, gateway
 
 LINES = {"Accept": "application/x-ndjson"}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cortado.store.gateway.application import Application
-from cortado.store.gateway.bounds import GatewayLimits
+from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway
 
 BATCH = "/v1/db/shop:batch"
