@@ -207,7 +207,7 @@ class Repairs:
         damage = Damage.at(Space.DATA, engine_key)
         # A search for it may pass it by where it stands: then the range is known in which it was met.
         known = self._cases_of(Space.DATA, engine_key) or self._cases_of(Space.REQUESTS, engine_key)
-        if not known:
+        if not known and await self._is_damaged(damage):
             self.report(damage)
             known = [self._cases.get((damage.space, damage.start, damage.end)) or Case(damage)]
         for case in known:
@@ -229,6 +229,14 @@ class Repairs:
             raise Unavailable(f"which requests {damage.what} may be is not known before the patrol's next pass")
         below = max(ends)[SEGMENT_BYTES:][:REQUEST_ID_BYTES]
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
+
+    async def _is_damaged(self, damage: Damage) -> bool:
+        """Whether something in this range may be, by one look: what is whole is nothing to raise an alarm for."""
+        try:
+            found, resume = await self._survey(damage, b"", False)
+        except DataLoss:
+            return True
+        return found is not None or bool(resume)
 
     def _cases_of(self, space: Space, key: bytes) -> list[Case]:
         """Those in which an item that is stored under this key is known to be damaged."""

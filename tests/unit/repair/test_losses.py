@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from cortado.errors import InvalidArgument, NotLeader, Unavailable
@@ -259,7 +261,7 @@ def test_a_version_in_the_future_that_is_given_up_never_comes_true() -> None:
     world.run(scenario)
 
 
-def test_no_loss_is_accepted_of_what_somebody_has_whole_or_may_have() -> None:
+def test_no_loss_is_accepted_of_what_somebody_has_whole_or_may_have(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
 
     async def scenario() -> None:
@@ -269,6 +271,7 @@ def test_no_loss_is_accepted_of_what_somebody_has_whole_or_may_have() -> None:
         stored = stored_key(world.places["n1"], "k2")
         with pytest.raises(InvalidArgument, match="the leader has nothing damaged under this key"):
             await accept_loss(leader.meta, stored)
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == [], "no damage is told of"
         rot(world.places["n1"], stored)
         with pytest.raises(InvalidArgument, match="the leader has nothing damaged under this key"):
             await accept_loss(leader.meta, stored)
