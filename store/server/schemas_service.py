@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.message import Message
@@ -11,7 +12,7 @@ from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.deletion import VersionsDeleted, delete_versions
-from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectVersion
+from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, SubjectVersion
 from cortado.store.catalog.registry import (
     CompatibilitySet,
     SchemaRegistered,
@@ -55,31 +56,26 @@ class SchemasService(Service):
         return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
-        read_ts, subjects, token = next_page(
-            request,
-            newest=await self.newest(),
-            items=lambda ts: [
-                each
-                for each in self.catalog(ts).subjects()
-                if (each.versions if request.include_deleted else each.newest)
-            ],
-            name=lambda subject: subject.subject,
-            shape=[str(request.include_deleted)],
-        )
-        tables: dict[str, list[str]] = {}
-        catalog = self.catalog(read_ts)
-        for table in catalog.tables():
-            tables.setdefault(table.subject, []).append(table.full_name)
-        default_mode = catalog.default_mode
-        summaries = [
-            schemas_pb2.SubjectSummary(
-                subject=each.subject,
-                versions=len(each.live),
-                mode=_mode_message(each.mode or default_mode),
-                tables=tables.get(each.subject, ()),
+        replica = self.host.meta
+        newest = await replica.reads.applied_to(await self.newest())
+
+        def page() -> tuple[Timestamp, list[schemas_pb2.SubjectSummary], bytes]:
+            read_ts, subjects, token = next_page(
+                request,
+                newest=newest,
+                items=lambda ts: [
+                    each
+                    for each in Catalog(replica.store.snapshot(ts)).subjects()
+                    if (each.versions if request.include_deleted else each.newest)
+                ],
+                name=lambda subject: subject.subject,
+                shape=[str(request.include_deleted)],
             )
-            for each in subjects
-        ]
+            return read_ts, _summaries(Catalog(replica.store.snapshot(read_ts)), subjects), token
+
+        # Ten thousand tables, and as many subjects, take long to decode.
+        with self.host.reads.place():
+            read_ts, summaries, token = await self.host.scan(page)
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
@@ -160,6 +156,22 @@ class SchemasService(Service):
             return schemas_pb2.DeleteSchemaResponse(versions=value.versions)
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+
+def _summaries(catalog: Catalog, subjects: Sequence[SubjectState]) -> list[schemas_pb2.SubjectSummary]:
+    tables: dict[str, list[str]] = {}
+    for table in catalog.tables():
+        tables.setdefault(table.subject, []).append(table.full_name)
+    default_mode = catalog.default_mode
+    return [
+        schemas_pb2.SubjectSummary(
+            subject=each.subject,
+            versions=len(each.live),
+            mode=_mode_message(each.mode or default_mode),
+            tables=tables.get(each.subject, ()),
+        )
+        for each in subjects
+    ]
 
 
 def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> list[tuple[str, SubjectVersion]]:

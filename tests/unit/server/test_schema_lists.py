@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import current_thread
+from typing import Any
 
 import pytest
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.catalog import stored
 from cortado.store.client.blocking.schemas import Schemas
 from cortado.store.client.caches import SchemaTexts
 from cortado.store.client.client import Client
 from cortado.store.client.schemas import VersionSummary
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
+
+ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}]}
 
 
 @pytest.fixture
@@ -90,3 +95,27 @@ def test_remembered_texts_are_bounded_and_those_asked_for_last_stay() -> None:
     assert texts.get(6) is None
     texts.put(7, "z" * 10)
     assert texts.get(7) == "z" * 10
+
+
+def test_subjects_are_listed_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To decode ten thousand tables, and as many subjects, holds it for long."""
+    threads = []
+
+    def watched(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        def decoded(payload: bytes) -> Any:
+            threads.append(current_thread().name)
+            return decode(payload)
+
+        return decoded
+
+    with served_node(MemoryEngine()) as served, Client(served.endpoint) as client:
+        client.schemas.register("d.t", ROW)
+        client.create_database("d")
+        client.create_table("d.t", key=["id"])
+        for name in ("decode_table", "decode_subject"):
+            monkeypatch.setattr(stored, name, watched(getattr(stored, name)))
+        [subject] = client.schemas.subjects()
+        monkeypatch.undo()
+    assert (subject.subject, subject.tables) == ("d.t", ("d.t",))
+    assert len(threads) == 2
+    assert all("scan" in each for each in threads), threads
