@@ -110,7 +110,7 @@ ALLOWED |= {
     | {
         "cortado.raft.settings",
         "cortado.store.node.limits",
-        "cortado.store.gateway.bounds",
+        "cortado.store.gateway.limits",
         "cortado.store.retentions",
     },
     "cortado.store.server": NODE
