@@ -94,6 +94,16 @@ def test_t13_a_scan_by_index_rests_on_each_row_that_it_looked_at_also_where_the_
     assert is_changed(world, footprint, began)
 
 
+def test_t13_a_scan_by_index_rests_on_the_entries_between_which_it_looked_and_on_no_others(world: TableWorld) -> None:
+    began = commit(world, put(A, count=1), put(C, count=2))
+    found, footprint = scanned(world, index="count", prefix=[1])
+    assert found == [A]
+    commit(world, put(("d", 0), count=2))
+    assert not is_changed(world, footprint, began)
+    commit(world, put(B, count=1))
+    assert is_changed(world, footprint, began)
+
+
 def test_a_scan_by_index_rests_on_the_rows_that_its_own_adds_move_in_there(world: TableWorld) -> None:
     began = commit(world, put(A, count=1), put(B, count=7))
     add = "add", A, "count", 1, None, None
