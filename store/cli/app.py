@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +17,8 @@ import cortado
 from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
 from cortado.store.cli.options import given
-from cortado.store.cli.session import Given, Output, Session, global_options
-from cortado.store.cli.tree import Group, Home
+from cortado.store.cli.session import ALONE, Outer, Output, Session, global_options
+from cortado.store.cli.tree import Group, Home, outer_of
 
 COMPLETE_VARIABLE: Final = "_CORTADO_COMPLETE"
 """What a shell's script sets when it asks what may come next."""
@@ -71,6 +72,7 @@ HOMES: Final = {
     "config": Home("The settings of servers and of this command line.", ("config",)),
     "context": Home("Names for clusters and how to reach them.", ("context",)),
     "doctor": Home("Check the nodes, this host, a data directory, certificates and logs.", ("doctor",)),
+    "shell": Home("Run commands at a prompt, or from standard input, over one connection.", ("shell",)),
     "completion": Home("Print the script that completes commands in a shell.", ("completion",)),
 }
 HELPS: Final = {
@@ -100,21 +102,24 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 def _globals(**values: Any) -> None:
     ctx = click.get_current_context()
-    ctx.obj = Given().with_options(**dict(given(ctx.command.params, values)))
+    outer = outer_of(ctx)
+    ctx.obj = replace(outer, given=outer.given.with_options(**dict(given(ctx.command.params, values))))
 
 
-def execute(arguments: Sequence[str]) -> None:
+def execute(arguments: Sequence[str], outer: Outer) -> None:
     """Parses the command line, and runs the command. Raises what the command raises."""
     app = build()
-    with app.make_context("cortado", list(arguments)) as ctx:
-        app.invoke(ctx)
+    with app.make_context("cortado", list(arguments), obj=outer) as ctx:
+        try:
+            app.invoke(ctx)
+        finally:
+            sys.stdout.flush()
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], outer: Outer = ALONE) -> int:
     """One run; returns the exit code. What went wrong is one line on standard error, never a traceback."""
     try:
-        execute(arguments)
-        sys.stdout.flush()
+        execute(arguments, outer)
         return failures.OK
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -126,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
         _silence_stdout()
         return failures.BROKEN_PIPE
     except Exception as error:
-        return _reported(error, as_json=wants_json(arguments))
+        return _reported(error, as_json=wants_json(arguments, outer))
 
 
 def _reported(error: Exception, *, as_json: bool) -> int:
@@ -158,8 +163,8 @@ def _reported(error: Exception, *, as_json: bool) -> int:
     return failures.exit_code_of(error)
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``-o json`` was asked for, also where the rest does not parse; else what environment and context say."""
+def wants_json(arguments: Sequence[str], outer: Outer = ALONE) -> bool:
+    """Whether ``-o json`` was asked for, also where the rest does not parse; else what is around the run says."""
     wanted: bool | None = None
     for i, argument in enumerate(arguments):
         if argument == "--":
@@ -168,7 +173,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
             wanted = list(arguments[i + 1 : i + 2]) == [Output.JSON.value]
         elif argument in ("-ojson", "--output=json"):
             wanted = True
-    return Session.resolve(Given(), os.environ, strict=False).as_json if wanted is None else wanted
+    return Session.resolve(outer.given, os.environ, strict=False).as_json if wanted is None else wanted
 
 
 def _message(error: click.ClickException) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.directories import user_directory
 from cortado.store.settings.client import CLIENT_SETTINGS, CONFIG_VARIABLE, CONTEXT_VARIABLE
 from cortado.store.settings.gather import Found, gather, nearest
 from cortado.store.settings.kinds import shown
@@ -82,13 +83,8 @@ def contexts_path(environment: Mapping[str, str]) -> Path | None:
     """Where the file is, or would be. None for a user without a home directory."""
     if environment.get(CONFIG_VARIABLE):
         return Path(environment[CONFIG_VARIABLE])
-    base = environment.get("XDG_CONFIG_HOME", "")
-    if not Path(base).is_absolute():  # What is relative there counts as not set.
-        try:
-            base = str(Path.home() / ".config")
-        except RuntimeError:
-            return None
-    return Path(base) / "cortado" / "config.toml"
+    directory = user_directory(environment, "XDG_CONFIG_HOME", ".config")
+    return None if directory is None else directory / "config.toml"
 
 
 def read_contexts(environment: Mapping[str, str], *, may_be_missing: bool = False) -> Contexts | None:

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin
 import click
 import click.shell_completion
 
-Completion: TypeAlias = Callable[[str], list[str]]
+Completion: TypeAlias = Callable[[click.Context, str], list[str]]
 """The values that begin with what is typed so far."""
 
 
@@ -117,7 +117,7 @@ def _completed(declared: Option | Argument) -> Callable[..., list[click.shell_co
     """What a shell offers for a value: names of ours, files, or what click knows of the type."""
     complete = declared.completion
     if complete is not None:
-        return lambda _ctx, _param, typed: [click.shell_completion.CompletionItem(each) for each in complete(typed)]
+        return lambda ctx, _param, typed: [click.shell_completion.CompletionItem(each) for each in complete(ctx, typed)]
     if (declared.metavar or "").startswith(_OF_FILES):
         return lambda _ctx, _param, typed: [click.shell_completion.CompletionItem(typed, type="file")]
     return None

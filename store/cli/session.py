@@ -11,6 +11,7 @@ A session's settings come from flags, the environment, a context and the default
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ from cortado.store.cli.failures import CheckFailed
 from cortado.store.cli.numbers import seconds
 from cortado.store.cli.options import Option, ShownOption, option
 from cortado.store.cli.render import Renderer
+from cortado.store.cli.shared import Shared
 from cortado.store.settings.client import (
     CLIENT_SETTINGS,
     CONTEXT_VARIABLE,
@@ -115,6 +117,17 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Outer:
+    """What is around one run: nothing, or a shell with global options of its own and what its commands share."""
+
+    given: Given = field(default_factory=Given)
+    shared: Shared | None = None
+
+
+ALONE: Final = Outer()
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One run of the command line. ``found`` tells where each setting came from, ``context`` which context was used.
 
@@ -132,6 +145,7 @@ class Session:
     found: tuple[Found, ...] = ()
     given: Given = field(default_factory=Given)
     problem: CortadoError | None = None
+    shared: Shared | None = None
 
     @property
     def as_json(self) -> bool:
@@ -193,8 +207,21 @@ class Session:
         if answer.exit_code:
             raise CheckFailed(answer.exit_code)
 
-    def client(self, read_from: ReadFrom = "leader") -> Client:
-        """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint, timeout or file."""
+    @property
+    def reach(self) -> tuple[str | None, ...]:
+        """Which servers a client talks to, and with which files."""
+        return self.endpoint, self.tls_ca, self.tls_cert, self.tls_key
+
+    def client(self, read_from: ReadFrom = "leader") -> AbstractContextManager[Client]:
+        """A client for one command; in a shell the next one may be given the same.
+
+        Raises InvalidArgument for a wrong endpoint, timeout or file.
+        """
+        if self.shared is None:
+            return self._opened(read_from)
+        return self.shared.lent((*self.reach, read_from), lambda: self._opened(read_from), self.timeout_s)
+
+    def _opened(self, read_from: ReadFrom) -> Client:
         from cortado.store.client import Client
 
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), read_from=read_from)

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import click
@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
-from cortado.store.cli.session import GLOBAL_PANEL, Given, Session, global_options
+from cortado.store.cli.session import ALONE, GLOBAL_PANEL, Outer, Session, global_options
 from cortado.store.settings.gather import nearest
 from cortado.store.settings.setting import Setting
 
@@ -57,6 +57,7 @@ class Declared:
     remote: bool
     strict: bool
     settings: tuple[Setting, ...]
+    in_shell: bool
 
     @property
     def paragraphs(self) -> list[str]:
@@ -75,18 +76,25 @@ _DECLARED: Final[dict[tuple[str, ...], Declared]] = {}
 
 
 def command(
-    words: str, *, examples: str, remote: bool = True, strict: bool = True, settings: tuple[Setting, ...] = ()
+    words: str,
+    *,
+    examples: str,
+    remote: bool = True,
+    strict: bool = True,
+    settings: tuple[Setting, ...] = (),
+    in_shell: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function as the command that these words call.
 
     ``examples`` end its help, a line each; ``remote``: it talks to a server, and takes the options for that. Without
     ``strict`` it is also run where the settings of the command line are wrong, with a session that says so. With
-    ``settings`` it takes an option for each of them, and is given those as ``flags``.
+    ``settings`` it takes an option for each of them, and is given those as ``flags``. One that is a process of its own is
+    not ``in_shell``: there it is refused.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         lines = tuple(line.strip() for line in examples.strip().splitlines())
-        _DECLARED[tuple(words.split())] = Declared(function, lines, remote, strict, settings)
+        _DECLARED[tuple(words.split())] = Declared(function, lines, remote, strict, settings, in_shell)
         return function
 
     return register
@@ -116,15 +124,18 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> None:
         """Resolves the session, runs the function, and shows what it answers."""
+        outer = outer_of(ctx)
+        if outer.shared is not None and not self.declared.in_shell:
+            name = ctx.command_path.partition(" ")[2]
+            raise InvalidArgument("COMMAND", f"is a process of its own: run cortado {name} outside of this shell", name)
         lacking = missing(self.params, ctx.params)
         if lacking is not None:
             raise click.MissingParameter(ctx=ctx, param=lacking)
         values = dict(given(self.params, ctx.params))
-        before = ctx.find_root().obj
         settings = {str(each.name): values[str(each.name)] for each in self.offered if each.name in values}
-        chosen = (before if isinstance(before, Given) else Given()).with_options(**settings)
-        declared = self.declared
+        declared, chosen = self.declared, outer.given.with_options(**settings)
         session = Session.resolve(chosen, os.environ, strict=declared.remote and declared.strict)
+        session = replace(session, shared=outer.shared)
         own = arguments_of(declared.function, values)
         if declared.settings:
             from cortado.store.cli.setting_options import flags_of
@@ -242,6 +253,12 @@ class Group(click.Group):
                 rows.append((name, self._homes[name].help.rstrip(".")))
         with formatter.section("Commands"):
             formatter.write_dl(rows, col_max=_COLUMN_MAX)
+
+
+def outer_of(ctx: click.Context) -> Outer:
+    """What is around the run of which ``ctx`` is a part."""
+    found = ctx.find_root().obj
+    return found if isinstance(found, Outer) else ALONE
 
 
 def show_parameters(params: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:

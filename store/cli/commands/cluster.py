@@ -16,6 +16,7 @@ from cortado.store.local_cluster.ports import PORT_DEFAULT
 
 @command(
     "cluster up",
+    in_shell=False,
     remote=False,
     examples="""
         cortado cluster up

@@ -16,6 +16,7 @@ from cortado.store.settings.gateway import GATEWAY_SETTINGS
 
 @command(
     "gateway",
+    in_shell=False,
     settings=GATEWAY_SETTINGS,
     examples="""
         cortado gateway

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.completing import complete_subjects
 from cortado.store.cli.failures import INCOMPATIBLE, OK
 from cortado.store.cli.input import read_text
 from cortado.store.cli.numbers import whole
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from cortado.store.client import Client, SchemaVersion
 
 SubjectArgument: TypeAlias = Annotated[
-    str, Argument(help="The subject, by default the table's name.", metavar="SUBJECT")
+    str,
+    Argument(help="The subject, by default the table's name.", metavar="SUBJECT", completion=complete_subjects),
 ]
 FileArgument: TypeAlias = Annotated[
     str, Argument(help="A file with an Avro schema in JSON; - for standard input.", metavar="FILE")
@@ -142,7 +144,9 @@ class _Declaration:
 )
 def get(
     session: Session,
-    subject: Annotated[str | None, Argument(help="The subject; or give --id.", metavar="SUBJECT")] = None,
+    subject: Annotated[
+        str | None, Argument(help="The subject; or give --id.", metavar="SUBJECT", completion=complete_subjects)
+    ] = None,
     version: Annotated[
         int | None, Option(help="The version.", show_default="the newest", parser=whole("--version", 1), metavar="N")
     ] = None,
@@ -172,7 +176,10 @@ def get(
 )
 def list_schemas(
     session: Session,
-    subject: Annotated[str | None, Argument(help="List this subject's versions instead.", metavar="SUBJECT")] = None,
+    subject: Annotated[
+        str | None,
+        Argument(help="List this subject's versions instead.", metavar="SUBJECT", completion=complete_subjects),
+    ] = None,
     deleted: Annotated[bool, Option("--deleted", help="Those, too, that are softly deleted.")] = False,
 ) -> Answer:
     """List the subjects, or the versions of one."""
@@ -246,7 +253,9 @@ def check(
 )
 def delete(
     session: Session,
-    subject: Annotated[str, Argument(help="The subject. No table may follow it.", metavar="SUBJECT")],
+    subject: Annotated[
+        str, Argument(help="The subject. No table may follow it.", metavar="SUBJECT", completion=complete_subjects)
+    ],
     version: Annotated[
         int | None,
         Option(help="The version.", show_default="all of them", parser=whole("--version", 1), metavar="N"),

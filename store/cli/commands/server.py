@@ -21,6 +21,7 @@ from cortado.store.settings.server import SETTINGS
 
 @command(
     "server",
+    in_shell=False,
     remote=False,
     settings=SETTINGS,
     examples="""

@@ -8,7 +8,7 @@ from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
 from cortado.store.cli.common_options import AsNameOption, AtOption, NumberOption, TableArgument, as_of
-from cortado.store.cli.completing import complete_databases
+from cortado.store.cli.completing import complete_databases, complete_subjects
 from cortado.store.cli.drops import dropped_rows, record_json
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.numbers import retention, show_retention, show_ttl, ttl, whole
@@ -55,7 +55,10 @@ def create(
         list[str],
         Option("--key", help="A field of the primary key, optionally followed by ' desc'; repeat.", metavar="FIELD"),
     ],
-    subject: Annotated[str | None, Option(help="The schema subject.", show_default="TABLE", metavar="SUBJECT")] = None,
+    subject: Annotated[
+        str | None,
+        Option(help="The schema subject.", show_default="TABLE", metavar="SUBJECT", completion=complete_subjects),
+    ] = None,
     index: Annotated[
         list[str] | None, Option("--index", help="An index on fields; may be repeated.", metavar="NAME=FIELD,...")
     ] = None,

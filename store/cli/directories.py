@@ -1,0 +1,17 @@
+"""Where files of the user's are, as the XDG Base Directory Specification has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def user_directory(environment: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+    """Cortado's directory where ``variable`` says, or else below the home directory. None for a user without one."""
+    base = Path(environment.get(variable, ""))
+    if not base.is_absolute():  # What is relative there counts as not set.
+        try:
+            base = Path.home() / below_home
+        except RuntimeError:
+            return None
+    return base / "cortado"

@@ -1,0 +1,75 @@
+"""What the commands of one shell share: a client, and the names that completion found a moment ago.
+
+A command borrows the client and gives it back, so that the next one finds a connection and need not make one. It is kept
+only where the cluster has answered: behind a broken connection, a timeout or Ctrl-C nobody knows what state it is in, and
+the next command connects anew, with the certificates as they are by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cortado.errors import Conflict, DidNotHappen
+
+if TYPE_CHECKING:
+    from cortado.store.client import Client
+
+NAMES_S: Final = 10.0
+"""How long names are offered without asking again, where no command was run meanwhile."""
+
+
+class Shared:
+    """At most one client that nobody uses, and names. Of one thread."""
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._idle: tuple[Hashable, Client] | None = None
+        self._names: dict[Hashable, tuple[float, list[str]]] = {}
+
+    @contextmanager
+    def lent(self, reach: Hashable, opened: Callable[[], Client], timeout_s: float) -> Iterator[Client]:
+        """The client that was given back, where it reaches the same servers in the same way; else a new one."""
+        client = self._taken(reach) or opened()
+        is_sound = False
+        try:
+            yield client.with_timeout(timeout_s)
+            is_sound = True
+        except (DidNotHappen, Conflict, click.Abort):
+            is_sound = True
+            raise
+        finally:
+            if is_sound:
+                self.close()
+                self._idle = reach, client
+            else:
+                client.close()
+
+    def _taken(self, reach: Hashable) -> Client | None:
+        if self._idle is None or self._idle[0] != reach:
+            return None
+        _, client = self._idle
+        self._idle = None
+        return client
+
+    def names(self, key: Hashable, ask: Callable[[], list[str]]) -> list[str]:
+        """What ``ask`` said a moment ago, or says now; also where it said nothing, since it may have taken its time."""
+        now_s = self._monotonic_s()
+        known = self._names.get(key)
+        if known is None or now_s - known[0] > NAMES_S:
+            known = self._names[key] = (now_s, ask())
+        return known[1]
+
+    def forget_names(self) -> None:
+        """Before a command is run, which may change them."""
+        self._names.clear()
+
+    def close(self) -> None:
+        """Closes the client that nobody uses."""
+        if self._idle is not None:
+            _, client = self._idle
+            self._idle = None
+            client.close()
