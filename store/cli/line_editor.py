@@ -107,13 +107,14 @@ def candidates(line: str, text: str, outer: Outer) -> list[str]:
     is_first = not words
     if words[:1] == [HELP]:
         del words[0]
-    option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
+    # Of --output=j click completes the value alone.
+    option = f"{text.partition('=')[0]}=" if text.startswith("-") and "=" in text else ""
     found = []
     for each in ShellComplete(build(), {"obj": outer}, "cortado", "").get_completions(words, text):
         if each.type in ("file", "dir"):
-            found += [f"{option}{equals}{name}" for name in _files(value)]
+            found += [f"{option}{name}" for name in _files(text.removeprefix(option))]
         else:
-            found.append(f"{option}{equals}{shlex.quote(each.value)} ")
+            found.append(f"{option}{shlex.quote(each.value)} ")
     if is_first:
         found += [f"{word} " for word in (EXIT, HELP) if word.startswith(text)]
     return found

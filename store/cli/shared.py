@@ -1,14 +1,15 @@
 """What the commands of one shell share: a client, and the names that completion found a moment ago.
 
-A command borrows the client and gives it back, so that the next one finds a connection and need not make one. It is kept
-only where the cluster has answered: behind a broken connection, a timeout or Ctrl-C nobody knows what state it is in, and
-the next command connects anew, with the certificates as they are by then.
+A command borrows the client and gives it back, so that the next one finds a connection and need not make one. It is
+kept only where the cluster has answered: behind a broken connection, a timeout or Ctrl-C nobody knows what state it is
+in, and the next command connects anew, with the certificates as they are by then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -34,19 +35,23 @@ class Shared:
     def lent(self, reach: Hashable, opened: Callable[[], Client], timeout_s: float) -> Iterator[Client]:
         """The client that was given back, where it reaches the same servers in the same way; else a new one."""
         client = self._taken(reach) or opened()
-        is_sound = False
         try:
             yield client.with_timeout(timeout_s)
-            is_sound = True
         except (DidNotHappen, Conflict, click.Abort):
-            is_sound = True
+            self._give_back(reach, client)
             raise
-        finally:
-            if is_sound:
-                self.close()
-                self._idle = reach, client
-            else:
-                client.close()
+        except KeyboardInterrupt:
+            # It may have come amid anything, such as gRPC's start of a thread: a close waits for that thread's end.
+            Thread(target=_closed_if_it_can_be, args=(client,), daemon=True).start()
+            raise
+        except BaseException:
+            client.close()
+            raise
+        self._give_back(reach, client)
+
+    def _give_back(self, reach: Hashable, client: Client) -> None:
+        self.close()
+        self._idle = reach, client
 
     def _taken(self, reach: Hashable) -> Client | None:
         if self._idle is None or self._idle[0] != reach:
@@ -73,3 +78,8 @@ class Shared:
             _, client = self._idle
             self._idle = None
             client.close()
+
+
+def _closed_if_it_can_be(client: Client) -> None:
+    with suppress(Exception):
+        client.close()

@@ -7,8 +7,8 @@
                             └── Outer: the shell's own global options, and the client that its commands share
 
 There is no second parser: a line is cut into words as a POSIX shell cuts it, and the words are run as the command line
-runs its arguments, with the same errors and exit codes. What is a program of its own in a shell, a pipe or a variable, is
-not there; a line that has a pipe or a redirection is refused, so that ``>`` never becomes a part of a key.
+runs its arguments, with the same errors and exit codes. There are no pipes, redirections or jobs: a line that has one
+is refused, so that ``>`` never becomes a part of a key. Variables and patterns of files are text.
 
 Two things read lines: a prompt, which goes on behind a failure, and a batch from standard input, which stops there.
 """
@@ -37,8 +37,7 @@ LINE_BYTES_MAX: Final = 16 << 20
 """The longest line of a batch; no server takes a document of that size."""
 EXIT: Final = "exit"
 HELP: Final = "help"
-_RAW_WORD: Final = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:\\.|[^"\\])*"|'[^']*')+""", re.S)
-_OPERATORS: Final = re.compile(r"\d*(?:[|&;<>]+)(?:&?\d+)?")
+_QUOTED_OR_OPERATOR: Final = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'[^']*'|([|&;<>])""", re.S)
 # Nobody reads what would be said, or it cannot be written: the run has closed standard output.
 _OUTPUT_IS_GONE: Final = (failures.BROKEN_PIPE, failures.DISK)
 
@@ -62,9 +61,9 @@ def words_of(line: str) -> list[str]:
     """
     if line.lstrip().startswith("#"):
         return []
-    operator = next((raw for raw in _RAW_WORD.findall(line) if _OPERATORS.fullmatch(raw)), None)
+    operator = next(filter(None, _QUOTED_OR_OPERATOR.findall(line)), None)
     if operator is not None:
-        problem = "is for other shells: this one has no pipes, redirections or jobs; quote it where it is data"
+        problem = "must have no pipe, redirection or job; quote what is data"
         raise InvalidArgument("line", problem, operator)
     try:
         words = shlex.split(line)
@@ -136,7 +135,7 @@ def _new_line() -> None:
 def run_batch(lines: Lines, source: BinaryIO, *, keep_going: bool) -> int:
     """Runs the lines of ``source`` up to the first that fails, or with ``keep_going`` all of them.
 
-    Returns the exit code of the first that failed. Nothing is read from ``source`` by a command: it would take the lines
+    Returns the exit code of the first that failed. A command reads nothing from ``source``: it would take the lines
     behind it for its data or for a yes. Raises InvalidArgument for a line that is too long.
     """
     first = failures.OK

@@ -88,8 +88,8 @@ def command(
 
     ``examples`` end its help, a line each; ``remote``: it talks to a server, and takes the options for that. Without
     ``strict`` it is also run where the settings of the command line are wrong, with a session that says so. With
-    ``settings`` it takes an option for each of them, and is given those as ``flags``. One that is a process of its own is
-    not ``in_shell``: there it is refused.
+    ``settings`` it takes an option for each of them, and is given those as ``flags``. One that runs as a process of its
+    own is not ``in_shell``, which refuses it.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,7 +127,7 @@ class Command(click.Command):
         outer = outer_of(ctx)
         if outer.shared is not None and not self.declared.in_shell:
             name = ctx.command_path.partition(" ")[2]
-            raise InvalidArgument("COMMAND", f"is a process of its own: run cortado {name} outside of this shell", name)
+            raise InvalidArgument("command", f"must be run outside of a shell: cortado {name}", name)
         lacking = missing(self.params, ctx.params)
         if lacking is not None:
             raise click.MissingParameter(ctx=ctx, param=lacking)

@@ -37,6 +37,11 @@ cat > operations.jsonl <<'END'
 {"add": {"namespace": "counters", "key": "sold", "delta": 1, "min": 0}}
 {"check": {"namespace": "log", "key": "8", "if_absent": true}}
 END
+cat > commands.txt <<'END'
+# One command a line.
+kv put sessions user:2 'signed in'
+kv get sessions user:2
+END
 cortado db create flights
 cortado db create shop
 cortado schema register flights.airlines airlines.avsc

@@ -41,7 +41,8 @@ _KINDS: Final = {Shell.BASH: BashComplete, Shell.ZSH: ZshComplete, Shell.FISH: F
 def completion(_: Session, shell: Annotated[Shell, Argument(help="bash, zsh or fish.", metavar="SHELL")]) -> Answer:
     """Print the script that completes commands, options and names of tables in a shell.
 
-    Names come from the server that the environment or the context names. If none answers at once, none are offered.
+    Names come from the server that the line, the environment or the context names. If none answers at once, none are
+    offered.
     """
     kind = _KINDS[shell]
     made = kind(click.Group(), {}, "cortado", "_CORTADO_COMPLETE")
