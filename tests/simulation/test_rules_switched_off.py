@@ -436,7 +436,7 @@ RULES: Final = {
         execute_below_the_floor, ("clients cut off", "pause", "crash of the leader")
     ),
     "a marker stands while a state is replaced": Rule(
-        install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=52
+        install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=28
     ),
     "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
     "G1: the newest version at the safepoint stays": Rule(collect_the_newest_too, CUTS, collects=True),
