@@ -38,7 +38,12 @@ def made(kind: type[CortadoError]) -> CortadoError:
     return kind(**{field.name: values[str(field.type)] for field in dataclasses.fields(kind)})
 
 
-@pytest.mark.parametrize("kind", kinds(CortadoError), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    # Twins of other tests have errors of their own.
+    "kind",
+    [kind for kind in kinds(CortadoError) if kind.__module__ == CortadoError.__module__],
+    ids=lambda kind: kind.__name__,
+)
 def test_every_error_is_told_with_its_fields(kind: type[CortadoError]) -> None:
     error = made(kind)
     response = problem_response(error)
