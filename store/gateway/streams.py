@@ -1,6 +1,6 @@
 """Answers without an end that is known: streams of rows and of changes.
 
-There are at most so many streams (:class:`~cortado.store.gateway.bounds.GatewayLimits`). Each counts from before its
+There are at most so many streams (:class:`~cortado.store.gateway.limits.GatewayLimits`). Each counts from before its
 first byte until it is over, however it ends. Nothing is fetched for a reader that takes nothing: each piece waits until
 the last one is sent, and a reader that stands still is cut off (:mod:`cortado.store.gateway.connections`).
 """
