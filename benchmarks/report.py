@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -114,11 +116,44 @@ def show(title: str, settings: str, measurements: Sequence[Measurement], console
 
 def save(results: dict[str, list[Measurement]]) -> Path:
     """The same as JSON, below ``benchmarks/results/``."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-    content = {
-        "machine": machine(),
-        "results": {name: [asdict(each) for each in rows] for name, rows in results.items()},
-    }
+    rows = {name: [asdict(each) for each in measured] for name, measured in results.items()}
+    return save_json({"machine": machine(), "results": rows}, RESULTS)
+
+
+def save_json(content: object, folder: Path) -> Path:
+    """As a file of ``folder`` that is called after the time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
     path.write_text(json.dumps(content, indent=2) + "\n")
     return path
+
+
+# --- a run of one's own --------------------------------------------------------------------------------------------
+
+
+def console_of_run(width: int) -> Console:
+    """Where a run prints, ``width`` wide where that is no terminal. From here on SIGTERM ends it as an exit does, with
+    what it started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    return Console() if sys.stdout.isatty() else Console(width=width)
+
+
+def show_machine(console: Console) -> None:
+    """What it begins with."""
+    for name, value in machine().items():
+        console.print(f"{name} {value}", highlight=False, end="  ")
+    console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
+
+
+def show_settings(settings: Sequence[str], console: Console) -> None:
+    """How it measured, a line each."""
+    for each in settings:
+        console.print(each, highlight=False)
+
+
+def show_end(saved: Path, failed: Sequence[str], console: Console) -> int:
+    """What it ends with; returns its exit code."""
+    console.print(f"saved as {saved}", highlight=False, soft_wrap=True)
+    if failed:
+        console.print(f"[red]failed: {', '.join(failed)}")
+    return 1 if failed else 0

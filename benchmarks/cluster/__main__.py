@@ -12,8 +12,6 @@ one that is to be measured.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -35,7 +33,7 @@ from benchmarks.cluster.members import Cluster, Member
 from benchmarks.cluster.tables import Measured, Results, show
 from benchmarks.cluster.turns import in_turns
 from benchmarks.cluster.workloads import BY_H2LOAD, KEYS, LOADS, STORED, TRANSACTIONS, VALUE_BYTES, Load
-from benchmarks.report import machine
+from benchmarks.report import console_of_run, show_end, show_machine, show_settings
 
 WIDTH: Final = 180
 """Of what is printed where there is no terminal."""
@@ -53,12 +51,8 @@ class Programs:
 
 def main() -> int:
     options = _options()
-    # Ended, too, it ends what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    for name, value in machine().items():
-        console.print(f"{name} {value}", highlight=False, end="  ")
-    console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
+    console = console_of_run(WIDTH)
+    show_machine(console)
     programs = _programs(options.system)
     for each in programs.missing:
         console.print(f"[yellow]{each}", highlight=False)
@@ -66,13 +60,9 @@ def main() -> int:
     with _running(options, programs) as clusters:
         results.settings = [_data(options), *(cluster.settings() for cluster in clusters), *programs.missing]
         failed = _measure(clusters, options, programs, results, console)
-    for each in results.settings:
-        console.print(each, highlight=False)
+    show_settings(results.settings, console)
     show(results, console)
-    console.print(f"saved as {results.save()}", highlight=False, soft_wrap=True)
-    if failed:
-        console.print(f"[red]failed: {', '.join(failed)}")
-    return 1 if failed else 0
+    return show_end(results.save(), failed, console)
 
 
 def _options() -> argparse.Namespace:

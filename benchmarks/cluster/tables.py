@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from rich.console import Console
 from benchmarks.cluster.members import Use
 from benchmarks.cluster.turns import Outcome, middle
 from benchmarks.cluster.workloads import Load
-from benchmarks.report import RESULTS, Sheet, machine
+from benchmarks.report import RESULTS, Sheet, machine, save_json
 
 FOLDER: Final = RESULTS / "cluster"
 SYSTEMS: Final = ("etcd", "cortado")
@@ -64,10 +63,7 @@ class Results:
 
     def save(self) -> Path:
         """As JSON below ``benchmarks/results/cluster/``."""
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        path = FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        return path
+        return save_json(asdict(self), FOLDER)
 
     @classmethod
     def load(cls, path: Path) -> Results:

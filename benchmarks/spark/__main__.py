@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 import traceback
@@ -26,7 +25,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.cluster.cortado_nodes import running_cortado
-from benchmarks.report import machine
+from benchmarks.report import console_of_run, show_end, show_machine, show_settings
 from benchmarks.spark.cortado_side import CortadoSide
 from benchmarks.spark.idle_side import IdleSide
 from benchmarks.spark.jdbc_side import JdbcSide
@@ -44,15 +43,11 @@ NODES: Final = {ONE: 1, THREE: 3}
 
 def main() -> int:
     options = _options()
-    # Ended, too, it ends what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    console = console_of_run(WIDTH)
     if not os.environ.get("JAVA_HOME"):
         console.print("[red]Spark needs Java 17 or later, and JAVA_HOME to name it (make bench-spark finds it)")
         return 1
-    for name, value in machine().items():
-        console.print(f"{name} {value}", highlight=False, end="  ")
-    console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
+    show_machine(console)
     results = Results()
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-spark-")))
@@ -60,14 +55,10 @@ def main() -> int:
         spark = stack.enter_context(spark_session(scratch / "spark", str(postgres.jar) if postgres else ""))
         failed = _Run(options, spark, scratch, console, results).all(stack, postgres)
     results.settings += [_data(options), f"load after {os.getloadavg()[0]:.1f}"]
-    for each in results.settings:
-        console.print(each, highlight=False)
+    show_settings(results.settings, console)
     for sheet in results.sheets():
         sheet.show(console)
-    console.print(f"saved as {results.save()}", highlight=False, soft_wrap=True)
-    if failed:
-        console.print(f"[red]failed: {', '.join(failed)}")
-    return 1 if failed else 0
+    return show_end(results.save(), failed, console)
 
 
 def _options() -> argparse.Namespace:

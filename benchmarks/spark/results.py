@@ -6,11 +6,10 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.report import RESULTS, Sheet, machine
+from benchmarks.report import RESULTS, Sheet, machine, save_json
 from benchmarks.spark.loads import LOADS, MICRO_BATCH, MICRO_BATCH_AIM_S, Load
 from benchmarks.spark.processes import Spent
 
@@ -60,10 +59,7 @@ class Results:
 
     def save(self) -> Path:
         """As JSON below ``benchmarks/results/spark/``."""
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        path = FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        return path
+        return save_json(asdict(self), FOLDER)
 
     @classmethod
     def load(cls, path: Path) -> Results:

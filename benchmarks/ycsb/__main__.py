@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from benchmarks.cluster.cortado_nodes import CortadoCluster, running_cortado
 from benchmarks.cluster.drivers import Driver, LoadProcess
 from benchmarks.cluster.members import Cluster, Member
 from benchmarks.cluster.turns import in_turns
-from benchmarks.report import machine
+from benchmarks.report import console_of_run, show_end, show_machine, show_settings
 from benchmarks.ycsb.results import Measured, Results
 from benchmarks.ycsb.workloads import FIELD_BYTES, FIELDS, WORKLOADS, Workload
 
@@ -38,26 +37,18 @@ NODES: Final = {"one": 1, "three": 3}
 
 def main() -> int:
     options = _options()
-    # Ended, too, it ends what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    for name, value in machine().items():
-        console.print(f"{name} {value}", highlight=False, end="  ")
-    console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
+    console = console_of_run(WIDTH)
+    show_machine(console)
     results = Results()
     asked = [workload for workload in WORKLOADS if workload.name in options.workloads]
     with ExitStack() as stack:
         clusters = [_filled(stack, name, options, console) for name in options.nodes]
         failed = [each.title for each in asked if not _measured(each, clusters, options, results, console)]
     results.settings = [_data(options), f"load after {os.getloadavg()[0]:.1f}"]
-    for each in results.settings:
-        console.print(each, highlight=False)
+    show_settings(results.settings, console)
     for sheet in results.sheets():
         sheet.show(console)
-    console.print(f"saved as {results.save()}", highlight=False, soft_wrap=True)
-    if failed:
-        console.print(f"[red]failed: {', '.join(failed)}")
-    return 1 if failed else 0
+    return show_end(results.save(), failed, console)
 
 
 def _options() -> argparse.Namespace:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.cluster.tables import outcome_of
 from benchmarks.cluster.turns import Outcome, middle
-from benchmarks.report import RESULTS, Sheet, machine
+from benchmarks.report import RESULTS, Sheet, machine, save_json
 from benchmarks.ycsb.workloads import WORKLOADS
 
 FOLDER: Final = RESULTS / "ycsb"
@@ -40,10 +39,7 @@ class Results:
 
     def save(self) -> Path:
         """As JSON below ``benchmarks/results/ycsb/``."""
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        path = FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        return path
+        return save_json(asdict(self), FOLDER)
 
     @classmethod
     def load(cls, path: Path) -> Results:
