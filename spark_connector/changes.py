@@ -23,7 +23,7 @@ from cortado.store.client import Client
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.leases import held, protect
 from pyspark_cortado.options import ChangesOptions
-from pyspark_cortado.reader import KeyRangePartition, bounds_of_key, open_client
+from pyspark_cortado.reader import KeyBounds, KeyRangePartition, bounds_of_key, open_client
 from pyspark_cortado.types import field_names, loosened_schema
 
 if TYPE_CHECKING:
@@ -133,19 +133,17 @@ class Changes:
                 places = [_place(batch.schema.names, name) for name in target.names]
                 yield batch.select(places).rename_columns(target.names).cast(target)
 
-    def ranges(self, client: Client, after: str, until: str) -> list[InputPartition]:
-        """The range that is read, cut into parts with about equally many changes."""
-        options = self._options
-        lower, upper = bounds_of_key(client.describe(options.connection.table), options.key_lower, options.key_upper)
-        table = client.table(options.connection.table)
-        window = table.window(lower, upper, after=after, until=until, parts=options.partitions)
+    def ranges(self, client: Client, bounds: KeyBounds, after: str, until: str) -> list[InputPartition]:
+        """The range ``bounds``, cut into parts with about equally many changes; none where there are none."""
+        table = client.table(self._options.connection.table)
+        window = table.window(*bounds, after=after, until=until, parts=self._options.partitions)
         counted = [(each.lower, each.upper, each.changes) for each in window.ranges] if window.changes else []
-        return [ChangesPartition(*bounds, after, until) for bounds in worth_a_task(counted)]
+        return [ChangesPartition(*part, after, until) for part in worth_a_task(counted)]
 
 
 def worth_a_task(
     ranges: Sequence[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, int]],
-) -> list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]]:
+) -> list[KeyBounds]:
     """Adjacent ranges, with how many rows each has, as one where they have few: a task costs Spark more than to read
     some thousand."""
     joined: list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, int]] = []
@@ -185,12 +183,9 @@ class ChangesReader(Changes, DataSourceReader):
         """Key ranges with about equally many changes; one at least."""
         after, until = self._chosen.after, self._chosen.until
         with open_client(self._options.connection) as client:
-            found = self.ranges(client, after, until)
-            if found:
-                return found
             table = client.describe(self._options.connection.table)
-            lower, upper = bounds_of_key(table, self._options.key_lower, self._options.key_upper)
-        return [ChangesPartition(lower, upper, after, until)]
+            bounds = bounds_of_key(table, self._options.key_lower, self._options.key_upper)
+            return self.ranges(client, bounds, after, until) or [ChangesPartition(*bounds, after, until)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         connection = self._options.connection

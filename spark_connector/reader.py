@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cortado.store.catalog.descriptors import TableDescriptor
+
+
+KeyBounds: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]
+"""Of a range of keys, the lower one in it and the upper one not; None is an open end."""
 
 
 @dataclass
@@ -198,7 +202,7 @@ def turns_of(client: Client, options: ReadOptions) -> list[str]:
     return [",".join((*members[first:], *members[:first])) for first in range(len(members))]
 
 
-def ranges_of(client: Client, options: ReadOptions) -> list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]]:
+def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
     """What is read, cut into ranges where it can be: one at least, since Spark would ask for a partition of its own."""
     lower, upper = _bounds(client, options)
     if options.is_one_range:
@@ -207,7 +211,7 @@ def ranges_of(client: Client, options: ReadOptions) -> list[tuple[tuple[Any, ...
     return [(each.lower, each.upper) for each in ranges] or [(lower, upper)]
 
 
-def _bounds(client: Client, options: ReadOptions) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+def _bounds(client: Client, options: ReadOptions) -> KeyBounds:
     """The range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
     described = client.describe(options.connection.table)
     declared = described.key
@@ -220,16 +224,12 @@ def _bounds(client: Client, options: ReadOptions) -> tuple[tuple[Any, ...] | Non
     return _bounds_of(declared, options.key_lower, options.key_upper)
 
 
-def bounds_of_key(
-    table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
-) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
     """Bounds of a table's primary key out of JSON. Raises InvalidArgument."""
     return _bounds_of(table.key, lower, upper)
 
 
-def _bounds_of(
-    declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None
-) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+def _bounds_of(declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
     return _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
 
 

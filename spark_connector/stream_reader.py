@@ -170,7 +170,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _parts(self, begin: Offset, until: Offset) -> Sequence[InputPartition]:
         if begin.from_key is None:
-            return self.ranges(self._connected(), str(begin.ts), str(until.ts))
+            return self.ranges(self._connected(), self._known().bounds, str(begin.ts), str(until.ts))
         known = self._known()
         upper = known.bounds[1] if until.from_key is None else known.lower(until)
         return self._state(begin.ts, known.lower(begin), upper)
