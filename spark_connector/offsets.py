@@ -2,16 +2,22 @@
 
 ::
 
-    {"v": 1, "cluster": id, "table": id, "state_at": ts, "from_key": hex}   the rows at ts from that key on are to come
-    {"v": 1, "cluster": id, "table": id, "ts": ts}                          the changes after ts are to come
+    {"v": 2, "cluster": id, "table": id, "query": id, …, "state_at": ts, "from_key": hex}   the rows at ts from that key
+                                                                                            on are to come
+    {"v": 2, "cluster": id, "table": id, "query": id, …, "ts": ts}                          the changes after ts are
 
 The state ends with the second form, with the ``ts`` that was ``state_at``. A key is encoded as rows are sorted; the
 empty one is the beginning of what the stream reads. The ids say what the offset is of: another cluster counts its own
-time, and another table has its own rows.
+time, another table has its own rows, and another query its own place.
+
+``first`` is the place at which the query's first batch begins. Spark writes down where a batch ends, and takes where
+it begins from the batch before. Of the first one it asks the source, anew each time that it plans, runs or repeats that
+batch, and would be told of another place by another time. So the end of the first batch has it.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +26,8 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import decode_parts, encode_parts
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+_QUERY_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,29 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far the query with that id has come. ``first`` is where its first batch begins, in the offset at which that
+    ends, and in the one before; None behind."""
+
+    offset: Offset
+    query: str
+    first: Offset | None = None
+
+    @classmethod
+    def begun(cls, first: Offset) -> Progressed:
+        """A new query, before its first batch."""
+        return cls(first, os.urandom(_QUERY_BYTES).hex(), first)
+
+    def to(self, end: Offset) -> Progressed:
+        """Behind a batch that begins here."""
+        return Progressed(end, self.query, self.first if self.offset == self.first else None)
+
+    def batch_from(self, start: Offset) -> Offset:
+        """Where the batch begins that ends here, and of which Spark says that it begins at ``start``."""
+        return start if self.first is None else self.first
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """What a stream reads: the cluster, the table that has the name, and the range of it."""
 
@@ -44,14 +74,13 @@ class Identity:
     table: TableDescriptor
     bounds: tuple[Any, Any]
 
-    def written(self, offset: Offset) -> dict[str, Any]:
+    def written(self, progressed: Progressed) -> dict[str, Any]:
         """As a checkpoint has it."""
         of: dict[str, Any] = {"v": _VERSION, "cluster": self.cluster_id, "table": self.table.table_id}
-        if offset.from_key is None:
-            return {**of, "ts": str(offset.ts)}
-        return {**of, "state_at": str(offset.ts), "from_key": offset.from_key.hex()}
+        first = {} if progressed.first is None else {"first": _place(progressed.first)}
+        return {**of, "query": progressed.query, **first, **_place(progressed.offset)}
 
-    def read(self, written: dict[str, Any]) -> Offset:
+    def read(self, written: dict[str, Any]) -> Progressed:
         """Raises InvalidArgument for an offset of another cluster or format, WriteConflict where the name has come to
         mean another table since."""
         if written.get("v") != _VERSION:
@@ -60,15 +89,15 @@ class Identity:
         if written.get("cluster") != self.cluster_id:
             problem = f"is of the cluster {written.get('cluster')}, and this is {self.cluster_id}"
             raise InvalidArgument("checkpoint", problem)
-        is_state = "state_at" in written
         try:
-            ts = Timestamp.parse(str(written["state_at" if is_state else "ts"]))
-            from_key = bytes.fromhex(str(written["from_key"])) if is_state else None
-        except (KeyError, ValueError, InvalidArgument):
+            offset = _offset(written)
+            first = _offset(written["first"]) if "first" in written else None
+            query = str(written["query"])
+        except (KeyError, ValueError, TypeError, InvalidArgument):
             raise InvalidArgument("checkpoint", "has an offset that is none", str(written)) from None
         if written.get("table") != self.table.table_id:
-            raise WriteConflict(self.table.full_name, str(ts), str(self.table.named_ts), kind="table")
-        return Offset(ts, from_key)
+            raise WriteConflict(self.table.full_name, str(offset.ts), str(self.table.named_ts), kind="table")
+        return Progressed(offset, query, first)
 
     def lower(self, offset: Offset) -> Any:
         """From which key on the state is to come. Raises InvalidArgument."""
@@ -84,3 +113,16 @@ class Identity:
     def at_key(self, ts: Timestamp, key: Any) -> Offset:
         """The state at ``ts`` is had up to ``key``; None is its end."""
         return Offset(ts) if key is None else Offset(ts, encode_parts(key, self.table.key))
+
+
+def _place(offset: Offset) -> dict[str, str]:
+    if offset.from_key is None:
+        return {"ts": str(offset.ts)}
+    return {"state_at": str(offset.ts), "from_key": offset.from_key.hex()}
+
+
+def _offset(place: dict[str, Any]) -> Offset:
+    """Raises KeyError, ValueError, TypeError, InvalidArgument."""
+    is_state = "state_at" in place
+    ts = Timestamp.parse(str(place["state_at" if is_state else "ts"]))
+    return Offset(ts, bytes.fromhex(str(place["from_key"])) if is_state else None)

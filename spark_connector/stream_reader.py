@@ -10,6 +10,9 @@
 What lies between two offsets (:mod:`pyspark_cortado.offsets`) never changes, so a batch that is repeated has the same
 rows, and a checkpoint resumes without a gap. A commit is never in two batches.
 
+A consumer's lease is the query's, which its offsets name. So it is moved once a checkpoint has one of them, and never
+by a query that has not got one: such a query may be begun anew by Spark, as another one.
+
 Where what a stream needs was collected, it ends with SnapshotTooOld; or, with ``failOnDataLoss=false``, begins anew: a
 row that says so, then the state of now. Also where Spark repeats a batch that was planned before: that has the row and
 the state at its end, so that whatever comes after it is right.
@@ -33,7 +36,7 @@ from cortado.errors import InvalidArgument, SnapshotTooOld
 from cortado.store.client import Client, KeyRange, Table
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.changes import Changes, ChangesPartition, ResetPartition, start_of, worth_a_task
-from pyspark_cortado.offsets import Identity, Offset
+from pyspark_cortado.offsets import Identity, Offset, Progressed
 from pyspark_cortado.options import PARTITIONS_MAX, ChangesOptions
 from pyspark_cortado.progress import Progress
 from pyspark_cortado.reader import bounds_of_key, open_client
@@ -57,6 +60,8 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         self._progress: Progress | None = None
         self._target: Timestamp | None = None
         self._identity: Identity | None = None
+        # Whose the consumer's lease is.
+        self._query = ""
         # What is known of the changes behind an offset: none up to there.
         self._quiet: tuple[Timestamp, Timestamp] | None = None
         # What the rest of the state behind an offset was cut into, to count its rows once.
@@ -73,18 +78,22 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
             # A wall time means the last timestamp of that time; what it is now, it stays.
             start = self._table().window(after=start, until=start).until
         self._hold(start)
-        return self._known().written(Offset(start, b"" if self._options.starting_at == "state" else None))
+        first = Offset(start, b"" if self._options.starting_at == "state" else None)
+        return self._known().written(Progressed.begun(first))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """As far as changes are known, or as the limit allows; ``start`` where there are none."""
-        place = self._known().read(start)
+        begin = self._known().read(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if begin.first is None:
+            self._query = begin.query
         try:
-            return self._known().written(self._after(place, rows))
+            end = self._after(begin.offset, rows)
         except SnapshotTooOld:
             if self._options.fail_on_data_loss:
                 raise
-        return self._known().written(self._anew())
+            end = self._anew()
+        return start if end == begin.offset else self._known().written(begin.to(end))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable() if self._options.max_rows is None else ReadMaxRows(self._options.max_rows)
@@ -95,7 +104,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         known = self._target if self._progress is None else self._progress.known
-        return None if known is None else self._known().written(Offset(known))
+        return None if known is None else self._known().written(Progressed(Offset(known), self._query))
 
     def _after(self, place: Offset, rows: int | None) -> Offset:
         """The end of a batch that begins at ``place``. Raises SnapshotTooOld."""
@@ -155,10 +164,14 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Key ranges with about equally many changes, or rows; none where there are none."""
-        begin, until = self._known().read(start), self._known().read(end)
+        ends = self._known().read(end)
+        begin, until = ends.batch_from(self._known().read(start).offset), ends.offset
         if until.begins_state and until != begin:
             return [ResetPartition(str(until.ts))]
         try:
+            if self._query != ends.query:
+                self._query = ends.query
+                self._hold(begin.ts)
             return self._parts(begin, until)
         except SnapshotTooOld:
             if self._options.fail_on_data_loss:
@@ -191,7 +204,9 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         """Nothing up to there is asked for again: it need not be kept for this stream."""
         if time.monotonic() - self._lease_moved_s > _LEASE_MOVES_S:
             self._identity = None
-            self._hold(self._known().read(end).ts)
+            ended = self._known().read(end)
+            self._query = ended.query
+            self._hold(ended.offset.ts)
 
     def stop(self) -> None:
         if self._progress is not None:
@@ -228,9 +243,18 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         """Keep what is above ``at``, in the place of what was kept before; for a consumer also when the query ends."""
         options, client, next_lease = self._options, self._connected(), ExitStack()
         label = f"Spark stream of {options.connection.table}"
-        if options.consumer is not None:
-            client.collection.move_consumer(options.consumer, at, label=label, ttl_s=options.consumer_ttl_s)
+        if options.consumer is not None and self._query:
+            self._move(options.consumer, at, label)
         elif options.lease:
             next_lease.enter_context(client.lease(at, label=label))
         self._lease.close()
         self._lease, self._lease_moved_s = next_lease, time.monotonic()
+
+    def _move(self, consumer: str, at: Timestamp, label: str) -> None:
+        owner, ttl_s = f"stream {self._query}", self._options.consumer_ttl_s
+        try:
+            self._connected().collection.move_consumer(consumer, at, label=label, ttl_s=ttl_s, owner=owner)
+        except InvalidArgument as refused:
+            if refused.field != "consumer":
+                raise
+            raise InvalidArgument("option consumerId", refused.problem, refused.value) from refused

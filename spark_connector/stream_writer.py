@@ -12,12 +12,16 @@ between them only the tasks' messages travel. Spark tells tasks of which query a
 that is run again after its commit find that out as they begin, and stage nothing.
 
 A batch has one effect however often it is run, and however late: the cluster keeps the number of the query's last one
-for ever, and whose it is, so that a second query under one ``txnAppId`` is refused. What a batch has staged that is not
-committed is gone with its ``abort``; where the driver has died, with the next batch that begins, or with the lease.
+for ever, and whose it is, so that a second query under one ``txnAppId`` is refused. It is the numbering of a query and
+a table, by their ids: what a query has written is gone where the table is another one, and it is told so.
+
+What a batch has staged that is not committed is gone with its ``abort``; where the driver has died, with the next batch
+that begins, or with the lease.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -26,8 +30,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cortado.errors import Unsupported
+from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client.collection import LABEL_CHARS_MAX
+from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
 from pyspark_cortado.transactional import (
@@ -38,7 +43,7 @@ from pyspark_cortado.transactional import (
     attempts_of,
     commit_staged,
 )
-from pyspark_cortado.writer import Job, plan_job
+from pyspark_cortado.writer import Job, another_table, plan_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,13 +78,22 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, job: Job) -> None:
         self._options = options
         self._rows = StagedRows(options, job)
+        self._table_id = job.table_id
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamedResult:
         """One task's rows, staged. Raises the first refused row's error."""
         query_id, batch_id = _query_and_batch()
-        numbered = Numbered(self._options.application or query_id, batch_id, f"query {query_id}")
+        owner = _owner(query_id, show_table_id(self._table_id))
+        numbered = Numbered(self._options.application or query_id, batch_id, owner)
         name = self._options.application or self._options.checkpoint or query_id
-        staged = self._rows.stage(iterator, numbered, _label(self._options, name, batch_id))
+        try:
+            staged = self._rows.stage(iterator, numbered, _label(self._options, name, batch_id))
+        except InvalidArgument as refused:
+            before = re.search(_owner(re.escape(query_id), r"(\d+\.\d+)"), refused.problem)
+            if before is None or before[0] == owner:
+                raise
+            table, when = self._options.connection.table, "at this query's last batch"
+            raise another_table(table, before[1], self._table_id, when) from refused
         return StreamedResult(
             staged.written,
             task=staged.task,
@@ -118,6 +132,11 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
 def _label(options: WriteOptions, name: str, batch_id: int) -> str:
     return f"Spark stream, batch {batch_id} of {name} into {options.connection.table}"[:LABEL_CHARS_MAX]
+
+
+def _owner(query_id: str, table: str) -> str:
+    """Whose the numbers of batches are."""
+    return f"query {query_id} into table {table}"
 
 
 def _query_and_batch() -> tuple[str, int]:

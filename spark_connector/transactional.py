@@ -50,7 +50,10 @@ TTL_S: Final = 600.0
 """So long after its last task a transaction lives without a commit."""
 REPEATED: Final = "repeated"
 """Why a transaction was aborted whose application has committed that version before."""
+TABLE: Final = "table"
+"""Why one was aborted whose table is another one, or none, by its commit."""
 _AGAIN_S: Final = 1.0
+_NO_TABLE: Final = "The table, or an index of it, was dropped, truncated or replaced since the first task began."
 _TWICE: Final = "Two rows of this job have that key, or another writer changed it since the job began."
 
 
@@ -91,6 +94,7 @@ class StagedRows:
             begun = _of_its_own(lambda: self._begin(client, numbered, label))
             if begun.cause == REPEATED:
                 return StagedResult(0, task=task, attempt=attempt)
+            self._job.check_table(client, self._options.connection.table)
             parts = client.large_transactions
             with parts.staging(self.transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
                 try:
@@ -128,6 +132,8 @@ def commit_staged(client: Client, transaction_id: str, attempts: Mapping[int, in
                 raise
             time.sleep(_AGAIN_S)
         except TransactionAborted as aborted:
+            if aborted.cause == TABLE:
+                aborted.add_note(_NO_TABLE)
             if aborted.cause != REPEATED:
                 raise
             return

@@ -24,6 +24,7 @@ from cortado.schema.model import Schema
 from cortado.store.client import BulkResult
 from cortado.store.client.large_transactions import ATTEMPT_MAX
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.applied_changes import COLUMNS_OF_CHANGES, LastChanges, ToldBy, check_changes
 from pyspark_cortado.bad_rows import BadRows, new_job, remove_all, sum_up
 from pyspark_cortado.catalogue import check_no_new_table
@@ -61,14 +62,28 @@ def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
 @dataclass(frozen=True, slots=True)
 class Job:
     """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, those
-    that the key is in, the version of the schema to write with, and the timestamp since which nobody else may have
-    written a row: that before the job's first one, or an earlier one. Of changes, what they are told by, too."""
+    that the key is in, the version of the schema to write with, the timestamp since which nobody else may have written
+    a row: that before the job's first one, or an earlier one; and its id. Of changes, what they are told by, too."""
 
     fields: Mapping[int, str]
     key_fields: Sequence[str]
     version: int
     began: Timestamp
+    table_id: int
     told_by: ToldBy | None = None
+
+    def check_table(self, client: Client, name: str) -> None:
+        """``name`` means the table that the columns were checked against. Raises NotFound, InvalidArgument."""
+        found = client.describe(name).table_id
+        if found != self.table_id:
+            raise another_table(name, self.table_id, found, "as the job was planned")
+
+
+def another_table(name: str, before: int | str, now: int, when: str) -> InvalidArgument:
+    """What is to be written to is not what was, by the tables' ids."""
+    was = before if isinstance(before, str) else show_table_id(before)
+    problem = f"is the table {show_table_id(now)} now, and was {was} {when}: that was dropped, truncated or replaced"
+    return InvalidArgument("option table", problem, name)
 
 
 def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
@@ -85,9 +100,9 @@ def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
     if options.operation == "changes":
         fields = check_frame(frame, schema, key_fields, name, beside=COLUMNS_OF_CHANGES)
         told_by = check_changes(frame, fields, [part.path for part in table.key])
-        return Job(fields, key_fields, version.version, began, told_by)
+        return Job(fields, key_fields, version.version, began, table.table_id, told_by)
     fields = check_frame(frame, schema, key_fields, name, options.operation)
-    return Job(fields, key_fields, version.version, began)
+    return Job(fields, key_fields, version.version, began, table.table_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +162,13 @@ class TableWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
         check_no_new_table()
+        name = self._options.connection.table
         with open_client(self._options.connection) as client:
-            return self._stored(client, iterator, self._options.connection.table, self._job.began)
+            self._job.check_table(client, name)
+            result = self._stored(client, iterator, name, self._job.began)
+            # With onConflict "overwrite" nothing else tells that another table has come to have the name meanwhile.
+            self._job.check_table(client, name)
+            return result
 
     def _stored(self, client: Client, batches: Iterator[pa.RecordBatch], name: str, began: Timestamp) -> TaskResult:
         """The rows in the table ``name``; those that it refuses aside, where that is asked for."""

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Lease(_message.Message):
-    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms", "consumer")
+    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms", "consumer", "owner")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class Lease(_message.Message):
     ACQUIRED_FIELD_NUMBER: _ClassVar[int]
     SILENT_MS_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     lease_id: bytes
     timestamp: _common_pb2.Timestamp
     ttl_ms: int
@@ -22,10 +23,11 @@ class Lease(_message.Message):
     acquired: _common_pb2.Timestamp
     silent_ms: int
     consumer: str
-    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ..., consumer: _Optional[str] = ...) -> None: ...
+    owner: str
+    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ..., consumer: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class AcquireLeaseRequest(_message.Message):
-    __slots__ = ("lease_id", "timestamp", "wall_ms", "ttl_ms", "label", "request_id", "consumer")
+    __slots__ = ("lease_id", "timestamp", "wall_ms", "ttl_ms", "label", "request_id", "consumer", "owner")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     WALL_MS_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +35,7 @@ class AcquireLeaseRequest(_message.Message):
     LABEL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     lease_id: bytes
     timestamp: _common_pb2.Timestamp
     wall_ms: int
@@ -40,7 +43,8 @@ class AcquireLeaseRequest(_message.Message):
     label: str
     request_id: bytes
     consumer: str
-    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., request_id: _Optional[bytes] = ..., consumer: _Optional[str] = ...) -> None: ...
+    owner: str
+    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., request_id: _Optional[bytes] = ..., consumer: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class AcquireLeaseResponse(_message.Message):
     __slots__ = ("header", "lease")

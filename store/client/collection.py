@@ -21,6 +21,7 @@ TTL_S_MAX: Final = 600.0
 CONSUMER_TTL_S_DEFAULT: Final = 7 * 86_400.0
 CONSUMER_TTL_S_MAX: Final = 30 * 86_400.0
 CONSUMER_CHARS_MAX: Final = 100
+OWNER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 ID_BYTES: Final = 16
 END_S: Final = 2.0
@@ -35,7 +36,7 @@ _AGAIN_S: Final = 1.0
 class HeldLease:
     """A lease that there is: what is read at ``timestamp`` or above is kept for its holder, of whom the leader heard
     ``silent_s`` ago last, and who must be heard every ``ttl_s``. With a ``consumer`` it is his place, which he moved
-    ``silent_s`` ago last, and is to move every ``ttl_s``."""
+    ``silent_s`` ago last, and is to move every ``ttl_s``; ``owner`` alone moves it, where that is not empty."""
 
     lease_id: str
     timestamp: Timestamp
@@ -44,6 +45,7 @@ class HeldLease:
     acquired: Timestamp
     silent_s: float
     consumer: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,23 +237,30 @@ class AsyncCollection:
         return removed
 
     async def move_consumer(
-        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT
+        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT, owner: str = ""
     ) -> HeldLease:
         """Keeps what is above ``at``, a timestamp, for a consumer who comes and goes, instead of what was kept for him.
 
         Who takes changes in batches moves it behind each. It is a lease that nobody has to keep alive: it ends where it
-        was not moved for ``ttl_s``, 1 second to 30 days; by :meth:`end_lease`; and while the disk is nearly full.
-        Raises SnapshotTooOld where what he needs is gone, TimestampInFuture, ResourceExhausted.
+        was not moved for ``ttl_s``, 1 second to 30 days; by :meth:`end_lease`; and while the disk is nearly full. Until
+        then nobody but the first one's ``owner``, such as a query, moves it.
+        Raises InvalidArgument where it is another owner's, SnapshotTooOld where what he needs is gone,
+        TimestampInFuture, ResourceExhausted.
         """
         request = pb.AcquireLeaseRequest(
             lease_id=blake2b(f"consumer {text(consumer, 'consumer')}".encode(), digest_size=ID_BYTES).digest(),
             ttl_ms=round(_checked_ttl(ttl_s, CONSUMER_TTL_S_MAX) * 1000),
             label=check_label(label),
             consumer=consumer,
+            owner=text(owner, "owner"),
         )
         if not 0 < len(consumer) <= CONSUMER_CHARS_MAX:
             problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
             raise InvalidArgument("consumer", problem, f"{len(consumer)} characters")
+        if len(owner) > OWNER_CHARS_MAX:
+            raise InvalidArgument(
+                "owner", f"must have at most {OWNER_CHARS_MAX} characters", f"{len(owner)} characters"
+            )
         _set_at(request, at)
         reply = await self._connection.write(self._stub.AcquireLease, request, timeout_s=self._timeout_s)
         return _held(reply.lease)
@@ -273,6 +282,7 @@ def _held(lease: pb.Lease) -> HeldLease:
         timestamp_of(lease.acquired),
         lease.silent_ms / 1000,
         lease.consumer,
+        lease.owner,
     )
 
 

@@ -19,7 +19,8 @@ a hundred thousand: with the list nobody passes them by.
   none for the past of a table that keeps its old versions for longer than others.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
 - A *consumer's* lease is the place of somebody who comes and goes: what is above it is kept while he is away. It is
-  moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive.
+  moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive. Where it has an
+  *owner*, he alone moves it: two that moved one place would each let go of what the other has not had yet.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
 """
@@ -58,6 +59,7 @@ AGE_MS_MAX: Final = 24 * 3_600_000
 CONSUMER_TTL_MS_DEFAULT: Final = 7 * 86_400_000
 CONSUMER_TTL_MS_MAX: Final = 30 * 86_400_000
 CONSUMER_CHARS_MAX: Final = 100
+OWNER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 LEASES_MAX: Final = 1_000
 RETRY_DELAY_MS: Final = 1_000
@@ -66,7 +68,8 @@ RETRY_DELAY_MS: Final = 1_000
 @dataclass(frozen=True, slots=True)
 class Lease:
     """``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
-    empty, or whose place it is: then ``acquired_ts`` is when it was moved."""
+    empty, or whose place it is: then ``acquired_ts`` is when it was moved, and ``owner`` who alone moves it, empty for
+    anybody."""
 
     lease_id: bytes
     ts: Timestamp
@@ -74,6 +77,7 @@ class Lease:
     label: str
     acquired_ts: Timestamp
     consumer: str = ""
+    owner: str = ""
 
 
 def check_lease_id(lease_id: bytes) -> None:
@@ -90,13 +94,15 @@ def check_lease(ttl_ms: int, label: str) -> None:
         raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
 
 
-def check_consumer(ttl_ms: int, label: str, consumer: str) -> None:
+def check_consumer(ttl_ms: int, label: str, consumer: str, owner: str) -> None:
     """Raises InvalidArgument where a consumer's lease may not be so."""
     if not TTL_MS_MIN <= ttl_ms <= CONSUMER_TTL_MS_MAX:
         raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {CONSUMER_TTL_MS_MAX}", str(ttl_ms))
     if not 0 < len(consumer) <= CONSUMER_CHARS_MAX:
         problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
         raise InvalidArgument("consumer", problem, f"{len(consumer)} characters")
+    if len(owner) > OWNER_CHARS_MAX:
+        raise InvalidArgument("owner", f"must have at most {OWNER_CHARS_MAX} characters", f"{len(owner)} characters")
     check_lease(TTL_MS_MIN, label)
 
 
@@ -123,7 +129,9 @@ def _id_of(listed: bytes) -> bytes:
 
 def encode_lease(lease: Lease) -> bytes:
     """What is stored of one; the rest is in its key and in its version."""
-    stored = pb.StoredLease(timestamp=bytes(lease.ts), ttl_ms=lease.ttl_ms, label=lease.label, consumer=lease.consumer)
+    stored = pb.StoredLease(
+        timestamp=bytes(lease.ts), ttl_ms=lease.ttl_ms, label=lease.label, consumer=lease.consumer, owner=lease.owner
+    )
     return stored.SerializeToString(deterministic=True)
 
 
@@ -132,7 +140,7 @@ def decode_lease(lease_id: bytes, version: Version) -> Lease:
     try:
         stored = pb.StoredLease.FromString(version.payload)
         ts = Timestamp.from_bytes(stored.timestamp)
-        return Lease(lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer)
+        return Lease(lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer, stored.owner)
     except (DecodeError, InvalidArgument) as malformed:
         raise DataLoss("lease", f"the value of {lease_id.hex()} is none") from malformed
 
@@ -189,19 +197,24 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
     return evaluate
 
 
-def move(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, consumer: str) -> Evaluate:
+def move(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, consumer: str, owner: str = "") -> Evaluate:
     """The consumer's lease is at ``ts`` from now on, wherever it was, or whether there was one; replies the Lease.
 
-    Raises and refuses as :func:`acquire` does.
+    Raises and refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
     """
     check_lease_id(lease_id)
-    check_consumer(ttl_ms, label, consumer)
+    check_consumer(ttl_ms, label, consumer, owner)
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         known = find_lease(reader, lease_id)
         if known is not None and known.consumer != consumer:
             raise AlreadyExists("lease", lease_id.hex())
-        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts, consumer)
+        if known is not None and known.owner != owner:
+            own, other = (each or "nobody in particular" for each in (owner, known.owner))
+            problem = f"is the place of {other}, who moved it at {known.acquired_ts}, and not of {own}"
+            end = f"use a name for each, or end the lease {lease_id.hex()}"
+            raise InvalidArgument("consumer", f"{problem}: {end}", consumer)
+        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts, consumer, owner)
         return Evaluation(_written(reader, lease, known), lease)
 
     return evaluate

@@ -8,6 +8,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
+from cortado.errors import InvalidArgument
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
@@ -26,9 +27,11 @@ class CollectionService(Service):
 
     async def acquire_lease(self, request: pb.AcquireLeaseRequest) -> bytes:
         lease_id, ts, label = request.lease_id, self._lease_ts(request), request.label
+        if request.owner and not request.consumer:
+            raise InvalidArgument("owner", "must not be set without a consumer", request.owner)
         if request.consumer:
             ttl_ms = request.ttl_ms or CONSUMER_TTL_MS_DEFAULT
-            evaluate = move(lease_id, ts, ttl_ms, label, request.consumer)
+            evaluate = move(lease_id, ts, ttl_ms, label, request.consumer, request.owner)
         else:
             evaluate = acquire(lease_id, ts, request.ttl_ms or TTL_MS_DEFAULT, label)
 
@@ -124,4 +127,5 @@ class CollectionService(Service):
             acquired=timestamp_message(lease.acquired_ts),
             silent_ms=int(self.host.meta.leases.silent_ms(lease)),
             consumer=lease.consumer,
+            owner=lease.owner,
         )

@@ -19,6 +19,7 @@ from cortado import Client
 from cortado.errors import InvalidArgument, InvalidDocument, SnapshotTooOld
 from cortado.store.client import Table
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado import stream_reader
 from pyspark_cortado.changes import ChangesPartition, changes_schema, worth_a_task
 from pyspark_cortado.options import changes_options
 from pyspark_cortado.stream_reader import ChangesStreamReader
@@ -81,7 +82,7 @@ def test_the_state_comes_in_batches_that_resume_and_then_what_changed_meanwhile(
     table = tables.make(PERSON, key)
     table.bulk({"id": n, "name": f"p{n:03}"} for n in range(100))
     query = Query(tables.endpoint, table, startingAt="state", maxRowsPerTrigger="30")
-    assert set(query.place) == {"v", "cluster", "table", "state_at", "from_key"}
+    assert set(query.place) == {"v", "cluster", "table", "query", "first", "state_at", "from_key"}
     found = []
     for number, batch in enumerate(query.batches()):
         assert len(batch) <= 30
@@ -96,7 +97,7 @@ def test_the_state_comes_in_batches_that_resume_and_then_what_changed_meanwhile(
     assert changes == [("put", 0, "p000"), ("put", 200, "new"), deleted] or sorted(map(str, changes)) == sorted(
         map(str, [("put", 0, "p000"), ("put", 200, "new"), deleted])
     )
-    assert set(query.place) == {"v", "cluster", "table", "ts"}
+    assert set(query.place) == {"v", "cluster", "table", "query", "ts"}
 
 
 def test_spark_streams_the_state_of_a_range_and_then_its_changes(tables: SparkTables, tmp_path: Path) -> None:
@@ -183,9 +184,13 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
     ):
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "kept").make(PERSON)
-        query = Query(server.endpoint, table, startingAt="latest", consumerId="copies", consumerTtl="12h")
+        own = {"startingAt": "latest", "consumerId": "copies", "consumerTtl": "12h"}
+        query = Query(server.endpoint, table, **own)
+        assert client.collection.leases() == [], "Spark may begin it anew, as another one"
+        assert query.rows(query.place, query.place) == [], "the first batch, of which a checkpoint has the end"
         [held] = client.collection.leases()
         assert (held.consumer, held.ttl_s, str(held.timestamp)) == ("copies", 12 * 3_600, query.place["ts"])
+        assert held.owner == f"stream {query.place['query']}"
         for n in range(5):
             table.put({"id": n, "name": "a"})
         before = client.now()
@@ -201,6 +206,12 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
         query.step(lambda reader: reader.commit(query.place))
         [moved] = client.collection.leases()
         assert (moved.lease_id, str(moved.timestamp)) == (held.lease_id, query.place["ts"])
+        second = Query(server.endpoint, table, **own)
+        said = f"option consumerId: is the place of {held.owner}, who moved it at .*, and not of stream .*: use a name"
+        with pytest.raises(InvalidArgument, match=f"{said} for each, or end the lease {held.lease_id}"):
+            second.rows(second.place, second.place)
+        [kept] = client.collection.leases()
+        assert (kept.timestamp, kept.owner) == (moved.timestamp, moved.owner), "it keeps what the first one needs"
         wait_until(lambda: passes(before), "what was taken is collected")
         assert client.collection.end_lease(held.lease_id)
         after = client.now()
@@ -212,9 +223,10 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"v": 2}, "has offsets of version 2; this build reads version 1"),
+        ({"v": 1}, "has offsets of version 1; this build reads version 2"),
         ({"cluster": "another"}, "is of the cluster another, and this is"),
         ({"from_key": "0g"}, "has an offset that is none"),
+        ({"first": "soon"}, "has an offset that is none"),
         ({"state_at": "soon"}, "has an offset that is none"),
         ({"from_key": "ff"}, "has a key that is none of the table's"),
     ],
@@ -226,6 +238,59 @@ def test_offsets_that_are_none_are_refused(tables: SparkTables, changed: dict[st
     query.place = {**query.place, **changed}
     with pytest.raises(InvalidArgument, match=said):
         query.end()
+
+
+@pytest.mark.parametrize("starting_at", ["latest", "state"])
+def test_the_first_batch_is_the_same_however_often_spark_asks_where_it_begins(
+    tables: SparkTables, starting_at: str
+) -> None:
+    table = tables.make(PERSON)
+    table.put({"id": 1, "name": "a"})
+    query = Query(tables.endpoint, table, startingAt=starting_at)
+    table.put({"id": 2, "name": "b"})
+    end = query.end()
+    table.put({"id": 3, "name": "c"})
+    wanted = [("put", 1, "a")] if starting_at == "state" else [("put", 2, "b")]
+    # Spark asks as it plans the batch, as it runs it, and as it repeats it after a crash.
+    for _ in range(2):
+        assert query.rows(query.step(lambda reader: reader.initialOffset()), end) == wanted
+    query.place = end
+    assert [row[1] for batch in query.batches() for row in batch] == ([2, 3] if starting_at == "state" else [3])
+
+
+def test_a_stream_at_which_nothing_happens_moves_on_and_its_lease_with_it(
+    tables: SparkTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_reader, "_IDLE_MS", 200)
+    monkeypatch.setattr(stream_reader, "_LEASE_MOVES_S", 0.0)
+    table, beside = tables.make(PERSON), tables.make(PERSON, suffix="_beside")
+    options = changes_options({"endpoint": tables.endpoint, "table": table.full_name, "startingAt": "latest"})
+    schema, chosen = changes_schema(options)
+    reader = ChangesStreamReader(options, schema, chosen.version)
+
+    def held() -> list[Timestamp]:
+        label = f"Spark stream of {table.full_name}"
+        return [each.timestamp for each in tables.client.collection.leases() if each.label == label]
+
+    try:
+        begin = reader.initialOffset()
+        assert reader.latestOffset(begin, ReadAllAvailable()) == begin
+        [first] = held()
+
+        def moves() -> bool:
+            beside.put({"id": 1, "name": "elsewhere"})
+            return bool(reader.latestOffset(begin, ReadAllAvailable()) != begin)
+
+        wait_until(moves, "the place moves without a change")
+        end = reader.latestOffset(begin, ReadAllAvailable())
+        assert reader.partitions(begin, end) == []
+        reader.commit(end)
+        [moved] = held()
+        assert str(moved) == end["ts"]
+        assert moved.wall_ms - first.wall_ms > 200
+    finally:
+        reader.stop()
+    assert held() == []
 
 
 def test_rows_of_a_version_that_the_stream_cannot_read_are_told(tables: SparkTables) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from cortado.errors import CortadoError
 from cortado.store.client import LargeTransactionRecord, Table
+from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.options import stream_options
 from pyspark_cortado.stream_writer import prepare_stream
 from support.spark_tables import SparkTables
@@ -196,13 +197,27 @@ def test_a_second_query_under_one_name_is_refused(pipe: Pipe, tmp_path: Path) ->
     first = pipe.run(pipe.changes(), **own)
     pipe.source.put({"id": 2, "name": "y"})
     pipe.checkpoint = tmp_path / "another"
-    said = f"option txnAppId: numbers the commits of query {first.id}, and this is one of query"
+    said = f"option txnAppId: numbers the commits of query {first.id} into table .*, and this is one of query"
     with pytest.raises(Exception, match=said):
         pipe.run(pipe.changes(), **own)
     assert contents(pipe.target) == [(1, "x")]
     pipe.checkpoint = tmp_path / "checkpoint"
     pipe.run(pipe.changes(), **own)
     assert contents(pipe.target) == [(1, "x"), (2, "y")]
+
+
+def test_a_table_that_is_another_one_since_the_last_batch_is_told_with_both_ids(pipe: Pipe) -> None:
+    pipe.source.put({"id": 1, "name": "x"})
+    pipe.run(puts(pipe), onConflict="overwrite")
+    before = pipe.tables.client.describe(pipe.target.full_name).table_id
+    pipe.tables.client.truncate_table(pipe.target.full_name)
+    now = pipe.tables.client.describe(pipe.target.full_name).table_id
+    pipe.source.put({"id": 2, "name": "y"})
+    was = f"and was {show_table_id(before)} at this query's last batch: that was dropped, truncated or replaced"
+    said = rf"option table: is the table {show_table_id(now)} now, {was} \(got {pipe.target.full_name}\)"
+    with pytest.raises(Exception, match=said):
+        pipe.run(puts(pipe), onConflict="overwrite")
+    assert contents(pipe.target) == []
 
 
 def test_a_batch_that_fails_leaves_no_row_and_no_lock_and_one_of_a_table_that_was_dropped_is_told_so(
@@ -226,7 +241,8 @@ def test_what_a_dead_driver_has_left_is_in_nobodys_way(tables: SparkTables, tmp_
     pipe.source.put({"id": 0, "v": 0, "name": "x"})
     first = pipe.run(pipe.changes(), operation="changes")
     # Its next batch is begun; the process that stages for it is killed, so nobody commits or aborts it.
-    own = {"application": str(first.id), "version": 1, "owner": f"query {first.id}"}
+    table_id = show_table_id(tables.client.describe(pipe.target.full_name).table_id)
+    own = {"application": str(first.id), "version": 1, "owner": f"query {first.id} into table {table_id}"}
     begun = tables.client.large_transactions.begin([pipe.target.full_name], ttl_s=600, **own)
     words = [tables.endpoint, pipe.target.full_name, begun.transaction_id, *map(str, (0, 0, 0, 100_000))]
     command = [sys.executable, "-m", "support.staging_process", *words]

@@ -183,7 +183,7 @@ def test_a_job_without_rows_commits_nothing(tables: SparkTables) -> None:
 def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_nothing(tables: SparkTables) -> None:
     table = tables.make(PERSON)
     options = write_options({"table": table.full_name, "endpoint": tables.endpoint, "transactional": "true"})
-    writer = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
+    writer = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now(), 0))
     parts = tables.client.large_transactions
     parts.begin([table.full_name], label=writer._label, transaction_id=writer._rows.transaction_id)
     with parts.staging(writer._rows.transaction_id, task=5, attempt=9) as staging:
@@ -193,7 +193,7 @@ def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_not
         writer.commit(messages)
         writer.abort(messages)
     assert _names(table) == ["x"]
-    late = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now()))
+    late = TransactionWriter(options, Job({0: "id", 1: "name"}, ["id"], 1, tables.client.now(), 0))
     late.abort([None])
     parts.begin([table.full_name], transaction_id=late._rows.transaction_id)
     late.abort([None])

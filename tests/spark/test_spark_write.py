@@ -7,10 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StructField, StructType
 
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.keys.keyspace import show_table_id
+from pyspark_cortado.options import write_options
+from pyspark_cortado.writer import prepare_write
 from support.spark_tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -188,6 +194,23 @@ def test_another_writers_row_fails_the_job(tables: SparkTables, flag: Path) -> N
     found = table.get(5)
     assert found is not None
     assert found.value["name"] == "another writer's"
+
+
+def test_a_table_that_is_another_one_than_the_job_was_planned_for_gets_no_row(tables: SparkTables) -> None:
+    table = tables.make({"id": "long"})
+    schema = StructType([StructField("id", LongType())])
+    where = {"endpoint": tables.endpoint, "table": table.full_name, "onConflict": "overwrite"}
+    writer = prepare_write(write_options(where), schema)
+    before = show_table_id(tables.client.describe(table.full_name).table_id)
+    tables.client.truncate_table(table.full_name)
+    now = show_table_id(tables.client.describe(table.full_name).table_id)
+    said = f"option table: is the table {now} now, and was {before} as the job was planned: that was dropped, truncated"
+    with pytest.raises(InvalidArgument, match=said):
+        writer.write(iter([pa.RecordBatch.from_pydict({"id": [1]})]))
+    assert [*table.scan()] == []
+    tables.client.drop_table(table.full_name)
+    with pytest.raises(NotFound, match=f"no table {table.full_name}"):
+        writer.write(iter([]))
 
 
 def test_inserts_and_replacements_are_refused_by_key(tables: SparkTables) -> None:

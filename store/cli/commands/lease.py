@@ -62,7 +62,7 @@ def _row(lease: HeldLease) -> tuple[str, ...]:
 def shown_label(lease: HeldLease) -> str:
     """Who holds it, and why."""
     consumer = f"consumer {lease.consumer}" if lease.consumer else ""
-    return ", ".join(filter(None, (lease.label, consumer)))
+    return ", ".join(filter(None, (lease.label, consumer, lease.owner)))
 
 
 def _record(lease: HeldLease) -> dict[str, Any]:
@@ -74,4 +74,5 @@ def _record(lease: HeldLease) -> dict[str, Any]:
         "ttl_s": lease.ttl_s,
         "label": lease.label,
         "consumer": lease.consumer,
+        "owner": lease.owner,
     }

@@ -70,9 +70,9 @@ class Collection:
         return run(self._core.run())
 
     def move_consumer(
-        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT
+        self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT, owner: str = ""
     ) -> HeldLease:
-        return run(self._core.move_consumer(consumer, at, label=label, ttl_s=ttl_s))
+        return run(self._core.move_consumer(consumer, at, label=label, ttl_s=ttl_s, owner=owner))
 
     def end_lease(self, lease_id: str) -> bool:
         return run(self._core.end_lease(lease_id))

@@ -22,6 +22,7 @@ def test_values() -> None:
     encoded = encode_lease(of)
     assert encoded.hex() == "0a0c" + "0001000000000002" + "00000003" + "10e0d403" + "1a05" + b"a job".hex()
     assert encode_lease(replace(of, consumer="me")).hex() == encoded.hex() + "2202" + b"me".hex()
+    assert encode_lease(replace(of, owner="it")).hex() == encoded.hex() + "2a02" + b"it".hex()
 
 
 def test_the_list() -> None:

@@ -257,12 +257,15 @@ def test_a_run_returns_what_it_removed_at_its_end(client: Client, server: FakeSe
 
 def test_a_consumers_place_has_one_id_and_is_moved(client: Client, server: FakeServer) -> None:
     for at in (AT, str(AT)):
-        client.collection.move_consumer("me", at, label="a stream", ttl_s=86_400)
+        client.collection.move_consumer("me", at, label="a stream", ttl_s=86_400, owner="stream 1")
     client.collection.move_consumer("another", None)
     mine, again, other = server.calls("Collection.AcquireLease")
     assert (mine.lease_id, mine.timestamp) == (again.lease_id, again.timestamp)
     assert (mine.consumer, mine.label, mine.ttl_ms, mine.HasField("timestamp")) == ("me", "a stream", 86_400_000, True)
     assert (other.consumer, other.ttl_ms, other.WhichOneof("at")) == ("another", 7 * 86_400_000, None)
+    assert (mine.owner, other.owner) == ("stream 1", "")
+    with pytest.raises(InvalidArgument, match="owner: must have at most 100 characters"):
+        client.collection.move_consumer("me", AT, owner="x" * 101)
     assert other.lease_id != mine.lease_id
     for consumer, ttl_s in (("", 60), ("x" * 101, 60), ("me", 30 * 86_400 + 1), ("me", 0)):
         with pytest.raises(InvalidArgument):

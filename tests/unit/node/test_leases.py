@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
+from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
@@ -218,6 +218,35 @@ def test_a_consumers_lease_outlives_silence_and_leaders_and_ends_where_it_is_not
         assert n2.meta.leases.silent_ms(second) >= ttl_ms - 20_000, "its age is in the log, and not a leader's memory"
         await world.sleep(10_000 + SOON_MS)
         assert await n2.meta.leases.all() == []
+
+    world.run(scenario)
+
+
+def test_a_consumers_place_that_has_an_owner_is_moved_by_nobody_else() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+
+        async def moved(owner: str) -> Lease:
+            lease = (await n1.meta.write(move(ONE, None, TTL_MS, "a stream", "me", owner))).value
+            assert isinstance(lease, Lease)
+            return lease
+
+        await moved("stream 1")
+        kept = await moved("stream 1")
+        for other, said in (("stream 2", "stream 2"), ("", "nobody in particular")):
+            with pytest.raises(InvalidArgument) as refused:
+                await moved(other)
+            told = f"is the place of stream 1, who moved it at {kept.acquired_ts}, and not of {said}: "
+            then = f"use a name for each, or end the lease {ONE.hex()}"
+            assert (refused.value.field, refused.value.problem, refused.value.value) == ("consumer", told + then, "me")
+        assert await n1.meta.leases.all() == [kept]
+        await n1.meta.write(end(ONE))
+        assert (await moved("stream 2")).owner == "stream 2"
+        with pytest.raises(InvalidArgument, match="owner: must not be set without a consumer"):
+            request = pb.AcquireLeaseRequest(lease_id=OTHER, owner="stream 1")
+            await CollectionService(n1).acquire_lease(request)
 
     world.run(scenario)
 
