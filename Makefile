@@ -68,7 +68,7 @@ proto-check: setup .venv-proto/.ready ## Fail where the committed stubs, or the 
 	@diff -r build/api docs/api || { echo "stale reference of the API: run 'make proto'" >&2; exit 1; }
 	@echo "stubs and the reference of the API are up to date"
 
-lock: setup ## Resolve requirements.lock and requirements-proto.lock anew (needs uv)
+lock: setup ## Resolve the lock files anew (needs uv)
 	@tools/lock.sh
 
 bench: setup ## Measure, beside the raw limits of what lies below (writes benchmarks/results/)

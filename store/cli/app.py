@@ -35,8 +35,9 @@ HOMES: Final = {
     "server": Home("Run a server in the foreground, until Ctrl-C or SIGTERM.", ("server",)),
     "gateway": Home("Serve documents and pairs over HTTP, in the foreground, until Ctrl-C or SIGTERM.", ("gateway",)),
     "status": Home("Show the state of a server and of every member of its cluster.", ("status",)),
+    "health": Home("Say whether a node or a gateway serves, for a health check.", ("health",)),
     "top": Home("Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks.", ("top",)),
-    "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member",)),
+    "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member", "member_grow")),
     "cluster": Home(
         "Run a cluster on this machine, for development and experiments.",
         ("cluster", "cluster_status", "cluster_logs", "cluster_faults"),

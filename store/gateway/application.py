@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.gateway import batches, documents, listings, openapi, page, pairs, registry, unary, watching
+from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
@@ -37,7 +37,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 def all_operations() -> list[Operation]:
     """Everything that is served."""
     # What ends with a verb stands before what would take it for a part of a name.
-    groups = (registry, batches, watching, pairs, documents, listings, unary, page)
+    groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive)
     served = [operation for group in groups for operation in group.operations()]
     return [*served, *openapi.operations(served)]
 

@@ -16,7 +16,8 @@ from cortado.store.settings.gather import check_variables, gather
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """``listen`` is HOST:PORT, a loopback address; port 0 takes a free one. ``port_file``: where to tell it."""
+    """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless insecure was set.
+    ``port_file``: where to tell it."""
 
     listen: str
     port_file: Path | None = None
@@ -36,10 +37,10 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
         if table == "limit":
             limits[rest.replace("-", "_")] = each.value
     host, _ = split_address(listen.named(), listen.value, port_min=0)
-    if not is_loopback(host):
+    if not is_loopback(host) and not found["insecure"].value:
         problem = (
-            "must be a loopback address: the gateway has no encryption and knows no callers yet, so whoever reaches "
-            "its port may read and change everything"
+            "must be a loopback address, unless insecure is set: the gateway has no encryption and knows no callers "
+            "yet, so whoever reaches its port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
     return GatewayConfig(listen.value, found["port-file"].value, GatewayLimits(**limits))

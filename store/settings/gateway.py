@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from cortado.store.gateway.limits import GatewayLimits
-from cortado.store.settings.kinds import ADDRESS, PATH, SIZE, WHOLE, Kind
+from cortado.store.settings.kinds import ADDRESS, FLAG, PATH, SIZE, WHOLE, Kind
 from cortado.store.settings.setting import Setting
 
 PREFIX: Final = "CORTADO_GATEWAY_"
@@ -30,7 +30,15 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         "127.0.0.1:7629",
         "Address to serve HTTP on. Port 0 takes a free port.",
         GATEWAY,
-        bound="a loopback address",
+        bound="a loopback address, unless insecure is true",
+    ),
+    Setting(
+        "insecure",
+        FLAG,
+        False,
+        "Allow an address that is not loopback: no encryption. Callers must still name localhost or a loopback address "
+        "as the host, as those of a port that is forwarded from there do.",
+        GATEWAY,
     ),
     Setting(
         "port-file",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cortado.store.cli.app import run
+from cortado.store.cli.failures import UNAVAILABLE
 from cortado.store.client import Client
 from support.cluster import Cluster, cortado
 from support.server_process import wait_until
@@ -164,5 +167,24 @@ def test_the_leader_is_removed_and_a_new_node_takes_its_place(tmp_path: Path) ->
             # Two others and the new one are what it takes now.
             cluster.kill(removed, next(name for name in ("n1", "n2", "n3") if name != removed))
         assert "n4" in members(cluster)
+    finally:
+        cluster.end()
+
+
+def test_a_cluster_grows_by_one_command_that_may_be_run_again(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, count=2)
+    first, *others = cluster.nodes
+    wanted = [f"{name}={cluster.nodes[name].peer_address}" for name in others]
+    asked = ("--endpoint", cluster.endpoints, "-o", "json")
+    try:
+        cluster.nodes[first].start()
+        # It announces the other, which is what that one waits for.
+        assert run(["member", "grow", *wanted, "--wait-timeout", "0.1", "--timeout", "0.5", *asked]) == UNAVAILABLE
+        assert run(["health", *asked]) == UNAVAILABLE
+        for name in others:
+            cluster.nodes[name].start()
+        for _ in range(2):
+            assert json.loads(cortado("member", "grow", *wanted, *asked)) == {"voters": list(cluster.nodes)}
+        assert [json.loads(line)["serving"] for line in cortado("health", *asked).splitlines()] == [True] * 2
     finally:
         cluster.end()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import pytest
 
 from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.cli.app import run
 from cortado.store.client import AsyncClient
 from cortado.store.gateway.config import configuration
 from cortado.store.gateway.serving import serve
+from support.gateways import Gateway
 
 
 def refused(listen: str) -> None:
@@ -28,6 +31,33 @@ def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         refused(listen)
     assert error.value.field == "--listen"
+
+
+def test_another_address_is_listened_on_by_whoever_says_that_it_is_insecure() -> None:
+    assert configuration({"listen": "0.0.0.0:7629", "insecure": True}, {}).listen == "0.0.0.0:7629"
+
+
+def test_a_gateway_that_lives_says_so_and_the_command_line_hears_it(
+    served: Gateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert served.request("GET", "/healthz").text == "alive\n"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        thread = threading.Thread(target=_answer_once, args=(taken,))
+        thread.start()
+        assert run(["health", "--gateway", address]) == 0
+        thread.join()
+        assert run(["health", "--gateway", address, "--timeout", "0.05"]) == 6
+    assert capsys.readouterr().out.splitlines() == [f"{address}: serving", f"{address}: cannot be reached: timed out"]
+
+
+def _answer_once(listening: socket.socket) -> None:
+    accepted, _ = listening.accept()
+    with accepted:
+        assert accepted.recv(4096).startswith(b"GET /healthz ")
+        accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nalive\n")
 
 
 def test_a_port_that_is_taken_is_refused_with_the_reason() -> None:

@@ -1,0 +1,87 @@
+"""``cortado health``: whether a node or a gateway serves, as an exit code: for a container's health check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from cortado.errors import CortadoError, InvalidArgument
+from cortado.store.addresses import split_address
+from cortado.store.cli.answers import Answer
+from cortado.store.cli.failures import OK, UNAVAILABLE
+from cortado.store.cli.options import Option
+from cortado.store.cli.render import Renderer
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
+
+SERVING: Final = "serving"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """For each address "serving", or why it does not."""
+
+    states: tuple[tuple[str, str], ...]
+
+    @property
+    def exit_code(self) -> int:
+        return OK if all(state == SERVING for _, state in self.states) else UNAVAILABLE
+
+    def as_json(self) -> Iterable[Any]:
+        return [{"address": address, "serving": state == SERVING, "state": state} for address, state in self.states]
+
+    def as_table(self, show: Renderer) -> None:
+        for address, state in self.states:
+            show.line(f"{address}: {state}")
+
+
+@command(
+    "health",
+    examples="""
+        cortado health
+        cortado health -e 127.0.0.1:7621 --timeout 3
+        cortado health --gateway 127.0.0.1:7629
+    """,
+)
+def health(
+    session: Session,
+    gateway: Annotated[
+        str | None, Option("--gateway", help="Ask the HTTP gateway at this address.", metavar="HOST:PORT")
+    ] = None,
+) -> Answer:
+    """Say whether every node that --endpoint names can serve. Exit code 6 if one cannot.
+
+    No other node answers for one that does not.
+    """
+    if gateway is not None:
+        return HealthAnswer(((gateway, _gateway_state(gateway, session.timeout_s)),))
+    return HealthAnswer(tuple((each, _node_state(session, each)) for each in session.endpoint.split(",")))
+
+
+def _node_state(session: Session, address: str) -> str:
+    from cortado.proto.v1 import cluster_pb2
+    from cortado.store.client.node import NodeConnection
+
+    try:
+        with NodeConnection(address, tls=session.tls(), timeout_s=session.timeout_s) as node:
+            return node.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse).state
+    except InvalidArgument:
+        raise
+    except CortadoError as error:
+        return error.message()
+
+
+def _gateway_state(address: str, timeout_s: float) -> str:
+    from http.client import HTTPConnection, HTTPException
+
+    host, port = split_address("--gateway", address)
+    asked = HTTPConnection(host, port, timeout=timeout_s)
+    try:
+        asked.request("GET", "/healthz")
+        answered = asked.getresponse()
+    except (OSError, HTTPException) as error:
+        return f"cannot be reached: {error}"
+    finally:
+        asked.close()
+    return SERVING if answered.status == 200 else f"answers {answered.status} {answered.reason}"
