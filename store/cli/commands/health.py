@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from cortado.errors import CortadoError, InvalidArgument
-from cortado.store.addresses import split_address
 from cortado.store.cli.answers import Answer
 from cortado.store.cli.failures import OK, UNAVAILABLE
 from cortado.store.cli.options import Option
@@ -75,8 +74,12 @@ def _node_state(session: Session, address: str) -> str:
 def _gateway_state(address: str, timeout_s: float) -> str:
     from http.client import HTTPConnection, HTTPException
 
-    host, port = split_address("--gateway", address)
-    asked = HTTPConnection(host, port, timeout=timeout_s)
+    from cortado.store.client.endpoints import is_endpoint
+
+    if not is_endpoint(address):
+        raise InvalidArgument("--gateway", "must look like host:port, such as 127.0.0.1:7629", address)
+    host, _, port = address.rpartition(":")
+    asked = HTTPConnection(host.strip("[]"), int(port), timeout=timeout_s)
     try:
         asked.request("GET", "/healthz")
         answered = asked.getresponse()
