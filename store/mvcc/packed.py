@@ -5,7 +5,8 @@
     payload 0 | payload 1 | ...      heads    their first bytes (a stored row's schema id), so many of each
                                      bodies   what follows, end to end;  ends  where each one ends in it
 
-So where all rows have one schema, their bodies are an Avro block as they lie here.
+So where all rows have one schema, their bodies are an Avro block as they lie here. Whoever packed them may bring what
+makes columns of them.
 """
 
 from __future__ import annotations
@@ -17,19 +18,29 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cortado.store.mvcc.walks import BodyWalker
 from cortado.store.packing import cut, cut_equal
 
 
 class PackedPayloads(Sequence[bytes]):
-    """A sequence of payloads. ``ends`` are places in ``bodies``, ascending; ``head_bytes`` is the same for all."""
+    """A sequence of payloads. ``ends`` are places in ``bodies``, ascending; ``head_bytes`` is the same for all;
+    ``walker`` makes columns of the bodies, where they are Avro's."""
 
-    __slots__ = ("_cut", "bodies", "ends", "head_bytes", "heads")
+    __slots__ = ("_cut", "bodies", "ends", "head_bytes", "heads", "walker")
 
-    def __init__(self, heads: bytes, head_bytes: int, bodies: bytes, ends: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        heads: bytes,
+        head_bytes: int,
+        bodies: bytes,
+        ends: NDArray[np.int64],
+        walker: BodyWalker | None = None,
+    ) -> None:
         self.heads = heads
         self.head_bytes = head_bytes
         self.bodies = bodies
         self.ends = ends
+        self.walker = walker
         self._cut: Sequence[bytes] | None = None
 
     def lengths(self) -> NDArray[np.uint32]:
@@ -41,9 +52,8 @@ class PackedPayloads(Sequence[bytes]):
         if count >= len(self):
             return self
         end = int(self.ends[count - 1]) if count else 0
-        return PackedPayloads(
-            self.heads[: count * self.head_bytes], self.head_bytes, self.bodies[:end], self.ends[:count]
-        )
+        heads = self.heads[: count * self.head_bytes]
+        return PackedPayloads(heads, self.head_bytes, self.bodies[:end], self.ends[:count], self.walker)
 
     def take(self, rows: Sequence[int]) -> PackedPayloads:
         """Some rows, by their places, in the order given."""
@@ -53,7 +63,7 @@ class PackedPayloads(Sequence[bytes]):
         bodies = self.bodies
         joined = b"".join([bodies[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
         heads = np.frombuffer(self.heads, f"V{self.head_bytes}")[places].tobytes() if self.head_bytes else b""
-        return PackedPayloads(heads, self.head_bytes, joined, np.cumsum(ends - starts))
+        return PackedPayloads(heads, self.head_bytes, joined, np.cumsum(ends - starts), self.walker)
 
     def as_list(self) -> Sequence[bytes]:
         """Each payload, made once."""

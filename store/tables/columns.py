@@ -11,10 +11,12 @@ from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 from cortado.schema.model import Schema
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.rows import decode_payload, path_names
 from cortado.store.tables.runs import Lengths, join_bodies, rows_by_schema, take_rows
 from cortado.store.tables.view import TableView
+from cortado.store.tables.walked import walked_columns
 
 
 def decode_columns(
@@ -63,6 +65,10 @@ def decode_group(
     view: TableView, writer_id: int, payloads: Sequence[bytes], reader: Schema, paths: Collection[str] | None
 ) -> Mapping[str, Column]:
     """As :func:`decode_columns`, for rows that one schema wrote."""
+    if isinstance(payloads, PackedPayloads):
+        columns = _walked(payloads, view.stored_schema(writer_id), reader, paths)
+        if columns is not None:
+            return columns
     bodies, lengths = join_bodies(payloads)
     columns, errors = read_columns(bodies, lengths, view.stored_schema(writer_id), reader, paths)
     for error in errors.values():
@@ -70,11 +76,25 @@ def decode_group(
     return columns
 
 
+def _walked(
+    payloads: PackedPayloads, writer: Schema, reader: Schema, paths: Collection[str] | None
+) -> Mapping[str, Column] | None:
+    """As :func:`read_columns`, by the compiled walk; None where that does not do."""
+    if _is_same(writer, reader):
+        return walked_columns(payloads, writer, paths)
+    found = walked_columns(payloads, writer, writer_columns(writer, reader, paths))
+    return None if found is None else resolve_columns(found, writer, reader, paths)
+
+
+def _is_same(writer: Schema, reader: Schema) -> bool:
+    return writer is reader or writer.fingerprint == reader.fingerprint
+
+
 def read_columns(
     bodies: bytes, lengths: Lengths, writer: Schema, reader: Schema, paths: Collection[str] | None
 ) -> tuple[Mapping[str, Column], Mapping[int, InvalidDocument]]:
     """Columns at the reader's ``paths``, and why rows did not decode (their places in the columns hold nothing)."""
-    if writer is reader or writer.fingerprint == reader.fingerprint:
+    if _is_same(writer, reader):
         decoded = decode_rows(writer, bodies, lengths, columns=paths)
         return decoded.columns, decoded.errors
     # The writer may lack a field, or know it by another name.

@@ -41,6 +41,11 @@ def compiled(function: F) -> F:
     return njit(nogil=True, cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
 
 
+def in_place(function: F) -> F:
+    """As :func:`compiled`, and copied to wherever it is called: for what is short and called for each row or value."""
+    return njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)  # type: ignore[no-any-return]
+
+
 def _loader(bits: int) -> Any:
     """Little-endian bits at any address, as int64; 64 of them as uint64."""
     result = types.uint64 if bits == 64 else types.int64
@@ -72,7 +77,7 @@ def load8_ordered(_context: Any, address: Any) -> Any:
 
 
 @inlined
-def _low_zeros(_context: Any, word: Any) -> Any:
+def low_zeros(_context: Any, word: Any) -> Any:
     """How many of the lowest bits of a number that is not 0 are 0."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -111,6 +116,25 @@ def set_number(_context: Any, address: Any, index: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _storer(bits: int) -> Any:
+    """The lowest bits of a number, to any address."""
+
+    @inlined
+    def store(_context: Any, address: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            kind = ir.IntType(bits)
+            value = arguments[1] if bits == 64 else builder.trunc(arguments[1], kind)
+            builder.store(value, builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return store
+
+
+store1, store4, store8 = _storer(8), _storer(32), _storer(64)
 
 
 def _element(builder: Any, address: Any, index: Any) -> Any:
@@ -195,7 +219,7 @@ def first_difference(left: Any, right: Any, size_bytes: Any) -> Any:
     while place + 8 <= size_bytes:
         word = load8(left + place) ^ load8(right + place)
         if word != 0:
-            return place + (_low_zeros(word) >> 3)
+            return place + (low_zeros(word) >> 3)
         place += 8
     while place < size_bytes:
         if load1(left + place) != load1(right + place):

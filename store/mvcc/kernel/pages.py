@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cortado.store.engine.page_nodes import HEADER_BYTES, KEY_BYTES_MAX, NODE_BIG_DATA, PageKind
-from cortado.store.mvcc.kernel.machine import compiled, load2, load4, load8
+from cortado.store.mvcc.kernel.machine import compiled, in_place, load2, load4, load8
 
 BASE: Final = 0
 PAGE_BYTES: Final = 1
@@ -68,7 +68,7 @@ def items_on(tree: Any, number: Any, kind: Any) -> Any:
     return count if filled == size - upper else DAMAGED
 
 
-@compiled
+@in_place
 def key_on(tree: Any, page: Any, index: Any) -> Any:
     """Address and bytes of a key; both DAMAGED where it does not lie on the page."""
     node = load2(page + _HEADER_BYTES + 2 * index)
@@ -89,7 +89,7 @@ def child_on(tree: Any, page: Any, index: Any) -> Any:
     return load4(page + node) | (load2(page + node + 4) << 32)
 
 
-@compiled
+@in_place
 def item_on(tree: Any, page: Any, index: Any) -> Any:
     """Address and bytes of a leaf's key, address and bytes of its value; all DAMAGED where any is not there."""
     nothing = (DAMAGED, DAMAGED, DAMAGED, DAMAGED)

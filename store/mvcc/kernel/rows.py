@@ -28,6 +28,7 @@ from cortado.store.mvcc.kernel.machine import (
     copy,
     crc,
     first_difference,
+    in_place,
     load1,
     load8_ordered,
     number_at,
@@ -110,14 +111,14 @@ _NEIGHBOUR_BYTES_MAX: Final = 1 << 14
 _NO_ROW: Final = 0
 
 
-@compiled
+@in_place
 def _is_intact(key: Any, key_bytes: Any, data: Any, data_bytes: Any) -> Any:
     if key_bytes <= _SUFFIX or data_bytes < _VALUE_BYTES_MIN:
         return False
     return crc(crc(REGISTER, key, key_bytes), data, data_bytes) == INTACT
 
 
-@compiled
+@in_place
 def _is_visible(times: Any, key: Any, key_bytes: Any) -> Any:
     suffix = key + key_bytes - _SUFFIX
     high = load8_ordered(suffix)
@@ -126,7 +127,7 @@ def _is_visible(times: Any, key: Any, key_bytes: Any) -> Any:
     return (load8_ordered(suffix + 4) & np.uint64(0xFFFFFFFF)) >= times[READ_LOW]
 
 
-@compiled
+@in_place
 def _payload_start(times: Any, key: Any, key_bytes: Any, data: Any, data_bytes: Any) -> Any:
     """Where the payload begins in a value; _NO_ROW for what is deleted or has expired, -1 for what is not known."""
     kind = load1(data)
@@ -193,7 +194,7 @@ def _ends_before(terms: Any, out: Any, key: Any, key_bytes: Any) -> Any:
     return DONE
 
 
-@compiled
+@in_place
 def _is_enough(limits: Any, out: Any) -> Any:
     state = out[STATE]
     if number_at(state, _LOGICAL_KEYS) == 0:
@@ -202,7 +203,7 @@ def _is_enough(limits: Any, out: Any) -> Any:
     return is_enough or number_at(state, LOOKED_BYTES) >= limits[BYTES_MAX]
 
 
-@compiled
+@in_place
 def _look(tree: Any, limits: Any, out: Any) -> Any:
     """The item at the place; its first number is -1 where it is not whole."""
     place = out[PLACE]
@@ -215,7 +216,7 @@ def _look(tree: Any, limits: Any, out: Any) -> Any:
     return key, key_bytes, data, data_bytes
 
 
-@compiled
+@in_place
 def _count(limits: Any, out: Any, item: Any) -> Any:
     """An item was looked at."""
     state = out[STATE]
@@ -243,7 +244,7 @@ def _seek_version(tree: Any, terms: Any, out: Any, item: Any, suffix: Any) -> An
     return seek_from(tree, out[PLACE], sought, key_bytes)
 
 
-@compiled
+@in_place
 def _follows(before: Any, item: Any) -> Any:
     """2 where the second of two items is above the first, 1 where it is a later one of the same logical key, 0 where
     it does not follow."""

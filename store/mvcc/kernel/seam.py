@@ -141,7 +141,12 @@ def _folder_name() -> str:
 def _beside() -> list[Path]:
     """Other sources whose numbers are compiled in."""
     root = _SOURCE.parents[1]
-    return [root / "engine/page_nodes.py", root / "engine/data_file.py", root / "mvcc/versions.py"]
+    return [
+        root / "engine/page_nodes.py",
+        root / "engine/data_file.py",
+        root / "mvcc/versions.py",
+        root / "mvcc/walks.py",
+    ]
 
 
 def _processor() -> str:

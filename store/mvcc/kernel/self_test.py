@@ -1,4 +1,7 @@
-"""Whether the compiled kernel does on this machine what it is to do: on a tree of one page, in memory."""
+"""Whether the compiled kernel does on this machine what it is to do: on a tree of one page, and on two bodies.
+
+All that is compiled is called here: so nothing is compiled later.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from cortado.store.engine.page_nodes import HEADER_BYTES, PageKind
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel.machine import REGISTER, crc
 from cortado.store.mvcc.kernel.scanning import RowKernel
+from cortado.store.mvcc.kernel.walking import CompiledWalker
 from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
+from cortado.store.mvcc.walks import NUMBER, TEXT, Program, Slot
 
 _CHECKED: Final = b"123456789"
 _CRC_OF_IT: Final = 0xE3069283
@@ -43,8 +48,22 @@ def check_kernel(kernel: RowKernel) -> None:
         if _rows(kernel, tree, ts, reverse=False) != rows or _rows(kernel, tree, ts, reverse=True) != rows[::-1]:
             raise ValueError("it reads other rows than were written")
     held[-30] ^= 1
-    if _rows(kernel, tree, early, reverse=False) is not None:
+    if _rows(kernel, tree, early, reverse=False) is not None or _columns(b"\x07abc\x00", [5]) is not None:
         raise ValueError("it does not notice damage")
+    if _columns(b"\x06abc\x00\x02d\x02\x09", [5, 9]) != [b"abcd", [0, 3, 4], [0, -5], [False, True]]:
+        raise ValueError("it makes other columns than were written")
+
+
+def _columns(bodies: bytes, ends: list[int]) -> list[object] | None:
+    """Of a string, and a number that may be null."""
+    operations = np.array([TEXT, -1, 0, 0, 0, 0, NUMBER, 1, 1, -9, 9, 0], np.int64)
+    program = Program(operations, (Slot(None, is_nullable=False), Slot(np.dtype(np.int64), is_nullable=True)))
+    found = CompiledWalker().walk(program, bodies, np.array(ends, np.int64))
+    if found is None:
+        return None
+    texts, numbers = found
+    assert texts.offsets is not None and numbers.validity is not None
+    return [texts.values.tobytes(), texts.offsets.tolist(), numbers.values.tolist(), numbers.validity.tolist()]
 
 
 def _rows(kernel: RowKernel, tree: Tree, ts: Timestamp, *, reverse: bool) -> list[bytes] | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cortado.store.mvcc.kernel.machine import compare, compiled, number_at, set_number
+from cortado.store.mvcc.kernel.machine import compare, compiled, in_place, number_at, set_number
 from cortado.store.mvcc.kernel.pages import (
     BASE,
     BRANCH,
@@ -127,7 +127,7 @@ def _turn(tree: Any, place: Any, step: Any) -> Any:
     return FOUND
 
 
-@compiled
+@in_place
 def move(tree: Any, place: Any, step: Any) -> Any:
     """To the next item (``step`` 1) or the one before (-1): FOUND, END where there is none, or DAMAGED. After END the
     place is as it was."""

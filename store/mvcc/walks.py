@@ -1,0 +1,88 @@
+"""How columns of Avro bodies are asked of the scan kernel, where there is one (:mod:`cortado.store.mvcc.kernel`).
+
+The kernel knows no schemas. It is told a *program*: an operation for each field, in the order in which the fields lie
+in a body, so that a body is walked once, whatever is wanted of it::
+
+    {id: long, name: [null, string], at: {x: int, y: [null, double]}}     wanted: name, at.y
+
+    NUMBER            -                 checked, and passed by
+    TEXT    nullable  slot 0
+    NUMBER            -
+    REAL    nullable  slot 1            a record's fields follow each other; RECORD stands before those of one that may
+                                        be null, and says how many operations to pass by then
+
+A walk checks every byte, as :mod:`cortado.schema.columnar.decode` does, and has no errors of its own: where anything is
+not as it should be, or is not known, there are no columns at all, and that codec reads the bodies again.
+
+Here and not there, since what makes programs runs where nothing is compiled, and nothing that compiles is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Operations.
+NUMBER: Final = 0
+"""A varint, from LOW to HIGH, as any of up to SIZE bytes is."""
+BOOLEAN: Final = 1
+"""A byte, 0 or 1; SIZE is 1."""
+REAL: Final = 2
+"""SIZE bytes, 4 or 8, whatever they are."""
+TEXT: Final = 3
+"""A length, and so many bytes of UTF-8."""
+BYTES: Final = 4
+UUID: Final = 5
+"""A TEXT of 36 characters."""
+DECIMAL: Final = 6
+"""BYTES of a number below HIGH, above its negative; of more than SIZE bytes with HIGH 0: not known."""
+FIXED: Final = 7
+"""SIZE bytes."""
+FIXED_DECIMAL: Final = 8
+"""SIZE bytes of a number as DECIMAL has it; LOW is DECIMAL's SIZE."""
+RECORD: Final = 9
+"""A union of null and a record, whose fields are the next SIZE operations."""
+
+# Numbers of an operation.
+CODE: Final = 0
+PRESENT: Final = 1
+"""The branch that is not null, of a union of null and the type; -1 where there is no union."""
+SLOT: Final = 2
+"""Where the values go; -1 for what is not wanted."""
+LOW: Final = 3
+HIGH: Final = 4
+SIZE: Final = 5
+OPERATION_NUMBERS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What comes of one wanted field. ``dtype`` is that of its values; None for ranges of bytes."""
+
+    dtype: np.dtype[Any] | None
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """``operations`` has OPERATION_NUMBERS numbers each, in 64 bits, one operation after the other."""
+
+    operations: NDArray[np.int64]
+    slots: tuple[Slot, ...]
+
+
+class Walked(NamedTuple):
+    """One slot of all rows. Of a slot of bytes, row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; where a row is null
+    there is a zero, or nothing. ``validity`` is None where no row is null."""
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int32] | None
+    validity: NDArray[np.bool_] | None
+
+
+class BodyWalker(Protocol):
+    def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
+        """Each slot, of bodies that lie end to end and end at ``ends``; None where another reader must read them."""
