@@ -87,7 +87,8 @@ class AggregateReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One, with all ranges."""
-        from pyspark_cortado.reader import open_client, ranges_of, turns_of
+        from pyspark_cortado.clients import open_client
+        from pyspark_cortado.reader import ranges_of, turns_of
 
         options, chosen = self._options, self._chosen
         with open_client(options.connection) as client, held(client, options.connection.table, chosen.lease):

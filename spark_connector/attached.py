@@ -35,8 +35,9 @@ def attach_database(spark: SparkSession, database: str, **options: Any) -> list[
     no types for.
     """
     from cortado.errors import Unsupported
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import open_client, table_schema
+    from pyspark_cortado.reader import table_schema
 
     given = given_options(options, OPTIONS, "attach_database()")
     catalogue = spark.conf.get("spark.sql.catalogImplementation", "in-memory")

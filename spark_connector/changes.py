@@ -21,9 +21,10 @@ from pyspark.sql.types import StructType
 from cortado.errors import InvalidArgument
 from cortado.store.client import Client
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.leases import held, protect
 from pyspark_cortado.options import ChangesOptions
-from pyspark_cortado.reader import KeyBounds, KeyRangePartition, bounds_of_key, open_client
+from pyspark_cortado.reader import KeyBounds, KeyRangePartition, bounds_of_key
 from pyspark_cortado.types import field_names, loosened_schema
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ def delete_where(
     wrote meanwhile.
     """
     from cortado.errors import InvalidArgument
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import open_client
 
     given = {**given_options(options, OPTIONS, "delete_where()"), "table": table}
     condition = None if filter is None or not filter.strip() else filter

@@ -56,8 +56,9 @@ def lookup_join(
     that is not there, of another type than the key, or called like a field; NotFound; Unsupported for a stream.
     """
     from cortado.errors import InvalidArgument, Unsupported
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import choose, open_client
+    from pyspark_cortado.reader import choose
     from pyspark_cortado.statements import time_text
 
     given = given_options(options, OPTIONS, "lookup_join()")
@@ -183,8 +184,8 @@ class Lookup:
 
     def join(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Each batch with the rows that it finds."""
+        from pyspark_cortado.clients import open_client
         from pyspark_cortado.leases import held
-        from pyspark_cortado.reader import open_client
 
         name, chosen = self.connection.table, self.chosen
         with open_client(self.connection) as client, held(client, name, chosen.lease):

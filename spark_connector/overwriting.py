@@ -28,8 +28,8 @@ from cortado.store.catalog.descriptors import IndexState, TableDescriptor
 from cortado.store.client import Index
 from cortado.store.names import NAME_LENGTH_MAX
 from pyspark_cortado.catalogue import check_no_new_table
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions
-from pyspark_cortado.reader import open_client
 from pyspark_cortado.writer import Job, TableWriter, TaskResult, plan_job
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import Connection
-from pyspark_cortado.reader import open_client
 
 _RESOLVED_MS: Final = 100
 

@@ -17,6 +17,7 @@ newest one afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,9 +32,10 @@ from cortado.store.client.values import parse_at
 from cortado.store.filter.bind import compile_filter
 from cortado.store.keys.types import KeyPart
 from pyspark_cortado.aggregates import AggregateReader, aggregate_schema
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.leases import held, protect
-from pyspark_cortado.options import Connection, ReadOptions
+from pyspark_cortado.options import ReadOptions
 from pyspark_cortado.types import check_columns, field_names, spark_schema
 
 if TYPE_CHECKING:
@@ -71,17 +73,11 @@ class Chosen:
     lease: str | None
 
 
-def open_client(connection: Connection) -> Client:
-    """Raises InvalidArgument for an endpoint that is no ``host:port``, and for files that hold no certificates."""
-    return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls)
-
-
-def open_reader(options: ReadOptions, endpoint: str) -> Client:
+def open_reader(options: ReadOptions, endpoint: str) -> AbstractContextManager[Client]:
     """A client that reads the past: at who leads, or at all members in turn. What one of those cannot answer, in the
     middle of a scan too, the leader does."""
-    connection = options.connection
     read_from: ReadFrom = "any" if options.reads_anywhere else "leader"
-    return Client(endpoint, timeout_s=connection.timeout_s, tls=connection.tls, read_from=read_from)
+    return open_client(options.connection, endpoint=endpoint, read_from=read_from)
 
 
 def choose(options: ReadOptions) -> Chosen:

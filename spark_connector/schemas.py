@@ -76,8 +76,8 @@ def create_table_like(df: DataFrame, table: str, key: Sequence[str], **options: 
     IncompatibleSchema. ``options`` are those of a connection.
     """
     from cortado.errors import NotFound, Unsupported
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import open_client
 
     given = given_options(options, OPTIONS, "create_table_like()")
     connection = read_options({**given, "table": table}).connection
@@ -180,8 +180,8 @@ def _simple_type(kind: DataType, path: str, findings: list[Finding]) -> Any:
 def _parsed(schema: str | Mapping[str, Any], options: Mapping[str, Any]) -> Schema:
     from cortado.errors import InvalidArgument
     from cortado.schema.parse import parse_document_schema
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import open_client
 
     given = given_options(options, OPTIONS, "spark_schema_of()")
     if not isinstance(schema, str) or schema.lstrip().startswith(("{", "[")):

@@ -33,8 +33,8 @@ def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> Da
     Each call reads anew. Raises InvalidArgument with line and column for a text that does not parse, Unsupported for
     another statement than a query, NotFound, Unavailable; and what Spark raises.
     """
+    from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.reader import open_client
     from pyspark_cortado.references import Statement
 
     given = given_options(options, OPTIONS, "sql()")

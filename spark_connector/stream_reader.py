@@ -36,10 +36,11 @@ from cortado.errors import InvalidArgument, SnapshotTooOld
 from cortado.store.client import Client, KeyRange, Table
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.changes import Changes, ChangesPartition, ResetPartition, start_of, worth_a_task
+from pyspark_cortado.clients import new_client
 from pyspark_cortado.offsets import Identity, Offset, Progressed
 from pyspark_cortado.options import PARTITIONS_MAX, ChangesOptions
 from pyspark_cortado.progress import Progress
-from pyspark_cortado.reader import bounds_of_key, open_client
+from pyspark_cortado.reader import bounds_of_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,7 +220,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _connected(self) -> Client:
         if self._client is None:
-            self._client = open_client(self._options.connection)
+            self._client = new_client(self._options.connection)
         return self._client
 
     def _table(self) -> Table[Any]:

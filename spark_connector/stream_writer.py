@@ -33,8 +33,8 @@ from pyspark.sql.types import StructType
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client.collection import LABEL_CHARS_MAX
 from cortado.store.keys.keyspace import show_table_id
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions
-from pyspark_cortado.reader import open_client
 from pyspark_cortado.transactional import (
     Numbered,
     StagedResult,

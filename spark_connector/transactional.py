@@ -35,8 +35,8 @@ from cortado.errors import (
 from cortado.store.client.collection import LABEL_CHARS_MAX
 from cortado.store.client.large_transactions import ID_BYTES
 from pyspark_cortado.catalogue import check_no_new_table
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions
-from pyspark_cortado.reader import open_client
 from pyspark_cortado.writer import Job, Loader, TableWriter, TaskResult, plan_job, task_and_attempt
 
 if TYPE_CHECKING:

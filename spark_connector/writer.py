@@ -28,8 +28,8 @@ from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.applied_changes import COLUMNS_OF_CHANGES, LastChanges, ToldBy, check_changes
 from pyspark_cortado.bad_rows import BadRows, new_job, remove_all, sum_up
 from pyspark_cortado.catalogue import check_no_new_table
+from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions
-from pyspark_cortado.reader import open_client
 from pyspark_cortado.types import check_frame
 
 if TYPE_CHECKING:

@@ -118,6 +118,12 @@ class AsyncClient(ClientTransactions):
         view._timeout_s = check_timeout(timeout_s)
         return view
 
+    def afresh(self) -> Self:
+        """The same client, which knows of no table yet, for another job; closing either closes both."""
+        view = copy(self)
+        view._table_cache = TableCache()
+        return view
+
     def at(self, at: At) -> Self:
         """The same client, read-only, by which everything is read at that time, but for calls that name another.
 
@@ -172,9 +178,7 @@ class AsyncClient(ClientTransactions):
 
     def _then(self, view: View) -> Self:
         """A view of one time, at which names of tables may mean others than now."""
-        bound = self._through(view)
-        bound._table_cache = TableCache()
-        return bound
+        return self._through(view).afresh()
 
     @property
     def endpoint(self) -> str:

@@ -79,6 +79,9 @@ class Client:
     def with_timeout(self, timeout_s: float) -> Self:
         return self._view(self._core.with_timeout(timeout_s))
 
+    def afresh(self) -> Self:
+        return self._view(self._core.afresh())
+
     def at(self, at: At) -> Self:
         return self._view(self._core.at(at))
 
