@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ortado/proto/v1/calls.proto\x12\ncortado.v1\"?\n\tCallBatch\x12\x1f\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x10.cortado.v1.Call\x12\x11\n\tcancelled\x18\x02 \x03(\x04\"p\n\x04\x43\x61ll\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x0f\n\x07request\x18\x03 \x01(\x0c\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\x12\x13\n\x0btraceparent\x18\x05 \x01(\tJ\x04\x08\x06\x10\x07R\x0cregion_epoch\"4\n\nReplyBatch\x12&\n\x07replies\x18\x01 \x03(\x0b\x32\x15.cortado.v1.CallReply\"6\n\tCallReply\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05reply\x18\x02 \x01(\x0c\x12\x0e\n\x06status\x18\x03 \x01(\x0c\x32\x46\n\x05\x43\x61lls\x12=\n\x08\x45xchange\x12\x15.cortado.v1.CallBatch\x1a\x16.cortado.v1.ReplyBatch(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ortado/proto/v1/calls.proto\x12\ncortado.v1\"?\n\tCallBatch\x12\x1f\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x10.cortado.v1.Call\x12\x11\n\tcancelled\x18\x02 \x03(\x04\"\x87\x01\n\x04\x43\x61ll\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x0f\n\x07request\x18\x03 \x01(\x0c\x12\x12\n\ntimeout_ms\x18\x04 \x01(\r\x12\x13\n\x0btraceparent\x18\x05 \x01(\t\x12\x15\n\rauthorization\x18\x07 \x01(\tJ\x04\x08\x06\x10\x07R\x0cregion_epoch\"4\n\nReplyBatch\x12&\n\x07replies\x18\x01 \x03(\x0b\x32\x15.cortado.v1.CallReply\"6\n\tCallReply\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05reply\x18\x02 \x01(\x0c\x12\x0e\n\x06status\x18\x03 \x01(\x0c\x32\x46\n\x05\x43\x61lls\x12=\n\x08\x45xchange\x12\x15.cortado.v1.CallBatch\x1a\x16.cortado.v1.ReplyBatch(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -23,12 +23,12 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_CALLBATCH']._serialized_start=44
   _globals['_CALLBATCH']._serialized_end=107
-  _globals['_CALL']._serialized_start=109
-  _globals['_CALL']._serialized_end=221
-  _globals['_REPLYBATCH']._serialized_start=223
-  _globals['_REPLYBATCH']._serialized_end=275
-  _globals['_CALLREPLY']._serialized_start=277
-  _globals['_CALLREPLY']._serialized_end=331
-  _globals['_CALLS']._serialized_start=333
-  _globals['_CALLS']._serialized_end=403
+  _globals['_CALL']._serialized_start=110
+  _globals['_CALL']._serialized_end=245
+  _globals['_REPLYBATCH']._serialized_start=247
+  _globals['_REPLYBATCH']._serialized_end=299
+  _globals['_CALLREPLY']._serialized_start=301
+  _globals['_CALLREPLY']._serialized_end=355
+  _globals['_CALLS']._serialized_start=357
+  _globals['_CALLS']._serialized_end=427
 # @@protoc_insertion_point(module_scope)

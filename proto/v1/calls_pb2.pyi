@@ -14,18 +14,20 @@ class CallBatch(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., cancelled: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Call(_message.Message):
-    __slots__ = ("id", "method", "request", "timeout_ms", "traceparent")
+    __slots__ = ("id", "method", "request", "timeout_ms", "traceparent", "authorization")
     ID_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     id: int
     method: str
     request: bytes
     timeout_ms: int
     traceparent: str
-    def __init__(self, id: _Optional[int] = ..., method: _Optional[str] = ..., request: _Optional[bytes] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    authorization: str
+    def __init__(self, id: _Optional[int] = ..., method: _Optional[str] = ..., request: _Optional[bytes] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., authorization: _Optional[str] = ...) -> None: ...
 
 class ReplyBatch(_message.Message):
     __slots__ = ("replies",)

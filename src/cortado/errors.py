@@ -12,6 +12,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   ├── SnapshotTooOld, LeaseExpired
     │   ├── Restoring ........... of a cluster that takes a backup
     │   ├── IndexNotReady
+    │   ├── Unauthenticated, PermissionDenied
     │   └── Unsupported
     ├── Conflict ................ nothing was changed; read again and retry from the start
     │   ├── ConditionFailed ..... a stale etag, a key that exists or does not
@@ -248,6 +249,34 @@ class IndexNotReady(DidNotHappen):
 
     def message(self) -> str:
         return f"index {self.index} {self.problem}"
+
+
+@dataclass(eq=False)
+class Unauthenticated(DidNotHappen):
+    """Roles are on, and the caller has shown no credential, or none that is known. The credential is never quoted."""
+
+    problem: str = ""
+
+    code: ClassVar[str] = "UNAUTHENTICATED"
+    reason: ClassVar[str] = "UNAUTHENTICATED"
+
+    def message(self) -> str:
+        return f"not authenticated: {self.problem}"
+
+
+@dataclass(eq=False)
+class PermissionDenied(DidNotHappen):
+    """``principal`` lacks a role: ``needed`` says which one, on ``resource``. Whether that exists, it does not say."""
+
+    principal: str
+    needed: str
+    resource: str
+
+    code: ClassVar[str] = "PERMISSION_DENIED"
+    reason: ClassVar[str] = "PERMISSION_DENIED"
+
+    def message(self) -> str:
+        return f"principal {self.principal} may not do this: {self.needed} of {self.resource} is needed"
 
 
 @dataclass(eq=False)

@@ -68,6 +68,7 @@ HOMES: Final = {
     "gc": Home("How far back reads can go, and what is removed.", ("gc",)),
     "lease": Home("Leases, which keep what somebody reads from being collected.", ("lease",)),
     "damage": Home("List damaged data, and accept the loss of what cannot be repaired.", ("damage",)),
+    "auth": Home("Roles: principals, their tokens, and what they may do.", ("auth",)),
     "cert": Home("Make certificates for nodes and clients.", ("cert",)),
     "recover": Home("Repair a stopped node by hand, when nothing else helps.", ("recover",)),
     "config": Home("The settings of servers and of this command line.", ("config",)),
@@ -77,6 +78,7 @@ HOMES: Final = {
     "completion": Home("Print the script that completes commands in a shell.", ("completion",)),
 }
 HELPS: Final = {
+    "auth principal": "Who may call: principals, and their tokens.",
     "key encode": "Print the stored key of a pair, a row or an index entry.",
     "mvcc show": "Show all versions of a key, deleted and damaged ones too.",
 }

@@ -66,6 +66,7 @@ def sources_of(
         client=session.found if session.problem is None else session.problem,
         endpoints=endpoints,
         tls=tls,
+        token=session.token,
         environment=os.environ,
         config=config,
         data_dirs=data_dirs,

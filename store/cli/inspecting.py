@@ -37,7 +37,8 @@ def stopped_node(data_dir: Path) -> StoppedNode:
 
 def running_node(session: Session) -> NodeInspector:
     """The node at the first endpoint that answers. Raises Unavailable."""
-    return NodeInspector(session.endpoint.split(","), tls=session.tls(), timeout_s=session.timeout_s)
+    addresses = session.endpoint.split(",")
+    return NodeInspector(addresses, tls=session.tls(), token=session.token, timeout_s=session.timeout_s)
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
         try:
             if not member.joined:
                 raise Unavailable("it has not joined yet")
-            node = NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s)
+            node = NodeInspector([member.address], tls=session.tls(), token=session.token, timeout_s=session.timeout_s)
             stack.enter_context(node)
             if node.name != member.node_id:
                 raise Unavailable(f"node {node.name} answers at {member.address}")

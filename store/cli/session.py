@@ -37,12 +37,15 @@ from cortado.store.settings.client import (
     TLS_CA,
     TLS_CERT,
     TLS_KEY,
+    TOKEN_FILE,
+    TOKEN_VARIABLE,
 )
-from cortado.store.settings.gather import Found, check_near_variables, gather
+from cortado.store.settings.gather import FLAGS, Found, check_near_variables, gather
 from cortado.store.settings.setting import Setting
 
 if TYPE_CHECKING:
     from cortado.store.client import Client, Tls
+    from cortado.store.client.authorization import TokenSource
     from cortado.store.client.connection import ReadFrom
 
 DEFAULT_ENDPOINT: Final = ",".join(ENDPOINTS.default)
@@ -69,6 +72,7 @@ def global_options() -> list[ShownOption]:
         _global(TLS_CA, "tls_ca", metavar="PEM"),
         _global(TLS_CERT, "tls_cert", metavar="PEM"),
         _global(TLS_KEY, "tls_key", metavar="PEM"),
+        _global(TOKEN_FILE, "token_file", metavar="FILE"),
         option(
             "context",
             str,
@@ -98,6 +102,7 @@ class Given:
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    token_file: str | None = None
     context: str | None = None
 
     def with_options(self, **given: Any) -> Given:
@@ -111,6 +116,7 @@ class Given:
             TLS_CA.name: self.tls_ca,
             TLS_CERT.name: self.tls_cert,
             TLS_KEY.name: self.tls_key,
+            TOKEN_FILE.name: self.token_file,
             TIMEOUT.name: self.timeout,
             OUTPUT.name: None if self.output is None else self.output.value,
         }
@@ -140,6 +146,7 @@ class Session:
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    token: TokenSource | None = field(default=None, repr=False)
     show: Renderer = field(default_factory=Renderer)
     context: Chosen = field(default_factory=Chosen)
     found: tuple[Found, ...] = ()
@@ -192,6 +199,7 @@ class Session:
             tls_ca=_text(value[TLS_CA.name]),
             tls_cert=_text(value[TLS_CERT.name]),
             tls_key=_text(value[TLS_KEY.name]),
+            token=_token(by_name[TOKEN_FILE.name], environment),
             context=chosen,
             found=found,
             given=given,
@@ -208,9 +216,9 @@ class Session:
             raise CheckFailed(answer.exit_code)
 
     @property
-    def reach(self) -> tuple[str | None, ...]:
+    def reach(self) -> tuple[object, ...]:
         """Which servers a client talks to, and with which files."""
-        return self.endpoint, self.tls_ca, self.tls_cert, self.tls_key
+        return self.endpoint, self.tls_ca, self.tls_cert, self.tls_key, self.token
 
     def client(self, read_from: ReadFrom = "leader") -> AbstractContextManager[Client]:
         """A client for one command; in a shell the next one may be given the same.
@@ -224,7 +232,7 @@ class Session:
     def _opened(self, read_from: ReadFrom) -> Client:
         from cortado.store.client import Client
 
-        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), read_from=read_from)
+        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
     def tls(self) -> Tls | None:
         """The files for encrypted connections, None for plain ones. Raises InvalidArgument."""
@@ -264,6 +272,13 @@ def _check_timeout(found: Found) -> None:
     if not 0 < found.value <= TIMEOUT_S_MAX:
         problem = f"must be above 0 and at most {TIMEOUT_S_MAX} seconds"
         raise InvalidArgument(found.named(), problem, f"{found.value:g}")
+
+
+def _token(found: Found, environment: Mapping[str, str]) -> TokenSource | None:
+    """A flag names a file; else the environment holds the token itself, or a file is named there or in the context.
+    The text is never an option's: other users of the host see those."""
+    text = environment.get(TOKEN_VARIABLE)
+    return found.value if found.origin == FLAGS or not text else text
 
 
 def _text(path: Any) -> str | None:

@@ -155,6 +155,6 @@ class Watch:
         known = self._nodes.get(address)
         if known is None:
             timeout_s = min(self.session.timeout_s, _ANSWER_S_MAX)
-            known = NodeStatistics(address, timeout_s=timeout_s, tls=self.session.tls())
+            known = NodeStatistics(address, timeout_s=timeout_s, tls=self.session.tls(), token=self.session.token)
             self._nodes[address] = self._stack.enter_context(known)
         return known

@@ -73,7 +73,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+    from cortado.store.client.auth import AsyncAuth, AuthStatus, Issued, PrincipalInfo, RoleGrant, TokenInfo, WhoAmI
     from cortado.store.client.batch import AsyncBatch
+    from cortado.store.client.blocking.auth import Auth
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.cluster import Membership
     from cortado.store.client.blocking.collection import Collection, Lease
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_ENDPOINT",
+    "AsyncAuth",
     "AsyncBatch",
     "AsyncClient",
     "AsyncCollection",
@@ -132,6 +135,8 @@ __all__ = [
     "AsyncTable",
     "AsyncTransaction",
     "AsyncWatch",
+    "Auth",
+    "AuthStatus",
     "Batch",
     "BulkResult",
     "ChangeWindow",
@@ -152,6 +157,7 @@ __all__ = [
     "DroppedDatabase",
     "HeldLease",
     "Index",
+    "Issued",
     "Job",
     "Jobs",
     "KeyRange",
@@ -164,9 +170,11 @@ __all__ = [
     "MemberStatus",
     "Members",
     "Membership",
+    "PrincipalInfo",
     "Put",
     "RefusedRow",
     "Resolved",
+    "RoleGrant",
     "RowBatch",
     "SchemaCheck",
     "SchemaVersion",
@@ -177,14 +185,17 @@ __all__ = [
     "SubjectSummary",
     "Table",
     "Tls",
+    "TokenInfo",
     "Transaction",
     "UndroppedDatabase",
     "VersionSummary",
     "Watch",
+    "WhoAmI",
 ]
 
 # Loaded on first use, so that one module of the client does not bring them all.
 _HOMES: Final = {
+    "AsyncAuth": "auth",
     "AsyncBatch": "batch",
     "AsyncClient": "async_client",
     "AsyncCollection": "collection",
@@ -199,6 +210,8 @@ _HOMES: Final = {
     "AsyncTable": "table",
     "AsyncTransaction": "transaction",
     "AsyncWatch": "watch",
+    "Auth": "blocking.auth",
+    "AuthStatus": "auth",
     "Batch": "blocking.batch",
     "BulkResult": "bulk",
     "ChangeWindow": "windows",
@@ -220,6 +233,7 @@ _HOMES: Final = {
     "DroppedDatabase": "drops",
     "HeldLease": "collection",
     "Index": "tables",
+    "Issued": "auth",
     "Job": "jobs",
     "Jobs": "blocking.jobs",
     "KeyRange": "scans",
@@ -232,9 +246,11 @@ _HOMES: Final = {
     "MemberStatus": "cluster",
     "Members": "cluster",
     "Membership": "blocking.cluster",
+    "PrincipalInfo": "auth",
     "Put": "kv",
     "RefusedRow": "bulk",
     "Resolved": "watch",
+    "RoleGrant": "auth",
     "RowBatch": "documents",
     "SchemaCheck": "schemas",
     "SchemaVersion": "schemas",
@@ -245,10 +261,12 @@ _HOMES: Final = {
     "SubjectSummary": "schemas",
     "Table": "blocking.table",
     "Tls": "endpoints",
+    "TokenInfo": "auth",
     "Transaction": "blocking.transaction",
     "UndroppedDatabase": "drops",
     "VersionSummary": "schemas",
     "Watch": "blocking.watch",
+    "WhoAmI": "auth",
 }
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import callback, flag, shown, whole
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.caches import SchemaCache, TableCache
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
-from cortado.store.client.connection import Connection, ReadFrom, check_timeout
+from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
@@ -29,6 +30,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+    from cortado.store.client.auth import AsyncAuth
     from cortado.store.client.backups import AsyncBackups
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.collection import AsyncCollection, AsyncLease
@@ -61,6 +63,7 @@ class AsyncClient(ClientTransactions):
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
     find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
     at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
+    ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
 
     It belongs to the loop in which it is first used. A call whose task is cancelled is cancelled at the server, too; a
@@ -73,39 +76,26 @@ class AsyncClient(ClientTransactions):
         *,
         timeout_s: float = 10.0,
         tls: Tls | None = None,
+        token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
         environment: Environment | None = None,
     ) -> None:
-        self._over(AsyncioRuntime(environment), endpoint, timeout_s, tls, read_from, coalesce)
+        options = ConnectionOptions(tls=tls, token=token, read_from=read_from, coalesce=coalesce)
+        self._over(AsyncioRuntime(environment), endpoint, timeout_s, options)
 
     @classmethod
     def over(
-        cls,
-        runtime: Runtime,
-        endpoint: Endpoints,
-        *,
-        timeout_s: float,
-        tls: Tls | None,
-        read_from: ReadFrom,
-        coalesce: bool,
+        cls, runtime: Runtime, endpoint: Endpoints, *, timeout_s: float, **options: Unpack[ConnectionOptions]
     ) -> Self:
         """The core over another runtime."""
         core = cls.__new__(cls)
-        core._over(runtime, endpoint, timeout_s, tls, read_from, coalesce)
+        core._over(runtime, endpoint, timeout_s, options)
         return core
 
-    def _over(
-        self,
-        runtime: Runtime,
-        endpoint: Endpoints,
-        timeout_s: float,
-        tls: Tls | None,
-        read_from: ReadFrom,
-        coalesce: bool,
-    ) -> None:
+    def _over(self, runtime: Runtime, endpoint: Endpoints, timeout_s: float, options: ConnectionOptions) -> None:
         self._timeout_s = check_timeout(timeout_s)
-        self._connection = Connection(endpoint, runtime, tls=tls, read_from=read_from, coalesce=coalesce)
+        self._connection = Connection(endpoint, runtime, **options)
         self._endpoints = parse_endpoints(endpoint)
         self._schema_cache = SchemaCache()
         self._table_cache = TableCache()
@@ -428,6 +418,13 @@ class AsyncClient(ClientTransactions):
     async def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
         """A table's indexes as they are now, each with its state. Raises NotFound."""
         return (await self._tables.describe(full_name)).indexes
+
+    @property
+    def auth(self) -> AsyncAuth:
+        """Roles: principals, their tokens, and what they may do."""
+        from cortado.store.client.auth import AsyncAuth
+
+        return AsyncAuth(self._connection, timeout_s=self._timeout_s)
 
     @property
     def jobs(self) -> AsyncJobs:

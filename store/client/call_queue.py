@@ -29,6 +29,7 @@ from typing import Final, Generic, TypeVar
 
 from cortado.errors import Cancelled, ResourceExhausted, TryAgain, Unavailable, Unsupported
 from cortado.proto.v1 import calls_pb2
+from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.retry import Failed, Failure
 from cortado.store.client.traces import traceparent
 from cortado.store.rpc_errors import from_status
@@ -80,7 +81,8 @@ W = TypeVar("W", bound=Waiter)
 class CallQueue(Generic[W]):
     """The calls of one stream. Where threads share it, a lock is held around every method but :meth:`settle`."""
 
-    def __init__(self) -> None:
+    def __init__(self, authorization: Authorization = NOBODYS) -> None:
+        self._authorization = authorization
         self._ids = itertools.count(1)
         self._waiting: dict[int, W] = {}
         self._bytes = 0
@@ -106,7 +108,14 @@ class CallQueue(Generic[W]):
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
         batch = calls_pb2.CallBatch()
-        batch.calls.add(id=call_id, method=method, request=request, timeout_ms=timeout_ms, traceparent=traceparent())
+        batch.calls.add(
+            id=call_id,
+            method=method,
+            request=request,
+            timeout_ms=timeout_ms,
+            traceparent=traceparent(),
+            authorization=self._authorization.of_call(),
+        )
         return call_id, batch.SerializeToString()
 
     def add(self, waiter: W) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from cortado.errors import Cancelled, DeadlineExceeded, Internal, ResourceExhausted, Unavailable, Unsupported
+from cortado.store.client.authorization import Authorization
 from cortado.store.client.call_queue import REQUEST_BYTES_MAX
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure
@@ -41,12 +42,15 @@ from cortado.store.client.stubs import Method
 class Channel:
     """The way to ``address``, which stands when it is first used, and again when it breaks. For many callers."""
 
-    def __init__(self, address: str, tls: Tls | None, runtime: Runtime, *, coalesce: bool) -> None:
-        """Raises InvalidArgument for files that hold no certificates."""
+    def __init__(
+        self, address: str, tls: Tls | None, authorization: Authorization, runtime: Runtime, *, coalesce: bool
+    ) -> None:
+        """Raises InvalidArgument for files that hold no certificates, and for a token that would go unencrypted."""
+        authorization.check_goes_to(address, is_encrypted=tls is not None)
         self.address = address
         self._runtime = runtime
         self._now_s = runtime.environment.monotonic_s
-        self._wire = runtime.wire(address, tls)
+        self._wire = runtime.wire(address, tls, authorization)
         self._lock = threading.Lock()
         self._merged: Calls | None = None
         self._merges = coalesce

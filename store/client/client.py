@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
@@ -24,6 +25,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+    from cortado.store.client.blocking.auth import Auth
     from cortado.store.client.blocking.backups import Backups
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.collection import Collection, Lease
@@ -56,6 +58,7 @@ class Client:
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
     find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
     at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
+    ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     """
 
@@ -65,12 +68,19 @@ class Client:
         *,
         timeout_s: float = 10.0,
         tls: Tls | None = None,
+        token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
         environment: Environment | None = None,
     ) -> None:
         self._core = AsyncClient.over(
-            BlockingRuntime(environment), endpoint, timeout_s=timeout_s, tls=tls, read_from=read_from, coalesce=coalesce
+            BlockingRuntime(environment),
+            endpoint,
+            timeout_s=timeout_s,
+            tls=tls,
+            token=token,
+            read_from=read_from,
+            coalesce=coalesce,
         )
 
     def __repr__(self) -> str:
@@ -273,6 +283,12 @@ class Client:
 
     def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
         return run(self._core.indexes(full_name))
+
+    @property
+    def auth(self) -> Auth:
+        from cortado.store.client.blocking.auth import Auth
+
+        return Auth(self._core.auth)
 
     @property
     def jobs(self) -> Jobs:

@@ -24,7 +24,7 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from cortado.errors import (
     Cancelled,
@@ -39,6 +39,7 @@ from cortado.errors import (
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
+from cortado.store.client.authorization import Authorization, TokenSource
 from cortado.store.client.channel import Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
@@ -56,6 +57,15 @@ MEMBERS_RECENT_S: Final = 30.0
 """So often a client that calls asks who belongs to the cluster, beside its calls."""
 
 ReadFrom: TypeAlias = Literal["leader", "any"]
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """How a cluster is reached, and as whom."""
+
+    tls: Tls | None
+    token: TokenSource | None
+    read_from: ReadFrom
+    coalesce: bool
 
 
 class _Shared:
@@ -94,7 +104,7 @@ async def _close(channels: list[Channel], runtime: Runtime) -> None:
 
 class Connection:
     """Calls to the cluster behind ``endpoints``. Raises InvalidArgument for endpoints of another shape, or files of
-    ``tls`` that cannot be used."""
+    ``tls`` or ``token`` that cannot be used."""
 
     stubs: Final = Stubs
 
@@ -104,6 +114,7 @@ class Connection:
         runtime: Runtime,
         *,
         tls: Tls | None = None,
+        token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
     ) -> None:
@@ -121,6 +132,7 @@ class Connection:
         self.request_ids = RequestIds(monotonic_s=self._now_s, random_bytes=self.environment.random_bytes)
         self.on_other_cluster: list[Callable[[], None]] = []
         self._tls = tls
+        self._authorization = Authorization(token, self._now_s)
         self._coalesce = flag(coalesce, "coalesce")
         self._reads_anywhere = read_from == "any"
         self._view: View | None = None
@@ -425,7 +437,7 @@ class Connection:
             if channel is None or channel.is_closed:
                 forks.connects(self._shared)
                 channel = self._shared.channels[address] = Channel(
-                    address, self._tls, self.runtime, coalesce=self._coalesce
+                    address, self._tls, self._authorization, self.runtime, coalesce=self._coalesce
                 )
             return channel
 

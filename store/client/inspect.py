@@ -13,9 +13,10 @@ from typing import Protocol
 
 from google.protobuf.message import Message
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError, PermissionDenied, Unauthenticated, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.node import M, NodeConnection
 from cortado.store.client.tables import descriptor_from_proto
@@ -55,12 +56,22 @@ class NodeInspector(NodeConnection):
     DeadlineExceeded.
     """
 
-    def __init__(self, addresses: Sequence[str], *, tls: Tls | None = None, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        *,
+        tls: Tls | None = None,
+        token: TokenSource | None = None,
+        timeout_s: float = 10.0,
+    ) -> None:
         problems: list[str] = []
         for address in addresses:
-            super().__init__(address, tls=tls, timeout_s=timeout_s)
+            super().__init__(address, tls=tls, token=token, timeout_s=timeout_s)
             try:
                 self._status = self.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse)
+            except (Unauthenticated, PermissionDenied):
+                self.close()
+                raise
             except CortadoError as problem:
                 self.close()
                 problems.append(f"{address}: {problem.message()}")

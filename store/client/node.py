@@ -21,6 +21,7 @@ import grpc
 from google.protobuf.message import Message
 
 from cortado.errors import NotLeader, OutcomeUnknown, TryAgain
+from cortado.store.client.authorization import Authorization, TokenSource
 from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
 from cortado.store.client.retry import failure_of
 
@@ -43,8 +44,12 @@ class NodeConnection:
     ``timeout_s`` bounds each call that is given no time of its own.
     """
 
-    def __init__(self, address: str, *, tls: Tls | None = None, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, address: str, *, tls: Tls | None = None, token: TokenSource | None = None, timeout_s: float = 10.0
+    ) -> None:
         """Raises InvalidArgument for a wrong address or file."""
+        self._authorization = Authorization(token)
+        self._authorization.check_goes_to(address, is_encrypted=tls is not None)
         self.address = check_endpoint(address)
         self._timeout_s = timeout_s
         self._channel = blocking_channel(address, tls, _OPTIONS)
@@ -81,7 +86,11 @@ class NodeConnection:
         until_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
         while True:
             try:
-                reply: M = call(request, timeout=max(until_s - time.monotonic(), 0.001))
+                reply: M = call(
+                    request,
+                    timeout=max(until_s - time.monotonic(), 0.001),
+                    metadata=self._authorization.metadata(),
+                )
                 return reply
             except grpc.RpcError as error:
                 failure = failure_of(error)
@@ -100,7 +109,7 @@ class NodeConnection:
         try:
             yield from self._channel.unary_stream(
                 _path(method), type(request).SerializeToString, reply_type.FromString
-            )(request)
+            )(request, metadata=self._authorization.metadata())
         except grpc.RpcError as error:
             raise failure_of(error).error from None
 

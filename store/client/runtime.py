@@ -27,6 +27,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from cortado import __version__
 from cortado.store.api_level import user_agent
+from cortado.store.client.authorization import Authorization
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
@@ -173,7 +174,7 @@ class Runtime(Protocol):
         """Raises where the connection may not be used from here: another loop, say."""
         ...
 
-    def wire(self, address: str, tls: Tls | None) -> Wire:
+    def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> Wire:
         """Raises InvalidArgument for files that hold no certificates."""
         ...
 

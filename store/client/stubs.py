@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
+    auth_pb2,
     backups_pb2,
     calls_pb2,
     cluster_pb2,
@@ -73,6 +74,7 @@ def _methods(file: FileDescriptor, service: str) -> Any:
 class Stubs:
     """The services."""
 
+    auth: Final[Any] = _methods(auth_pb2.DESCRIPTOR, "Auth")
     backups: Final[Any] = _methods(backups_pb2.DESCRIPTOR, "Backups")
     restores: Final[Any] = _methods(backups_pb2.DESCRIPTOR, "Restores")
     calls: Final[Any] = _methods(calls_pb2.DESCRIPTOR, "Calls")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import CortadoError
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.endpoints import Tls
 from cortado.store.doctor.certificates import file_facts, key_facts, served_facts
 from cortado.store.doctor.data_directory import data_directory_facts
@@ -39,6 +40,7 @@ class Sources:
     endpoints: tuple[str, ...]
     tls: Callable[[], Tls | None]
     environment: Mapping[str, str]
+    token: TokenSource | None = field(default=None, repr=False)
     config: Path | None = None
     data_dirs: tuple[Path, ...] = ()
     logs: tuple[Path, ...] = ()
@@ -123,7 +125,7 @@ def _values(found: tuple[Found, ...] | CortadoError | Facts | None) -> dict[str,
 def _nodes(sources: Sources) -> Facts:
     if isinstance(sources.client, CortadoError):
         raise sources.client
-    return nodes_facts(sources.endpoints, sources.tls(), sources.timeout_s)
+    return nodes_facts(sources.endpoints, sources.tls(), sources.token, sources.timeout_s)
 
 
 def _directory_of(server: Any) -> list[Path]:

@@ -8,32 +8,33 @@ from functools import partial
 
 from cortado.errors import CortadoError
 from cortado.proto.v1 import cluster_pb2 as pb
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.node import NodeConnection
 from cortado.store.client.node_settings import settings_of
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
 
 
-def nodes_facts(endpoints: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
+def nodes_facts(endpoints: Sequence[str], tls: Tls | None, token: TokenSource | None, timeout_s: float) -> Facts:
     """By address: the endpoints, then the members that they name. Takes about twice ``timeout_s`` at most."""
-    found = _ask_all(endpoints, tls, timeout_s)
+    found = _ask_all(endpoints, tls, token, timeout_s)
     named = [member["address"] for each in found.values() for member in each.get("members", []) if member["address"]]
-    return found | _ask_all([each for each in dict.fromkeys(named) if each not in found], tls, timeout_s)
+    return found | _ask_all([each for each in dict.fromkeys(named) if each not in found], tls, token, timeout_s)
 
 
-def _ask_all(addresses: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
+def _ask_all(addresses: Sequence[str], tls: Tls | None, token: TokenSource | None, timeout_s: float) -> Facts:
     # A little longer than the calls in it take, so that their own reasons are told.
-    return run_probes({each: partial(node_facts, each, tls, timeout_s) for each in addresses}, timeout_s + 1)
+    return run_probes({each: partial(node_facts, each, tls, token, timeout_s) for each in addresses}, timeout_s + 1)
 
 
-def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
+def node_facts(address: str, tls: Tls | None, token: TokenSource | None, timeout_s: float) -> Facts:
     """Status, clock, members and settings of the node at ``address``. Raises CortadoError where it does not answer."""
     deadline_s = time.monotonic() + timeout_s
 
     def left_s() -> float:
         return max(0.01, deadline_s - time.monotonic())
 
-    with NodeConnection(address, tls=tls) as node:
+    with NodeConnection(address, tls=tls, token=token) as node:
         status = node.ask("Cluster/Status", pb.StatusRequest(), pb.StatusResponse, timeout_s=left_s())
         asked_ms = time.time_ns() / 1e6
         clock = node.ask("Cluster/Clock", pb.ClockRequest(), pb.ClockResponse, timeout_s=left_s())

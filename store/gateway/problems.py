@@ -32,11 +32,13 @@ from cortado.errors import (
     NotFound,
     OutcomeUnknown,
     OutOfBounds,
+    PermissionDenied,
     ResourceExhausted,
     Restoring,
     SnapshotTooOld,
     TooLarge,
     TryAgain,
+    Unauthenticated,
     Unsupported,
 )
 from cortado.schema.json_text import json_text
@@ -47,6 +49,8 @@ MEDIA_TYPE: Final = "application/problem+json"
 STATUS_OF: Final[tuple[tuple[type[CortadoError], int], ...]] = (
     (TooLarge, 413),
     (InvalidArgument, 400),
+    (Unauthenticated, 401),
+    (PermissionDenied, 403),
     (NotFound, 404),
     (AlreadyExists, 409),
     (IncompatibleSchema, 409),

@@ -24,6 +24,8 @@ from cortado.errors import CortadoError, OutcomeUnknown, TransactionAborted, Una
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
+from cortado.store.auth.caller import CALLER, checked
+from cortado.store.auth.state import AuthCache
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
@@ -88,6 +90,7 @@ class Replica:
         self.host = host
         self._loop = asyncio.get_running_loop()
         self._catalog_cache = CatalogCache()
+        self.auth_cache = AuthCache()
         self.store = group.store
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
@@ -212,12 +215,12 @@ class Replica:
 
     def _leads_no_more(self) -> None:
         self.duties.end()
-        self._catalog_cache.clear()
+        self.forget_states()
 
     def _repaired(self) -> None:
         """Stored items were changed below the log's back."""
         self.driver.pipeline.restore = self._group.machine.restore
-        self._catalog_cache.clear()
+        self.forget_states()
 
     def _fail(self, error: BaseException) -> None:
         self.watches.stop(Unavailable("the node has stopped: " + str(error)))
@@ -245,11 +248,11 @@ class Replica:
             self.store.trust(b"", ABOVE_KEYS)
             self.store.trust_requests()
             self.watches.end_all(Unavailable(unreadable, retry_delay_ms=1_000))
-        self._catalog_cache.clear()
+        self.forget_states()
 
     def _restore_changed(self) -> None:
         """The cluster begins to take a backup, or serves what it took."""
-        self._catalog_cache.clear()
+        self.forget_states()
         restore = self.restore
         again = Unavailable("the cluster has taken a backup", retry_delay_ms=100)
         self.watches.end_all(again if restore is None else restore.refusal())
@@ -298,11 +301,12 @@ class Replica:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
         ``places`` are what the caller holds for it, one of ``writes`` among them. They are left when the write has its
-        answer, or now where it is not put in line.
+        answer, or now where it is not put in line. Where a call is served, its rights are checked when it is evaluated.
         """
         held = list(places)
         try:
             self._group.check_serving()
+            evaluate = checked(evaluate, CALLER.get(), self.auth_cache)
             if request_id:
                 known = self.known_requests.find(request_id, request_hash)
                 if known is not None:
@@ -401,9 +405,10 @@ class Replica:
         """The catalogue as ``reader`` sees it, read through a cache that all readers share."""
         return Catalog(reader, self._catalog_cache)
 
-    def forget_catalog(self) -> None:
-        """What is stored was changed below the log's back."""
+    def forget_states(self) -> None:
+        """What is stored was changed below the log's back, or what was evaluated ahead of it may never happen."""
         self._catalog_cache.clear()
+        self.auth_cache.clear()
 
     # --- peers -------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,12 @@ def identity_of(uris: Iterable[str]) -> tuple[str, str]:
     return found.pop() if len(found) == 1 else ("", "")
 
 
+def client_of(names: Iterable[bytes]) -> str:
+    """The client whose certificate carries these subject alternative names; empty for a node's, and for any other."""
+    role, name = identity_of(each.decode("ascii", "replace") for each in names)
+    return name if role == "client" else ""
+
+
 def check_name(name: str, field: str) -> str:
     """``name``, where a node or a client may be called so. Raises InvalidArgument naming ``field``."""
     if len(name) > NAME_LENGTH_MAX:

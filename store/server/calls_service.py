@@ -48,6 +48,7 @@ from cortado.store.node.budget import Budget, Held, Share
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import TRACEPARENT, Requests
 from cortado.store.rpc_errors import rpc_status
+from cortado.store.server.authority import CREDENTIAL, Authority, credential_of
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.receiving import call_cost
 from cortado.store.server.rpc import UnaryMethod, unary_methods
@@ -96,10 +97,12 @@ class CallsService:
         limits: CallsLimits | None = None,
         requests: Requests | None = None,
         budget: Share | None = None,
+        authority: Authority | None = None,
     ) -> None:
-        """``requests`` measures the calls; those that wait take what they hold from ``budget``."""
+        """``requests`` measures the calls; those that wait take what they hold from ``budget``. ``authority`` says who
+        may call: without one, everybody."""
         self._requests = requests or Requests()
-        self._methods = unary_methods(services, self._requests)
+        self._methods = unary_methods(services, self._requests, authority)
         self._limits = limits or CallsLimits()
         self._budget = budget or Budget(NodeLimits()).calls
         self._streams: set[_Exchange] = set()
@@ -155,6 +158,7 @@ class _Exchange:
         self._requests = requests
         self._budget = budget
         self._loop = asyncio.get_running_loop()
+        self._credential = CREDENTIAL.get()
         self._running: dict[int, _Running] = {}
         self._running_bytes = 0
         self._finished: list[bytes] = []
@@ -248,6 +252,8 @@ class _Exchange:
         cost_bytes = call_cost(len(request))
         if self._requests.tracer is not None:
             TRACEPARENT.set(call.traceparent)
+        authorization = call.authorization
+        CREDENTIAL.set(credential_of(authorization) if authorization else self._credential)
         try:
             answer = self._answer(call_id, call.method, request, cost_bytes)
             first = answer.send(None)

@@ -47,6 +47,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.opening import stored_log
 from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
+from cortado.store.server.locked_out import MARK
 from cortado.store.server.stores import Stores, read_log_groups
 
 _FORMAT_FILE: Final = "FORMAT"
@@ -125,6 +126,14 @@ def reset_term(path: Path, *, dry_run: bool) -> TermReport:
         if held.log_files is not None:
             held.log_files.append([*held.resets, *writes])
         return report
+
+
+def disable_auth(path: Path, *, dry_run: bool) -> None:
+    """Have the node switch roles off once it leads, unless ``dry_run``. Raises as :func:`survey` does."""
+    with _held(path, may_write=not dry_run) as held:
+        _survey(held)
+        if not dry_run:
+            (path / MARK).touch(mode=0o600)
 
 
 # --- what is held ----------------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -39,6 +40,7 @@ from cortado.store.node.budget import Budget
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.receiving import Context, Receiving
 from cortado.store.server.request_limits import bounds_of
@@ -48,6 +50,8 @@ _LOG: Final = logging.getLogger(__name__)
 Reply: TypeAlias = Message | bytes
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
 """What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
+Admit: TypeAlias = Callable[[Message], None]
+"""Lets a message of a stream in, or raises Unauthenticated, PermissionDenied, NotLeader."""
 Parse: TypeAlias = Callable[[bytes], Message]
 """From bytes to the request. Raises InvalidArgument where they are none, or hold too much."""
 
@@ -66,28 +70,31 @@ def rpc_handler(
     servicer: object,
     requests: Requests | None = None,
     receiving: Receiving | None = None,
+    authority: Authority | None = None,
 ) -> grpc.GenericRpcHandler:
     """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``; what single
-    requests take is counted by ``receiving``.
+    requests take is counted by ``receiving``, and ``authority`` says who may call: without one, everybody.
 
     Raises AttributeError where a method is missing.
     """
     requests = requests or Requests()
     receiving = receiving or Receiving(Budget(NodeLimits()).calls)
     handlers = {
-        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests, receiving)
+        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests, receiving, authority)
         for each in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
 
 def unary_methods(
-    services: Iterable[tuple[ServiceDescriptor, object]], requests: Requests | None = None
+    services: Iterable[tuple[ServiceDescriptor, object]],
+    requests: Requests | None = None,
+    authority: Authority | None = None,
 ) -> dict[str, UnaryMethod]:
     """The unary methods of these services, by name: the same ones that :func:`rpc_handler` serves."""
     requests = requests or Requests()
     return {
-        (method := _unary_method(each, getattr(servicer, _snake_case(each.name)), requests)).name: method
+        (method := _unary_method(each, getattr(servicer, _snake_case(each.name)), requests, authority)).name: method
         for service, servicer in services
         for each in service.methods
         if not each.client_streaming and not each.server_streaming
@@ -103,31 +110,44 @@ def _full_name(method: MethodDescriptor) -> str:
 
 
 def _handler(
-    method: MethodDescriptor, behaviour: Callable[..., Any], requests: Requests, receiving: Receiving
+    method: MethodDescriptor,
+    behaviour: Callable[..., Any],
+    requests: Requests,
+    receiving: Receiving,
+    authority: Authority | None,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Where the caller sends one message it is served as a stream of one, see :mod:`cortado.store.server.receiving`."""
     streams = streams_of(method)
     if not streams.server:
-        unary = _unary_method(method, behaviour, requests)
+        unary = _unary_method(method, behaviour, requests, authority)
         return grpc.stream_unary_rpc_method_handler(_unary(unary, requests, receiving), _as_it_is, _as_it_is)
     measures = requests.method(_full_name(method))
     measures.is_stream = True
     parse = _parse(method, measures)
     if streams.client:
-        streaming = _streaming(measures, lambda arriving, _: behaviour(_parsed(arriving, parse)))
+        begin = partial(_of_many, parse, behaviour)
     else:
-        streaming = _streaming(measures, lambda _, context: _of_one(context, receiving, parse, behaviour))
+        begin = partial(_of_one, receiving, parse, behaviour)
+    streaming = _streaming(measures, begin, authority)
     return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
 
 
 async def _of_one(
-    context: Context, receiving: Receiving, parse: Parse, behaviour: Callable[[Message], AsyncGenerator[Reply, None]]
+    receiving: Receiving,
+    parse: Parse,
+    behaviour: Callable[[Message], AsyncGenerator[Reply, None]],
+    _arriving: object,
+    context: Context,
+    admit: Admit,
 ) -> AsyncGenerator[Reply, None]:
     """The replies to a single request."""
     encoded, held = await receiving.request(context)
     try:
-        replies = behaviour(parse(encoded))
+        request = parse(encoded)
         del encoded
+        admit(request)
+        replies = behaviour(request)
+        del request
         async with aclosing(replies):
             async for reply in replies:
                 yield reply
@@ -152,9 +172,20 @@ def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
     return parse
 
 
-async def _parsed(requests: AsyncIterator[bytes], parse: Parse) -> AsyncIterator[Message]:
+def _of_many(
+    parse: Parse,
+    behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
+    arriving: AsyncIterator[bytes],
+    _context: Context,
+    admit: Admit,
+) -> AsyncGenerator[Reply, None]:
+    return behaviour(_parsed(arriving, parse, admit))
+
+
+async def _parsed(requests: AsyncIterator[bytes], parse: Parse, admit: Admit) -> AsyncIterator[Message]:
     async for encoded in requests:
         message = [parse(encoded)]
+        admit(message[0])
         # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
         del encoded
         yield message.pop()
@@ -174,9 +205,14 @@ def _as_it_is(encoded: bytes) -> bytes:
 
 
 def _unary_method(
-    method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Reply]], requests: Requests
+    method: MethodDescriptor,
+    behaviour: Callable[[Any], Awaitable[Reply]],
+    requests: Requests,
+    authority: Authority | None,
 ) -> UnaryMethod:
     measures = requests.method(_full_name(method))
+    if authority is not None:
+        behaviour = authority.guarded(measures.name, behaviour)
 
     async def answer(request: Message) -> bytes:
         call = measures.begin()
@@ -201,10 +237,12 @@ def _unary_method(
 def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Callable[[Any, Context], Awaitable[bytes]]:
     async def serve(_arriving: Any, context: Context) -> bytes:
         CALLER.set(context)
+        metadata = _metadata(context)
+        CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
         if requests.tracer is not None:
-            TRACEPARENT.set(_metadata(context, "traceparent"))
+            TRACEPARENT.set(metadata.get("traceparent", ""))
         try:
-            check_api_level(_metadata(context, "user-agent"))
+            check_api_level(metadata.get("user-agent", ""))
             request, held = await receiving.request(context)
             try:
                 answer = method.answer(method.parse(request))
@@ -224,28 +262,33 @@ def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Cal
     return serve
 
 
-def _metadata(context: Context, name: str) -> str:
-    """What the caller's metadata says of ``name``; empty where they say nothing."""
-    found = dict(context.invocation_metadata() or ()).get(name, "")
-    return found if isinstance(found, str) else ""
+def _metadata(context: Context) -> dict[str, str]:
+    """What the caller's metadata says, as far as it is text."""
+    return {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
 def _streaming(
-    measures: MethodMeasures, behaviour: Callable[[Any, Context], AsyncGenerator[Reply, None]]
+    measures: MethodMeasures,
+    behaviour: Callable[[Any, Context, Admit], AsyncGenerator[Reply, None]],
+    authority: Authority | None,
 ) -> Callable[[Any, Context], AsyncIterator[bytes]]:
-    """``behaviour`` gets the messages that arrive, and the call."""
+    """``behaviour`` gets the messages that arrive, the call, and what lets each message in."""
 
     async def serve(arriving: Any, context: Context) -> AsyncIterator[bytes]:
         CALLER.set(context)
         measures.opened()
         code, problem = CANCELLED, None
         try:
-            check_api_level(_metadata(context, "user-agent"))
-            async with aclosing(behaviour(arriving, context)) as replies:
-                async for reply in replies:
-                    encoded = _serialized(reply)
-                    measures.replied(len(encoded))
-                    yield encoded
+            metadata = _metadata(context)
+            CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
+            check_api_level(metadata.get("user-agent", ""))
+            name = measures.name
+            with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
+                async with aclosing(behaviour(arriving, context, stream.admit)) as replies:
+                    async for reply in stream.follow(replies):
+                        encoded = _serialized(reply)
+                        measures.replied(len(encoded))
+                        yield encoded
             code = OK
         except CortadoError as error:
             code, problem = error.code, error

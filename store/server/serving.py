@@ -34,6 +34,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from cortado.errors import DataDirectoryError
 from cortado.proto.v1 import (
+    auth_pb2,
     backups_pb2,
     calls_pb2,
     cluster_pb2,
@@ -66,6 +67,9 @@ from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.allocator import give_back_large_blocks
+from cortado.store.server.audit import Audit
+from cortado.store.server.auth_service import AuthService
+from cortado.store.server.authority import Authority
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
@@ -81,6 +85,7 @@ from cortado.store.server.joining import join_cluster, joined_members, open_stor
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
+from cortado.store.server.locked_out import switch_off_where_marked
 from cortado.store.server.observing import Observing
 from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.receiving import Receiving
@@ -144,7 +149,8 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
     host, transport = _make_host(config, stores, advertised, certificates)
-    served = _register(config, server, host, transport, observing)
+    audit = Audit(config.data_dir / "audit", engine.identity.node_id, host.host_time.wall_ms)
+    served = _register(config, server, host, transport, observing, audit)
     listener = PeerListener(PeersService(host, transport), transport)
     observing.readiness.begin(host)
     await host.start()
@@ -152,6 +158,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     try:
         beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
         beside += [tell_addresses(host.meta, engine.identity, advertised, certificates)]
+        beside += [switch_off_where_marked(host, config.data_dir)]
         async with _beside(beside):
             await server.start()
             listener.start(peer_sockets)
@@ -168,6 +175,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         await listener.close()
         await host.stop()
         await observing.stop()
+        audit.close()
     _LOG.info("stopped")
 
 
@@ -230,7 +238,12 @@ def _monotonic_ms() -> float:
 
 
 def _register(
-    config: ServerConfig, server: grpc.aio.Server, host: Host, transport: PeerTransport, observing: Observing
+    config: ServerConfig,
+    server: grpc.aio.Server,
+    host: Host,
+    transport: PeerTransport,
+    observing: Observing,
+    audit: Audit,
 ) -> Served:
     cluster = ClusterService(host, config.data_dir, state=lambda: state_of(host, transport))
     inspect = InspectService(host, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
@@ -249,14 +262,16 @@ def _register(
         (_descriptor(backups_pb2, "Backups"), BackupsService(host)),
         (_descriptor(backups_pb2, "Restores"), RestoresService(host)),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
+        (_descriptor(auth_pb2, "Auth"), AuthService(host)),
         (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    calls = CallsService(services, requests=requests, budget=host.budget.calls)
+    authority = Authority(host, audit)
+    calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
     receiving = Receiving(host.budget.calls)
-    handlers = [rpc_handler(descriptor, servicer, requests, receiving) for descriptor, servicer in services]
+    handlers = [rpc_handler(descriptor, servicer, requests, receiving, authority) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
     healthy = health.aio.HealthServicer()
     names = [descriptor.full_name for descriptor, _ in services]

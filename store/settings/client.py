@@ -13,8 +13,9 @@ from cortado.store.settings.setting import Setting
 PREFIX: Final = "CORTADO_"
 CONFIG_VARIABLE: Final = "CORTADO_CONFIG"
 CONTEXT_VARIABLE: Final = "CORTADO_CONTEXT"
+TOKEN_VARIABLE: Final = "CORTADO_TOKEN"
 # What else the command line looks at.
-OTHER_VARIABLES: Final = (CONFIG_VARIABLE, CONTEXT_VARIABLE, "CORTADO_DEBUG")
+OTHER_VARIABLES: Final = (CONFIG_VARIABLE, CONTEXT_VARIABLE, TOKEN_VARIABLE, "CORTADO_DEBUG")
 
 TIMEOUT_S_DEFAULT: Final = 10.0
 TIMEOUT_S_MAX: Final = 86_400
@@ -39,6 +40,14 @@ TLS_CA: Final = Setting(
 )
 TLS_CERT: Final = Setting("tls-cert", PATH, None, "The client's certificate.", _GROUP, metavar="PEM")
 TLS_KEY: Final = Setting("tls-key", PATH, None, "The private key of the client's certificate.", _GROUP, metavar="PEM")
+TOKEN_FILE: Final = Setting(
+    "token-file",
+    PATH,
+    None,
+    "A file with the token that says who you are, where the cluster has roles.",
+    _GROUP,
+    metavar="FILE",
+)
 TIMEOUT: Final = Setting(
     "timeout",
     SECONDS,
@@ -56,4 +65,4 @@ OUTPUT: Final = Setting(
     _GROUP,
 )
 
-CLIENT_SETTINGS: Final = (ENDPOINTS, TLS_CA, TLS_CERT, TLS_KEY, TIMEOUT, OUTPUT)
+CLIENT_SETTINGS: Final = (ENDPOINTS, TLS_CA, TLS_CERT, TLS_KEY, TOKEN_FILE, TIMEOUT, OUTPUT)

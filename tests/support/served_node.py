@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import ServiceDescriptor
 
 from cortado.proto.v1 import (
+    auth_pb2,
     calls_pb2,
     cluster_pb2,
     documents_pb2,
@@ -25,6 +26,9 @@ from cortado.proto.v1 import (
 )
 from cortado.store.engine.interface import Engine
 from cortado.store.node.host import Host
+from cortado.store.server.audit import Audit
+from cortado.store.server.auth_service import AuthService
+from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
@@ -51,7 +55,7 @@ class Served:
 
 
 @contextmanager
-def served_node(engine: Engine) -> Iterator[Served]:
+def served_node(engine: Engine, audit_directory: Path | None = None) -> Iterator[Served]:
     """Serve a node alone over ``engine`` until the block ends. Its physical clock is the true one."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -62,17 +66,19 @@ def served_node(engine: Engine) -> Iterator[Served]:
 
     clock = SetClock(time.time_ns() // 1_000_000)
     node = make_node(NodeDisk(engine), clock=clock)
-    server, endpoint = call(_start(node))
+    audit = Audit(audit_directory, "n1", clock)
+    server, endpoint = call(_start(node, audit))
     try:
         yield Served(endpoint, node, call)
     finally:
         call(_stop(server, node))
+        audit.close()
         loop.call_soon_threadsafe(loop.stop)
         thread.join(WAIT_S)
         loop.close()
 
 
-async def _start(node: Host) -> tuple[Any, str]:
+async def _start(node: Host, audit: Audit) -> tuple[Any, str]:
     server = new_server(connections_max=1_000)
     port = server.add_insecure_port("127.0.0.1:0")
     await node.start()
@@ -85,8 +91,11 @@ async def _start(node: Host) -> tuple[Any, str]:
         (watch_pb2.DESCRIPTOR.services_by_name["Watch"], WatchService(node)),
         (cluster_pb2.DESCRIPTOR.services_by_name["Cluster"], ClusterService(node, Path(), state=lambda: "serving")),
     ]
-    services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], CallsService(services)))
-    server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer) for descriptor, servicer in services])
+    services.append((auth_pb2.DESCRIPTOR.services_by_name["Auth"], AuthService(node)))
+    authority = Authority(node, audit)
+    services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], CallsService(services, authority=authority)))
+    handlers = [rpc_handler(descriptor, servicer, authority=authority) for descriptor, servicer in services]
+    server.add_generic_rpc_handlers(handlers)
     await server.start()
     return server, f"127.0.0.1:{port}"
 

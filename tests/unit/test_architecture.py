@@ -52,6 +52,8 @@ ALLOWED |= {
     "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.aggregate": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
+    "cortado.store.auth": BELOW_TABLES | {"cortado.store.auth.tokens"},
+    "cortado.store.auth.tokens": SHARED,
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES | {"cortado.store.catalog"},
@@ -73,6 +75,7 @@ NODE = (
         "cortado.store.engine",
         "cortado.store.log_files",
         "cortado.store.aggregate",
+        "cortado.store.auth",
         "cortado.store.filter",
         "cortado.store.catalog",
         "cortado.store.collection",
@@ -83,7 +86,9 @@ NODE = (
     }
 )
 CLIENT = SHARED | {
+    "cortado.store.addresses",
     "cortado.store.api_level",
+    "cortado.store.auth.tokens",
     "cortado.store.observe.measures",
     "cortado.schema",
     "cortado.proto",

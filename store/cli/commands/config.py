@@ -132,7 +132,7 @@ def _of_node(session: Session) -> list[Described]:
     problem: Unavailable | None = None
     for address in parse_endpoints(session.endpoint):
         try:
-            with NodeConnection(address, tls=session.tls(), timeout_s=session.timeout_s) as node:
+            with NodeConnection(address, tls=session.tls(), token=session.token, timeout_s=session.timeout_s) as node:
                 found = settings_of(node)
         except Unavailable as error:
             problem = Unavailable(f"cannot reach {address}: {error.message()}")

@@ -48,6 +48,9 @@ class ContextSettings:
     tls_ca: Annotated[str | None, _pem("The authority of the servers' certificates.")] = None
     tls_cert: Annotated[str | None, _pem("Our own certificate.")] = None
     tls_key: Annotated[str | None, _pem("Its private key. The file's name is kept, not the key.")] = None
+    token_file: Annotated[
+        str | None, Option(help="A file with our token. The file's name is kept, not the token.", metavar="FILE")
+    ] = None
     timeout: Annotated[str | None, Option(help="How long to wait for an answer.", metavar="SECONDS")] = None
     default_output: Annotated[Output | None, Option(help="How answers are shown.")] = None
 
@@ -159,6 +162,7 @@ def set_context(
         "tls-ca": given.tls_ca,
         "tls-cert": given.tls_cert,
         "tls-key": given.tls_key,
+        "token-file": given.token_file,
         "timeout": given.timeout,
         "output": None if given.default_output is None else given.default_output.value,
     }

@@ -216,7 +216,7 @@ def rebuild(
     member = member_of(found, node_id)
     if not member.joined:
         raise Unavailable(f"{node_id} has not joined yet")
-    with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
+    with NodeInspector([member.address], tls=session.tls(), token=session.token, timeout_s=session.timeout_s) as node:
         if dry_run:
             return _rebuild_rehearsed(found, member)
         question = f"Make the data of {member.node_id} ({member.address}) the same as another member's?"

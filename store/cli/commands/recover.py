@@ -29,6 +29,7 @@ _DAMAGED_SHOWN: Final = 5
         cortado recover --force-new-cluster --data-dir /var/lib/cortado --dry-run
         cortado recover --force-new-cluster --data-dir /var/lib/cortado
         cortado recover --reset-term --data-dir /var/lib/cortado
+        cortado recover --disable-auth --data-dir /var/lib/cortado
     """,
 )
 def recover(
@@ -39,6 +40,9 @@ def recover(
     ] = False,
     reset_term: Annotated[
         bool, Option("--reset-term", help="Take this node back from a term that is out of bounds.")
+    ] = False,
+    disable_auth: Annotated[
+        bool, Option("--disable-auth", help="Have this node switch roles off once it leads.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -51,12 +55,22 @@ def recover(
 
     With --reset-term, take a node back from a term out of bounds, with which it does not start. Nothing is lost. Run it
     on each node that reports it.
+
+    With --disable-auth, switch roles off where no admin's credential is left. Run it on a majority of the voters, and
+    start those: one of them leads, and writes it into the log. Everybody may do everything then.
     """
-    if force_new_cluster == reset_term:
-        problem = "one of --force-new-cluster and --reset-term must be given, so that neither happens by accident"
+    if force_new_cluster + reset_term + disable_auth != 1:
+        problem = "or --reset-term or --disable-auth must be given, and one alone, so that none happens by accident"
         raise InvalidArgument("--force-new-cluster", problem)
     with needing("server", "recovery"):
         from cortado.store.server import recovery
+    if disable_auth:
+        recovery.disable_auth(data_dir, dry_run=True)
+        if not dry_run:
+            confirm(f"Have the node of {data_dir} switch roles off for everybody once it leads?", yes=yes)
+            recovery.disable_auth(data_dir, dry_run=False)
+        text = UNCHANGED if dry_run else "it switches roles off once it leads; start a majority of the voters so"
+        return Said(text, {"data_dir": str(data_dir), "was_changed": not dry_run})
     if reset_term:
         report = recovery.reset_term(data_dir, dry_run=True)
         if not dry_run:

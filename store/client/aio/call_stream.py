@@ -18,6 +18,7 @@ from cortado.errors import Cancelled, Internal
 from cortado.store.client import call_queue
 from cortado.store.client.aio.tasks import Tasks
 from cortado.store.client.aio.writing import write
+from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
 from cortado.store.client.retry import Failure, failure_of
 
@@ -65,11 +66,17 @@ class TaskWaiter(Waiter):
 class CallStream:
     """One stream, opened at once. ``call`` is gRPC's, which takes messages and gives those that come."""
 
-    def __init__(self, call: Any, on_end: Callable[[CallStream, Failure], None], tasks: Tasks) -> None:
+    def __init__(
+        self,
+        call: Any,
+        on_end: Callable[[CallStream, Failure], None],
+        tasks: Tasks,
+        authorization: Authorization = NOBODYS,
+    ) -> None:
         self._call = call
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._calls: CallQueue[TaskWaiter] = CallQueue()
+        self._calls: CallQueue[TaskWaiter] = CallQueue(authorization)
         self._news: asyncio.Future[None] | None = None
         self._was_used = False
         self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)

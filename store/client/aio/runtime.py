@@ -17,6 +17,7 @@ from cortado.errors import Cancelled, DeadlineExceeded, Unavailable, Unsupported
 from cortado.store.client.aio.call_stream import CallStream
 from cortado.store.client.aio.tasks import Tasks
 from cortado.store.client.aio.writing import write
+from cortado.store.client.authorization import Authorization
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import (
@@ -28,7 +29,6 @@ from cortado.store.client.runtime import (
     WireClosed,
 )
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.client.traces import trace_metadata
 
 
 class AsyncioRuntime:
@@ -51,9 +51,9 @@ class AsyncioRuntime:
             raise Unsupported("an AsyncClient after its event loop has ended", "its connections ended with the loop")
         raise Unsupported("an AsyncClient in two event loops", "make one for each loop")
 
-    def wire(self, address: str, tls: Tls | None) -> AsyncioWire:
+    def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> AsyncioWire:
         """Raises InvalidArgument for files that hold no certificates."""
-        return AsyncioWire(address, tls, self.environment, self._tasks)
+        return AsyncioWire(address, tls, authorization, self.environment, self._tasks)
 
     def lock(self) -> asyncio.Lock:
         """One that tasks wait for."""
@@ -105,11 +105,14 @@ class TaskSignal:
 class AsyncioWire:
     """grpc.aio's channel to one address."""
 
-    def __init__(self, address: str, tls: Tls | None, environment: Environment, tasks: Tasks) -> None:
+    def __init__(
+        self, address: str, tls: Tls | None, authorization: Authorization, environment: Environment, tasks: Tasks
+    ) -> None:
         if tls is None:
             self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
         else:
             self._channel = grpc.aio.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
+        self._authorization = authorization
         self._environment = environment
         self._tasks = tasks
         self._multicallables: dict[str, Any] = {}
@@ -117,16 +120,19 @@ class AsyncioWire:
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
-        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s, metadata=trace_metadata()), self._tasks)
+        metadata = self._authorization.metadata()
+        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s, metadata=metadata), self._tasks)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """A new coalescing stream. Raises WireClosed."""
-        return CallStream(self.multicallable(Stubs.calls.Exchange)(), on_end, self._tasks)
+        exchange = self.multicallable(Stubs.calls.Exchange)(metadata=self._authorization.of_stream())
+        return CallStream(exchange, on_end, self._tasks, self._authorization)
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
         """A call with many replies. Raises WireClosed."""
         multicallable = self.multicallable(method)
-        call = multicallable() if request is None else multicallable(request)
+        metadata = self._authorization.metadata()
+        call = multicallable(metadata=metadata) if request is None else multicallable(request, metadata=metadata)
         return ReplyStream(call, timeout_s, is_moved, self._environment, self._tasks)
 
     async def close(self) -> None:

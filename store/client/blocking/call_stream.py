@@ -14,6 +14,7 @@ import grpc
 
 from cortado.errors import Internal
 from cortado.store.client import call_queue
+from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
 from cortado.store.client.retry import Failure, failure_of
 
@@ -70,10 +71,15 @@ class ThreadWaiter(Waiter):
 class CallStream:
     """One stream, opened at once. ``open_stream`` takes the messages to send and gives those that come."""
 
-    def __init__(self, open_stream: OpenStream, on_end: Callable[[CallStream, Failure], None]) -> None:
+    def __init__(
+        self,
+        open_stream: OpenStream,
+        on_end: Callable[[CallStream, Failure], None],
+        authorization: Authorization = NOBODYS,
+    ) -> None:
         self._on_end = on_end
         self._lock = threading.Lock()
-        self._calls: CallQueue[ThreadWaiter] = CallQueue()
+        self._calls: CallQueue[ThreadWaiter] = CallQueue(authorization)
         self._is_sender_asleep = False
         self._wake_sender = threading.Lock()
         self._wake_sender.acquire()

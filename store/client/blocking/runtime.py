@@ -16,6 +16,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, Unavailable
 from cortado.store.client import forks
+from cortado.store.client.authorization import Authorization
 from cortado.store.client.blocking.call_stream import CLOSE_S, CallStream, SendingThread
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.watchdog import Watch, Watchdog
@@ -23,7 +24,6 @@ from cortado.store.client.endpoints import Tls, blocking_channel
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import CHANNEL_OPTIONS, Environment, IsMoved, WireClosed
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.client.traces import trace_metadata
 
 
 class BlockingRuntime:
@@ -36,9 +36,9 @@ class BlockingRuntime:
     def check(self) -> None:
         """Any thread may use it."""
 
-    def wire(self, address: str, tls: Tls | None) -> BlockingWire:
+    def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> BlockingWire:
         """Raises InvalidArgument for files that hold no certificates."""
-        return BlockingWire(address, tls, self._watchdog)
+        return BlockingWire(address, tls, authorization, self._watchdog)
 
     def lock(self) -> ThreadLock:
         """One that threads wait for."""
@@ -104,8 +104,9 @@ class ThreadLock:
 class BlockingWire:
     """gRPC's blocking channel to one address."""
 
-    def __init__(self, address: str, tls: Tls | None, watchdog: Watchdog) -> None:
+    def __init__(self, address: str, tls: Tls | None, authorization: Authorization, watchdog: Watchdog) -> None:
         self._channel = blocking_channel(address, tls, CHANNEL_OPTIONS)
+        self._authorization = authorization
         self._watchdog = watchdog
         self._under_way = UnderWay()
         self._multicallables: dict[str, Any] = {}
@@ -113,7 +114,9 @@ class BlockingWire:
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
         try:
-            call = self.multicallable(method).future(request, timeout=timeout_s, metadata=trace_metadata())
+            call = self.multicallable(method).future(
+                request, timeout=timeout_s, metadata=self._authorization.metadata()
+            )
         except ValueError:
             raise WireClosed from None
         self._under_way.add(call)
@@ -122,7 +125,7 @@ class BlockingWire:
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """A new coalescing stream. Raises WireClosed."""
         try:
-            return CallStream(self._exchange, on_end)
+            return CallStream(self._exchange, on_end, self._authorization)
         except ValueError:
             raise WireClosed from None
 
@@ -131,7 +134,8 @@ class BlockingWire:
         outbox: SimpleQueue[bytes | None] = SimpleQueue()
         sending = SendingThread() if request is None else None
         try:
-            call = self.multicallable(method)(request if sending is None else sending.takes(iter(outbox.get, None)))
+            sent = request if sending is None else sending.takes(iter(outbox.get, None))
+            call = self.multicallable(method)(sent, metadata=self._authorization.metadata())
         except ValueError:
             raise WireClosed from None
         self._under_way.add(call)
@@ -144,7 +148,7 @@ class BlockingWire:
         self._under_way.wait()
 
     def _exchange(self, messages: Iterator[bytes]) -> Any:
-        call = self.multicallable(Stubs.calls.Exchange)(messages)
+        call = self.multicallable(Stubs.calls.Exchange)(messages, metadata=self._authorization.of_stream())
         self._under_way.add(call)
         return call
 

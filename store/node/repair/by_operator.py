@@ -52,6 +52,6 @@ async def accept_loss(
         accepted_loss(loss), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
     )
     await reads.caught_up()
-    replica.forget_catalog()
+    replica.forget_states()
     repairs.look_again()
     return result

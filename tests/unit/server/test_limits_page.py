@@ -9,6 +9,7 @@ from cortado.schema import limits as schema
 from cortado.store import names, paging
 from cortado.store.aggregate import bind as aggregates
 from cortado.store.aggregate import partial as groups
+from cortado.store.auth import changes as auth_changes
 from cortado.store.backup import manifest
 from cortado.store.catalog import declare, dropped, registry
 from cortado.store.clock import timestamp
@@ -86,6 +87,7 @@ SAID = {
     "the record of a large transaction": f"{large_transactions.KEPT_MS // 3_600_000} hours",
     "that of an application": f"{large_transactions.APPLICATION_KEPT_MS // 60_000} minutes",
     "changes of a window": count(NodeLimits().watch_pass_events_max),
+    "principals": count(auth_changes.PRINCIPALS_MAX),
     "jobs": count(job.UNFINISHED_MAX),
     "ended jobs": count(job.FINISHED_MAX),
     "segments of a followed backup": count(manifest.SEGMENTS_MAX),

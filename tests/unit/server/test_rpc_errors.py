@@ -37,6 +37,8 @@ EXAMPLES: list[CortadoError] = [
     errors.SnapshotTooOld("0.1.0", "0.2.0"),
     errors.LeaseExpired("00ff"),
     errors.Restoring("aa", "0.1.0"),
+    errors.Unauthenticated("no token"),
+    errors.PermissionDenied("app", "writer", "table:shop.orders"),
     errors.IndexNotReady("by_code of table shop.items", "is being built, and cannot be read yet", "0.1.0"),
     errors.Unsupported("nothing", "because"),
     errors.ConditionFailed("k", "absent", "0.1.2", 3),

@@ -1,0 +1,82 @@
+"""The call that is being served: who asks, and what its writes are checked for where they are appended.
+
+A server sets :data:`CALLER` before a method begins. The replica that is given a write makes it a checked one
+(:func:`checked`): its rights are those of the very state that it is evaluated on, so what was revoked before it in the
+log refuses it, whichever node had heard of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import CortadoError, PermissionDenied, Unauthenticated
+from cortado.store.auth.roles import Demand
+from cortado.store.auth.state import AuthCache, AuthState, Credential
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.reader import Reader
+
+
+@dataclass(slots=True)
+class Caller:
+    """Who asks, and what for. ``stored`` finds demands that stand in a state; ``name`` is the principal's, once it is
+    known, for the audit."""
+
+    credential: Credential
+    demands: Sequence[Demand]
+    stored: Callable[[Reader], Sequence[Demand]] | None = None
+    name: str = ""
+    is_denied: bool = False
+    """It was denied, and that is in the audit."""
+
+
+CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
+
+
+def denial(state: AuthState, caller: Caller, now_ms: Callable[[], int]) -> CortadoError | None:
+    """Why what the caller asks for is not allowed; None where it is, or roles are off."""
+    if not state.is_enabled:
+        return None
+    known = state.known(caller.credential, now_ms)
+    if known is None:
+        return Unauthenticated(_problem(caller.credential))
+    caller.name = known.principal.name
+    allow = known.rights.allow
+    for demand in caller.demands:
+        if not allow(demand):
+            return _denied(caller, demand)
+    if caller.stored is not None:
+        for demand in caller.stored(state.reader):
+            if not allow(demand):
+                return _denied(caller, demand)
+    return None
+
+
+def _denied(caller: Caller, demand: Demand) -> PermissionDenied:
+    return PermissionDenied(caller.name, demand.permission.value, demand.resource)
+
+
+def _problem(credential: Credential) -> str:
+    if credential.token:
+        return "the token is not known, or is no longer valid"
+    if credential.certificate:
+        return f"the name in the certificate, {credential.certificate[:64]!r}, is no principal"
+    return "roles are on, and there is neither a token nor a client's certificate"
+
+
+def checked(evaluate: Evaluate, caller: Caller | None, cache: AuthCache) -> Evaluate:
+    """``evaluate``, refused where the state that it is evaluated on does not allow it. Without a caller it is nobody's
+    who could be refused: a step of a job, say."""
+    if caller is None:
+        return evaluate
+
+    def evaluate_checked(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        refusal = denial(AuthState(reader, cache), caller, lambda: commit_ts.wall_ms)
+        if refusal is not None:
+            raise refusal
+        return evaluate(reader, commit_ts)
+
+    return evaluate_checked

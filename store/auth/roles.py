@@ -1,0 +1,171 @@
+"""Roles, what they permit, and the resources that they are granted on.
+
+::
+
+    reader < writer < owner      of a table, a database (and all of its tables), a namespace, or the cluster (all data)
+    operator                     of the cluster: members, repairs, collection, logs, backups
+    admin                        of the cluster: everything, principals and rights too
+
+A grant is of a name: it holds for whatever has that name, also for what does not exist yet. So a decision looks at
+nothing but grants, and a denial says nothing of what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, NewType
+
+from cortado.errors import InvalidArgument
+from cortado.store.names import check_database, check_namespace, shown, split_table_name
+
+Resource = NewType("Resource", str)
+"""``cluster``, ``database:shop``, ``table:shop.orders`` or ``namespace:carts``."""
+
+CLUSTER: Final = Resource("cluster")
+_TABLE: Final = "table:"
+_DATABASE: Final = "database:"
+_NAMESPACE: Final = "namespace:"
+
+
+class Role(Enum):
+    """Of each the name that is stored."""
+
+    READER = "reader"
+    WRITER = "writer"
+    OWNER = "owner"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Permission(Enum):
+    """What a call needs. Its value says, for people, which role gives it."""
+
+    KNOWN = "a known principal"
+    READ = "reader"
+    WRITE = "writer"
+    DEFINE = "owner"
+    VIEW = "operator, or reader of the cluster"
+    OPERATE = "operator"
+    ADMINISTER = "admin"
+    NOBODY = "what no role gives"
+
+
+LEVEL_OF_ROLE: Final = {Role.READER: 1, Role.WRITER: 2, Role.OWNER: 3}
+_LEVEL: Final = {Permission.READ: 1, Permission.WRITE: 2, Permission.DEFINE: 3}
+OF_CLUSTER_ALONE: Final = frozenset({Role.OPERATOR, Role.ADMIN})
+
+
+class Grant(NamedTuple):
+    """A role on a resource."""
+
+    role: Role
+    resource: Resource
+
+
+class Demand(NamedTuple):
+    """What a call needs, and on what."""
+
+    permission: Permission
+    resource: Resource = CLUSTER
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a principal's grants come to."""
+
+    levels: dict[str, int]
+    """By resource: 1 reader, 2 writer, 3 owner."""
+    is_operator: bool
+    is_admin: bool
+
+    @classmethod
+    def of(cls, grants: Iterable[Grant]) -> Rights:
+        levels: dict[str, int] = {}
+        roles = set()
+        for role, resource in grants:
+            roles.add(role)
+            level = LEVEL_OF_ROLE.get(role)
+            if level is not None:
+                levels[resource] = max(level, levels.get(resource, 0))
+        return cls(levels, Role.OPERATOR in roles, Role.ADMIN in roles)
+
+    def allow(self, demand: Demand) -> bool:
+        """Whether these rights meet ``demand``."""
+        permission, resource = demand
+        if self.is_admin:
+            return permission is not Permission.NOBODY
+        level = _LEVEL.get(permission)
+        if level is None:
+            return self._allow_on_cluster(permission)
+        levels = self.levels
+        if levels.get(resource, 0) >= level or levels.get(CLUSTER, 0) >= level:
+            return True
+        return resource.startswith(_TABLE) and levels.get(database_of(resource), 0) >= level
+
+    def _allow_on_cluster(self, permission: Permission) -> bool:
+        if permission is Permission.KNOWN:
+            return True
+        if permission is Permission.VIEW:
+            return self.is_operator or self.levels.get(CLUSTER, 0) >= 1
+        return permission is Permission.OPERATE and self.is_operator
+
+
+def database_of(table: Resource) -> Resource:
+    """The database that a table is in."""
+    return Resource(_DATABASE + table[len(_TABLE) : table.index(".")])
+
+
+def table_resource(database: str, table: str) -> Resource:
+    """Not checked: what is no name has no grants."""
+    return Resource(f"{_TABLE}{database}.{table}")
+
+
+def database_resource(database: str) -> Resource:
+    return Resource(_DATABASE + database)
+
+
+def namespace_resource(namespace: str) -> Resource:
+    return Resource(_NAMESPACE + namespace)
+
+
+def subject_resource(subject: str) -> Resource:
+    """A subject that is called as a table is guarded as that; any other is the cluster's."""
+    database, dot, table = subject.partition(".")
+    return table_resource(database, table) if dot and database and table and "." not in table else CLUSTER
+
+
+def check_resource(text: str, field: str = "resource") -> Resource:
+    """``text`` as a resource. Raises InvalidArgument naming ``field``."""
+    kind, colon, name = text.partition(":")
+    match kind, bool(colon):
+        case "cluster", False:
+            pass
+        case "database", True:
+            check_database(name, field)
+        case "table", True:
+            split_table_name(name, field)
+        case "namespace", True:
+            check_namespace(name, field)
+        case _:
+            forms = "cluster, database:NAME, table:DATABASE.TABLE or namespace:NAME"
+            raise InvalidArgument(field, f"must be {forms}", shown(text))
+    return Resource(text)
+
+
+def check_role(text: str, field: str = "role") -> Role:
+    """``text`` as a role. Raises InvalidArgument naming ``field``."""
+    try:
+        return Role(text)
+    except ValueError:
+        names = ", ".join(each.value for each in Role)
+        raise InvalidArgument(field, f"must be one of {names}", shown(text)) from None
+
+
+def check_grant(role: str, resource: str) -> Grant:
+    """Raises InvalidArgument."""
+    grant = Grant(check_role(role), check_resource(resource))
+    if grant.role in OF_CLUSTER_ALONE and grant.resource != CLUSTER:
+        raise InvalidArgument("resource", f"must be cluster for the role {role}", shown(resource))
+    return grant

@@ -1,0 +1,70 @@
+"""The text of a bearer token: ``ctd_<id>_<secret>``.
+
+The id (16 hexadecimal digits) tells tokens apart in lists and may be shown; the secret is 32 random bytes as base64url,
+without padding. Whoever makes a token sends its :func:`digest_of`, and nobody but its holder ever has the text: a leak
+of the log, a backup or a request table gives no token away.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from cortado.errors import InvalidArgument
+
+DIGEST_BYTES: Final = 32
+ID_CHARS: Final = 16
+_SECRET_BYTES: Final = 32
+_ID: Final = re.compile(r"[0-9a-f]{16}")
+_TEXT: Final = re.compile(r"ctd_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Token:
+    """A token that was made. Its ``text`` is secret, so a repr does not show it."""
+
+    token_id: str
+    text: str
+
+    @property
+    def digest(self) -> bytes:
+        return digest_of(self.text)
+
+    def __repr__(self) -> str:
+        return f"Token({self.token_id!r}, ...)"
+
+
+def make_token(random_bytes: Callable[[int], bytes]) -> Token:
+    """A new one."""
+    token_id = random_bytes(ID_CHARS // 2).hex()
+    secret = urlsafe_b64encode(random_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
+    return Token(token_id, f"ctd_{token_id}_{secret}")
+
+
+def token_id_of(text: str) -> str:
+    """The id in a token's text; empty where it is none."""
+    found = _TEXT.fullmatch(text)
+    return found[1] if found else ""
+
+
+def digest_of(text: str) -> bytes:
+    """What is stored of a token: SHA-256 of its text."""
+    return sha256(text.encode("utf-8", "replace")).digest()
+
+
+def check_token(text: str, field: str = "token") -> str:
+    """``text`` where it is a token. Raises InvalidArgument naming ``field``, which never quotes it."""
+    if not isinstance(text, str) or not token_id_of(text):
+        raise InvalidArgument(field, "must look like ctd_<id>_<secret>, as cortado auth printed it")
+    return text
+
+
+def check_token_id(token_id: str, field: str = "token_id") -> str:
+    """``token_id`` where it is one. Raises InvalidArgument naming ``field``."""
+    if not _ID.fullmatch(token_id):
+        raise InvalidArgument(field, f"must be {ID_CHARS} hexadecimal digits", repr(token_id[:80]))
+    return token_id

@@ -1,0 +1,178 @@
+"""The audit log: a line of JSON for each denial, and for each change of anything but data.
+
+::
+
+    {"time": "2026-11-20T20:14:03.512Z", "node": "n1", "principal": "reports", "method": "KeyValue/Put",
+     "resources": ["namespace:carts"], "about": "", "outcome": "PERMISSION_DENIED", "request_id": "0f3c..."}
+
+``outcome`` is OK or the reason of the error. ``about`` is whom a change of rights or members is about. Neither values
+nor keys nor tokens are ever in it; the principal is empty where nobody is known.
+
+It lies in ``audit/`` in the data directory: ``audit.log``, and as it grows over 16 MiB ``audit.log.1`` to ``.8``, the
+newest first.
+
+A thread writes, since the event loop waits for no disk. Lines that wait are bounded; where the disk is slower than what
+is denied, further ones are counted, and a line says how many are missing. What a crash leaves unwritten is lost: every
+change stands in the replicated log, too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from google.protobuf.message import Message
+
+from cortado.errors import CortadoError, DataDirectoryError, PermissionDenied, Unauthenticated
+from cortado.store.auth.caller import Caller
+from cortado.store.server.permissions import PACKAGE
+
+FILE_NAME: Final = "audit.log"
+FILE_BYTES_MAX: Final = 16 << 20
+FILES_MAX: Final = 8
+WAITING_MAX: Final = 10_000
+_RESOURCES_MAX: Final = 16
+"""Of a commit of many tables the first ones are named."""
+_NAME_CHARS_MAX: Final = 200
+_ID_CHARS_MAX: Final = 64
+_ABOUT: Final = ("principal", "role", "node_id", "to_node_id")
+"""The fields that say so, of whichever request."""
+_LOG: Final = logging.getLogger(__name__)
+_DENIALS: Final = (Unauthenticated, PermissionDenied)
+OK: Final = "OK"
+
+
+class Audit:
+    """Of one node. Without a ``directory`` nothing is written."""
+
+    def __init__(self, directory: Path | None, node_id: str, wall_ms: Callable[[], float]) -> None:
+        """Raises DataDirectoryError where the directory cannot be used."""
+        self._node_id = node_id
+        self._wall_ms = wall_ms
+        self._waiting: deque[str] = deque()
+        self._lost = 0
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self.denials = 0
+        if directory is not None:
+            self._file = _open(directory)
+            self._thread = threading.Thread(target=self._write, name="cortado-audit", daemon=True)
+            self._thread.start()
+
+    def denied(self, name: str, caller: Caller, error: CortadoError, request: Message | None) -> None:
+        """A call, or a stream that was open."""
+        caller.is_denied = True
+        self.denials += 1
+        self._say(name, caller, error.reason, request)
+
+    def ended(
+        self, name: str, caller: Caller, error: CortadoError | None, request: Message | None, *, changes: bool
+    ) -> None:
+        """A call that was let in is over; a denial of it came where it was appended."""
+        if caller.is_denied:
+            return
+        if isinstance(error, _DENIALS):
+            self.denied(name, caller, error, request)
+        elif changes:
+            self._say(name, caller, OK if error is None else error.reason, request)
+
+    def close(self) -> None:
+        """What waits is written."""
+        self._is_closed = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _say(self, name: str, caller: Caller, outcome: str, request: Message | None) -> None:
+        if self._thread is None:
+            return
+        if len(self._waiting) >= WAITING_MAX:
+            self._lost += 1
+            return
+        line = {
+            "time": _time(self._wall_ms()),
+            "node": self._node_id,
+            "principal": caller.name,
+            "method": name.removeprefix(PACKAGE),
+            "resources": _resources(caller),
+            "about": _about(request),
+            "outcome": outcome,
+            "request_id": getattr(request, "request_id", b"").hex()[:_ID_CHARS_MAX],
+        }
+        self._waiting.append(json.dumps(line))
+        self._wake.set()
+
+    def _write(self) -> None:
+        while not (self._is_closed and not self._waiting):
+            self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                self._emit(self._waiting.popleft())
+            lost, self._lost = self._lost, 0
+            if lost:
+                self._emit(json.dumps({"time": _time(self._wall_ms()), "node": self._node_id, "lines_missing": lost}))
+            if self._is_closed:
+                break
+        self._file.close()
+
+    def _emit(self, line: str) -> None:
+        try:
+            self._file.append(line)
+        except OSError as error:  # A full disk, say: the node serves on.
+            _LOG.error("the audit log is not written: %s", error.strerror or error)
+
+
+class _Rotated:
+    """A file of lines, and those before it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab")
+
+    def append(self, line: str) -> None:
+        """Raises OSError."""
+        if self._file.tell() >= FILE_BYTES_MAX:
+            self._file.close()
+            for number in range(FILES_MAX, 0, -1):
+                older = self._numbered(number - 1)
+                if older.exists():
+                    older.replace(self._numbered(number))
+            self._file = self._path.open("ab")
+        self._file.write(line.encode("ascii") + b"\n")
+        self._file.flush()
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _open(directory: Path) -> _Rotated:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _Rotated(directory / FILE_NAME)
+    except OSError as error:
+        raise DataDirectoryError(str(directory), f"the audit log cannot be written: {error.strerror}") from error
+
+
+def _resources(caller: Caller) -> Sequence[str]:
+    named = list(dict.fromkeys(demand.resource[:_NAME_CHARS_MAX] for demand in caller.demands))
+    return named if len(named) <= _RESOURCES_MAX else [*named[:_RESOURCES_MAX], f"and {len(named) - _RESOURCES_MAX}"]
+
+
+def _about(request: Message | None) -> str:
+    found: list[str] = [getattr(request, name, "") for name in _ABOUT]
+    return " ".join(each[:_NAME_CHARS_MAX] for each in found if each)
+
+
+def _time(wall_ms: float) -> str:
+    text = datetime.fromtimestamp(wall_ms / 1_000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

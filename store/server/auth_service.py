@@ -1,0 +1,127 @@
+"""``cortado.v1.Auth``: principals, their tokens and grants.
+
+No token's text ever comes here: who makes one keeps it, and sends its digest. So neither the log, nor what is
+remembered of requests, has anything to give away.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import auth_pb2 as pb
+from cortado.store.auth import changes
+from cortado.store.auth.changes import NewToken
+from cortado.store.auth.state import AuthState
+from cortado.store.auth.stored import Kind, Principal, Switch
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.server.authority import CREDENTIAL
+from cortado.store.server.listing import next_page
+from cortado.store.server.service import Service
+
+
+class AuthService(Service):
+    """Who may call what, is decided before (:mod:`cortado.store.server.authority`)."""
+
+    async def enable(self, request: pb.EnableAuthRequest) -> bytes:
+        evaluate = changes.enable(request.principal, _kind(request.kind), _token(request))
+        return await self._change(request, request.request_id, evaluate)
+
+    async def disable(self, request: pb.DisableAuthRequest) -> bytes:
+        def reply(_ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, Switch)
+            return _status(value)
+
+        return await self.write(self.host.meta, request, request.request_id, changes.disable(), reply)
+
+    async def status(self, _request: pb.AuthStatusRequest) -> Message:
+        read_ts = await self.newest()
+        status = _status(self._state(read_ts).switch)
+        status.header.CopyFrom(self.header(read_ts))
+        return status
+
+    async def who_am_i(self, _request: pb.WhoAmIRequest) -> Message:
+        read_ts = await self.newest()
+        state = self._state(read_ts)
+        known = state.known(CREDENTIAL.get(), lambda: self.host.clock.reading().wall_ms)
+        principal = None if known is None else _message(known.principal)
+        return pb.WhoAmIResponse(header=self.header(read_ts), enabled=state.is_enabled, principal=principal)
+
+    async def list_principals(self, request: pb.ListPrincipalsRequest) -> Message:
+        with self.host.reads.place():
+            read_ts, principals, token = next_page(
+                request,
+                newest=await self.newest(),
+                items=lambda ts: list(self._state(ts).principals()),
+                name=lambda principal: principal.name,
+                size_bytes=lambda principal: _message(principal).ByteSize(),
+            )
+        header = self.header(read_ts)
+        return pb.ListPrincipalsResponse(
+            header=header, principals=[_message(each) for each in principals], next_page_token=token
+        )
+
+    async def create_principal(self, request: pb.CreatePrincipalRequest) -> bytes:
+        evaluate = changes.create(request.principal, _kind(request.kind), _token(request))
+        return await self._change(request, request.request_id, evaluate)
+
+    async def rotate_token(self, request: pb.RotateTokenRequest) -> bytes:
+        token = _token(request)
+        if token is None:
+            raise InvalidArgument("token", "must be given")
+        return await self._change(
+            request, request.request_id, changes.rotate(request.principal, token, request.overlap_ms)
+        )
+
+    async def revoke_principal(self, request: pb.RevokePrincipalRequest) -> bytes:
+        return await self._change(request, request.request_id, changes.revoke(request.principal, request.token_id))
+
+    async def grant(self, request: pb.GrantRequest) -> bytes:
+        evaluate = changes.grant(request.principal, request.role, request.resource)
+        return await self._change(request, request.request_id, evaluate)
+
+    async def revoke_grant(self, request: pb.GrantRequest) -> bytes:
+        evaluate = changes.ungrant(request.principal, request.role, request.resource)
+        return await self._change(request, request.request_id, evaluate)
+
+    def _state(self, ts: Timestamp) -> AuthState:
+        return AuthState(self.host.meta.reader(ts), self.host.meta.auth_cache)
+
+    async def _change(self, request: Message, request_id: bytes, evaluate: Evaluate) -> bytes:
+        def reply(_ts: Timestamp, value: object) -> Message:
+            assert value is None or isinstance(value, Principal)
+            return pb.PrincipalResponse(principal=None if value is None else _message(value))
+
+        return await self.write(self.host.meta, request, request_id, evaluate, reply)
+
+
+def _kind(kind: str) -> Kind:
+    try:
+        return Kind(kind)
+    except ValueError:
+        names = " or ".join(each.value for each in Kind)
+        raise InvalidArgument("kind", f"must be {names}", repr(kind[:80])) from None
+
+
+def _token(request: pb.EnableAuthRequest | pb.CreatePrincipalRequest | pb.RotateTokenRequest) -> NewToken | None:
+    if not request.HasField("token"):
+        return None
+    token = request.token
+    return NewToken(token.token_id, token.digest, token.lifetime_ms)
+
+
+def _status(switch: Switch) -> pb.AuthStatusResponse:
+    return pb.AuthStatusResponse(enabled=switch.enabled, principals=switch.principals, admins=switch.admins)
+
+
+def _message(principal: Principal) -> pb.Principal:
+    return pb.Principal(
+        name=principal.name,
+        kind=principal.kind.value,
+        tokens=[
+            pb.TokenState(token_id=each.token_id, created_ms=each.created_ms, expires_ms=each.expires_ms)
+            for each in principal.tokens
+        ],
+        grants=[pb.RoleGrant(role=role.value, resource=resource) for role, resource in principal.grants],
+    )

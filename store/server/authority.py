@@ -1,0 +1,218 @@
+"""Who calls, and whether they may: every call of the API passes here before its method does.
+
+::
+
+    a call ─► credential ─────────► rule of the method ─► allowed by what is applied? ─► the method
+              token, or the name     (permissions.py)      no: denied, and audited        │
+              in a certificate                                                            a write: once more, where it
+                                                                                          is appended (auth/caller.py)
+
+**Decided from replicated state.** The state is what this node has applied, at a leader what is committed. It is read
+again only where something was committed since. A follower that lags never denies: it sends the caller to the leader,
+which knows; what it allows is a read of what it has applied.
+
+**Streams** are looked at again four times a second, and ended where they are no longer allowed.
+
+While roles are off nothing is denied, and a write is checked where it is appended all the same: whoever switches roles
+on is before or behind it in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from cortado.errors import CortadoError, NotLeader, PermissionDenied, Unauthenticated
+from cortado.store.auth.caller import CALLER, Caller, denial
+from cortado.store.auth.roles import Permission
+from cortado.store.auth.state import AuthState, Credential
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.host import Host
+from cortado.store.peers.identity import client_of
+from cortado.store.server.audit import Audit
+from cortado.store.server.permissions import CARRIERS, PACKAGE, Rule, rule_of
+from cortado.store.server.receiving import Context
+
+R = TypeVar("R")
+
+BEARER: Final = "Bearer "
+NOBODY: Final = Credential()
+LOOK_S: Final = 0.25
+"""So often open streams are looked at."""
+_LOCAL: Final = frozenset({Permission.VIEW, Permission.OPERATE})
+"""What asks this very node, so that no other one can answer for it."""
+
+CREDENTIAL: Final[ContextVar[Credential]] = ContextVar("cortado_credential", default=NOBODY)
+"""What the call that is served has shown. Set before each, since many begin in one task."""
+
+
+def credential_of(authorization: str, certificate: str = "") -> Credential:
+    """What a caller shows. A header counts alone, also where it holds no token: whoever calls on behalf of others says
+    so by it, and is never taken for them."""
+    if authorization:
+        token = authorization.removeprefix(BEARER)
+        return Credential(token=token if token != authorization else "?")
+    return Credential(certificate=certificate)
+
+
+def credential_of_call(context: Context, authorization: str) -> Credential:
+    """As :func:`credential_of`, of a call whose ``authorization`` metadata are that."""
+    if authorization:
+        return credential_of(authorization)
+    names: Any = context.auth_context().get("x509_subject_alternative_name", ())
+    return Credential(certificate=client_of(names)) if names else NOBODY
+
+
+class OpenStream:
+    """A stream that is served. Without an ``authority`` everybody may open one, and nobody ends it."""
+
+    def __init__(self, name: str, authority: Authority | None = None) -> None:
+        self.name = name
+        self.callers: list[Caller] = []
+        self._authority = authority
+        self._rule = None if name.removeprefix(PACKAGE) in CARRIERS else rule_of(name)
+        self._credential = CREDENTIAL.get()
+        self._refusal: CortadoError | None = None
+        self._waiting: asyncio.Task[Any] | None = None
+
+    def admit(self, message: Message) -> None:
+        """Let one in. Raises Unauthenticated, PermissionDenied, NotLeader."""
+        if self._authority is not None and self._rule is not None:
+            caller = _caller(self._rule, message, self._credential)
+            if caller.demands or caller.stored is not None:
+                self.callers.append(caller)
+                self._authority.check(self.name, caller, message)
+
+    async def follow(self, replies: AsyncGenerator[R, None]) -> AsyncGenerator[R, None]:
+        """``replies``, until they end, or the stream is no longer allowed: then what it is denied with is raised."""
+        while True:
+            self._waiting = asyncio.current_task()
+            try:
+                reply = await anext(replies)
+            except StopAsyncIteration:
+                return
+            except asyncio.CancelledError:
+                if self._refusal is None or self._waiting is None:
+                    raise
+                self._waiting.uncancel()
+                raise self._refusal from None
+            finally:
+                self._waiting = None
+            if self._refusal is not None:
+                raise self._refusal
+            yield reply
+
+    def look(self) -> None:
+        """End it where it is no longer allowed."""
+        if self._authority is None or self._refusal is not None:
+            return
+        for caller in self.callers:
+            try:
+                self._authority.check(self.name, caller)
+            except (Unauthenticated, PermissionDenied, NotLeader) as refusal:
+                self._refusal = refusal.with_traceback(None)
+                if self._waiting is not None:
+                    self._waiting.cancel()
+                return
+
+    def ended(self, error: CortadoError | None) -> None:
+        """It is over."""
+        if self._authority is not None and self._rule is not None and self.callers:
+            self._authority.ended(self.name, self._rule, self.callers[0], None, error)
+
+
+class Authority:
+    """For one server. Everything here runs on the loop."""
+
+    def __init__(self, host: Host, audit: Audit) -> None:
+        self._host = host
+        self._audit = audit
+        self._state: AuthState | None = None
+        self._at: Timestamp | None = None
+        self._streams: set[OpenStream] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def state(self) -> AuthState:
+        """What is applied here, or committed, where this node leads. Raises Unavailable."""
+        replica = self._host.meta
+        read_ts = replica.read_ts()
+        if self._state is None or read_ts is not self._at:
+            self._state = AuthState(replica.reader(read_ts), replica.auth_cache)
+            self._at = read_ts
+        return self._state
+
+    def guarded(self, name: str, method: Callable[[Any], Awaitable[R]]) -> Callable[[Any], Awaitable[R]]:
+        """A unary ``method`` for those alone who may call it; the call is audited where it has to be."""
+        rule = rule_of(name)
+
+        async def call(request: Any) -> R:
+            caller = _caller(rule, request, CREDENTIAL.get())
+            self.check(name, caller, request)
+            try:
+                reply = await method(request)
+            except CortadoError as error:
+                self.ended(name, rule, caller, request, error)
+                raise
+            if rule.changes:
+                self.ended(name, rule, caller, request, None)
+            return reply
+
+        return call
+
+    def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
+        """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader. What it writes is checked again."""
+        CALLER.set(caller)
+        state = self.state()
+        if not state.is_enabled:
+            return
+        refusal = denial(state, caller, self._now_ms)
+        if refusal is None:
+            return
+        leadership = self._host.meta.driver.leadership
+        if not leadership.is_ready and not any(each.permission in _LOCAL for each in caller.demands):
+            raise leadership.not_leader()
+        self._audit.denied(name, caller, refusal, request)
+        raise refusal
+
+    def _now_ms(self) -> int:
+        return self._host.clock.reading().wall_ms
+
+    def ended(self, name: str, rule: Rule, caller: Caller, request: Message | None, error: CortadoError | None) -> None:
+        """A call that was let in is over: it is audited where it changes more than data, or was denied at its end."""
+        self._audit.ended(name, caller, error, request, changes=rule.changes)
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[OpenStream]:
+        """A stream that begins, looked at until the block ends."""
+        stream = OpenStream(name, self)
+        self._streams.add(stream)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        try:
+            yield stream
+        except CortadoError as error:
+            stream.ended(error)
+            raise
+        else:
+            stream.ended(None)
+        finally:
+            self._streams.discard(stream)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._streams:
+            return
+        self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        for stream in list(self._streams):
+            stream.look()
+
+
+def _caller(rule: Rule, request: Message, credential: Credential) -> Caller:
+    stored = rule.stored
+    bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
+    return Caller(credential, rule.of(request), bound)

@@ -1,0 +1,39 @@
+"""Roles switched off from outside, for who has no admin's credential any more.
+
+``cortado recover --disable-auth`` leaves a mark in the data directory of a stopped node. A node with the mark that
+leads switches roles off by an entry of the log, as ``cortado auth disable`` does, so that all replicas go on alike; the
+mark goes once roles are off, at followers too. On a majority of the voters, started alone, one with the mark leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from cortado.errors import CortadoError
+from cortado.store.auth import changes
+from cortado.store.auth.state import AuthState
+from cortado.store.node.host import Host
+
+MARK: Final = "auth-disable"
+_LOOK_S: Final = 0.2
+_LOG: Final = logging.getLogger(__name__)
+
+
+async def switch_off_where_marked(host: Host, data_dir: Path) -> None:
+    """Ends at once where there is no mark, and else once roles are off."""
+    mark = data_dir / MARK
+    while mark.exists():
+        replica = host.meta
+        try:
+            is_enabled = AuthState(replica.reader(replica.read_ts()), replica.auth_cache).is_enabled
+            if is_enabled and replica.driver.leadership.is_ready:
+                await replica.keep_house(changes.disable())
+                _LOG.warning("roles are off, as %s asked for: everybody may do everything", mark)
+            elif not is_enabled and replica.leader is not None:
+                mark.unlink(missing_ok=True)
+        except CortadoError as problem:
+            _LOG.info("roles are not switched off yet: %s", problem)
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,338 @@
+"""What each method of the API needs: one row a method, which says where its resources stand in the request.
+
+::
+
+    "KeyValue/Put": Rule(_namespace(WRITE))
+     method               `- from the request to demands: a permission on a resource, each of which must be met
+
+A method without a row is refused to everybody while roles are on, and a test fails for it. ``changes`` marks those that
+change anything but data: they are audited. ``stored`` finds demands that stand in what is stored and not in the
+request, such as the tables of a large transaction; like the others they are decided where they are served, and of
+writes once more where they are appended.
+
+A denial is decided from names alone: whether the resource exists is looked up by nobody before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
+from cortado.proto.v1 import common_pb2
+from cortado.store.auth.roles import (
+    CLUSTER,
+    Demand,
+    Permission,
+    Resource,
+    database_resource,
+    namespace_resource,
+    subject_resource,
+    table_resource,
+)
+from cortado.store.jobs.job import find_job
+from cortado.store.mvcc.reader import Reader
+from cortado.store.staging.records import find_record
+
+Demands: TypeAlias = Sequence[Demand]
+OfRequest: TypeAlias = Callable[[Any], Demands]
+OfStored: TypeAlias = Callable[[Any, Reader], Demands]
+
+READ, WRITE, DEFINE = Permission.READ, Permission.WRITE, Permission.DEFINE
+_JOB_ID_MAX: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Of one method."""
+
+    of: OfRequest
+    changes: bool = False
+    stored: OfStored | None = None
+
+
+def _always(permission: Permission) -> OfRequest:
+    demands = (Demand(permission),)
+    return lambda _request: demands
+
+
+def _table(permission: Permission) -> OfRequest:
+    """``table`` is a TableName."""
+
+    def of(request: Any) -> Demands:
+        named = request.table
+        return _of_table(permission, named.database, named.table)
+
+    return of
+
+
+def _namespace(permission: Permission) -> OfRequest:
+    return lambda request: _of_namespace(permission, request.namespace)
+
+
+def _read(of: OfRequest) -> OfRequest:
+    """With what a transaction has written itself, which is evaluated to read behind it."""
+
+    def with_own(request: Any) -> Demands:
+        if not request.HasField("at"):
+            return of(request)
+        return [*of(request), *_operations(request.at.own_writes)]
+
+    return with_own
+
+
+# The same few resources are asked for all the time; what is no name fills no memory.
+@lru_cache(maxsize=4_096)
+def _of_table(permission: Permission, database: str, table: str) -> Demands:
+    return (Demand(permission, table_resource(database, table)),)
+
+
+@lru_cache(maxsize=4_096)
+def _of_namespace(permission: Permission, namespace: str) -> Demands:
+    return (Demand(permission, namespace_resource(namespace)),)
+
+
+def _named_table(permission: Permission, name: str = "name") -> OfRequest:
+    """``database`` and ``name`` are fields of the request itself."""
+    return lambda request: (Demand(permission, table_resource(request.database, getattr(request, name))),)
+
+
+def _database(permission: Permission) -> OfRequest:
+    return lambda request: (Demand(permission, database_resource(request.database)),)
+
+
+def _subject(permission: Permission) -> OfRequest:
+    return lambda request: (Demand(permission, subject_resource(request.subject)),)
+
+
+def _renamed_table(request: Any) -> Demands:
+    return [Demand(DEFINE, table_resource(request.database, each)) for each in (request.name, request.new_name)]
+
+
+def _undropped_table(request: Any) -> Demands:
+    names = (request.name, request.as_name or request.name)
+    return [Demand(DEFINE, table_resource(request.database, each)) for each in names]
+
+
+def _undropped_database(request: Any) -> Demands:
+    return [Demand(DEFINE, database_resource(each)) for each in (request.database, request.as_name or request.database)]
+
+
+def _created_table(request: Any) -> Demands:
+    """A table has rows by the schemas of its subject, which may be another table's."""
+    table = Demand(DEFINE, table_resource(request.database, request.name))
+    return (table, Demand(READ, subject_resource(request.subject))) if request.subject else (table,)
+
+
+def _listed_tables(request: Any) -> Demands:
+    if request.database:
+        return (Demand(READ, database_resource(request.database)),)
+    return (Demand(Permission.VIEW),)
+
+
+def _schema(request: Any) -> Demands:
+    """By its id a schema belongs to no subject, and rows hold the id: everybody who is known may have it."""
+    return (Demand(READ, subject_resource(request.subject)) if request.subject else Demand(Permission.KNOWN),)
+
+
+def _compatibility(permission: Permission) -> OfRequest:
+    """Without a subject it is that of all."""
+    return lambda request: (Demand(permission, subject_resource(request.subject)),)
+
+
+def _checked_table(request: Any) -> Demands:
+    return (Demand(DEFINE if request.repair else READ, table_resource(request.database, request.name)),)
+
+
+def _window(request: Any) -> Demands:
+    match request.WhichOneof("of"):
+        case "table":
+            named = request.table.table
+            return (Demand(READ, table_resource(named.database, named.table)),)
+        case "pairs":
+            return (Demand(READ, namespace_resource(request.pairs.namespace)),)
+        case _:
+            return (Demand(Permission.KNOWN),)
+
+
+def _bulk(request: Any) -> Demands:
+    """Of each message of the stream: the first names the table."""
+    if request.WhichOneof("message") != "start":
+        return ()
+    named = request.start.table
+    return (Demand(WRITE, table_resource(named.database, named.table)),)
+
+
+def _operations(operations: Iterable[common_pb2.Operation]) -> Demands:
+    found: set[Demand] = set()
+    for each in operations:
+        kind = each.WhichOneof("operation")
+        if kind is None:
+            continue
+        what = getattr(each, kind)
+        permission = READ if kind in _CHECKS else WRITE
+        if kind in _OF_PAIRS:
+            found.add(Demand(permission, namespace_resource(what.namespace)))
+        else:
+            found.add(Demand(permission, table_resource(what.database, what.table)))
+    return sorted(found, key=lambda demand: (demand.resource, demand.permission.value))
+
+
+_CHECKS: Final = frozenset({"check", "check_pair"})
+_OF_PAIRS: Final = frozenset({"put_pair", "delete_pair", "add_pair", "check_pair", "packed_pairs"})
+
+
+def _commit(request: Any) -> Demands:
+    return _operations(request.operations) or (Demand(Permission.KNOWN),)
+
+
+def _begun_transaction(request: Any) -> Demands:
+    return [Demand(WRITE, table_resource(each.database, each.table)) for each in request.tables] or _KNOWN
+
+
+_KNOWN: Final = (Demand(Permission.KNOWN),)
+
+
+def _stored_transaction(request: Any, reader: Reader) -> Demands:
+    record = find_record(reader, request.transaction_id)
+    tables = () if record is None else record.tables
+    return [Demand(WRITE, table_resource(each.database, each.name)) for each in tables]
+
+
+def _stored_job(permission: Permission) -> OfStored:
+    def of(request: Any, reader: Reader) -> Demands:
+        job = find_job(reader, request.job_id) if request.job_id <= _JOB_ID_MAX else None
+        if job is None:
+            return (Demand(Permission.VIEW),)
+        build = StoredIndexBuild.FromString(job.parameters)
+        return (Demand(permission, table_resource(build.database, build.table)),)
+
+    return of
+
+
+def _granted(request: Any) -> Demands:
+    """The owner of a resource gives and takes roles there; those of the cluster are the admin's."""
+    resource = request.resource
+    if request.role not in ("reader", "writer", "owner") or resource == CLUSTER or ":" not in resource:
+        return (Demand(Permission.ADMINISTER),)
+    return (Demand(DEFINE, Resource(resource)),)
+
+
+_known: Final = _always(Permission.KNOWN)
+_view: Final = _always(Permission.VIEW)
+_operate: Final = _always(Permission.OPERATE)
+_administer: Final = _always(Permission.ADMINISTER)
+
+RULES: Final[dict[str, Rule]] = {
+    "KeyValue/Get": Rule(_read(_namespace(READ))),
+    "KeyValue/MultiGet": Rule(_read(_namespace(READ))),
+    "KeyValue/Put": Rule(_namespace(WRITE)),
+    "KeyValue/Delete": Rule(_namespace(WRITE)),
+    "KeyValue/DeleteRange": Rule(_namespace(WRITE)),
+    "KeyValue/Scan": Rule(_read(_namespace(READ))),
+    "KeyValue/ScanPage": Rule(_read(_namespace(READ))),
+    "KeyValue/ListNamespaces": Rule(_view),
+    "KeyValue/DropNamespace": Rule(_namespace(DEFINE), changes=True),
+    "KeyValue/UndropNamespace": Rule(_namespace(DEFINE), changes=True),
+    "Documents/Get": Rule(_read(_table(READ))),
+    "Documents/MultiGet": Rule(_read(_table(READ))),
+    "Documents/Put": Rule(_table(WRITE)),
+    "Documents/Update": Rule(_table(WRITE)),
+    "Documents/Delete": Rule(_table(WRITE)),
+    "Documents/Bulk": Rule(_bulk),
+    "Documents/Scan": Rule(_read(_table(READ))),
+    "Documents/Aggregate": Rule(_read(_table(READ))),
+    "Documents/Split": Rule(_read(_table(READ))),
+    "Transactions/Commit": Rule(_commit),
+    "Transactions/Settle": Rule(_known),
+    "LargeTransactions/Begin": Rule(_begun_transaction),
+    "LargeTransactions/Commit": Rule(_known, stored=_stored_transaction),
+    "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction),
+    "LargeTransactions/List": Rule(_view),
+    "Tables/CreateDatabase": Rule(_database(DEFINE), changes=True),
+    "Tables/ListDatabases": Rule(_view),
+    "Tables/CreateTable": Rule(_created_table, changes=True),
+    "Tables/ListTables": Rule(_listed_tables),
+    "Tables/DescribeTable": Rule(_named_table(READ)),
+    "Tables/AlterTable": Rule(_named_table(DEFINE), changes=True),
+    "Tables/DropTable": Rule(_named_table(DEFINE), changes=True),
+    "Tables/TruncateTable": Rule(_named_table(DEFINE), changes=True),
+    "Tables/RenameTable": Rule(_renamed_table, changes=True),
+    "Tables/UndropTable": Rule(_undropped_table, changes=True),
+    "Tables/DropDatabase": Rule(_database(DEFINE), changes=True),
+    "Tables/UndropDatabase": Rule(_undropped_database, changes=True),
+    "Tables/ListDropped": Rule(_view),
+    "Tables/CheckTable": Rule(_checked_table),
+    "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True),
+    "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True),
+    "Schemas/Register": Rule(_subject(DEFINE), changes=True),
+    "Schemas/Get": Rule(_schema),
+    "Schemas/ListSubjects": Rule(_view),
+    "Schemas/ListVersions": Rule(_subject(READ)),
+    "Schemas/Check": Rule(_subject(READ)),
+    "Schemas/GetCompatibility": Rule(_compatibility(READ)),
+    "Schemas/SetCompatibility": Rule(_compatibility(DEFINE), changes=True),
+    "Schemas/Delete": Rule(_subject(DEFINE), changes=True),
+    "Watch/KeyValue": Rule(_namespace(READ)),
+    "Watch/Table": Rule(_table(READ)),
+    "Watch/Window": Rule(_window),
+    "Collection/AcquireLease": Rule(_known),
+    "Collection/KeepLease": Rule(_known),
+    "Collection/ReleaseLease": Rule(_known),
+    "Collection/ListLeases": Rule(_view),
+    "Collection/Status": Rule(_view),
+    "Collection/Run": Rule(_operate, changes=True),
+    "Jobs/List": Rule(_view),
+    "Jobs/Get": Rule(_known, stored=_stored_job(READ)),
+    "Jobs/Pause": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
+    "Jobs/Resume": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
+    "Jobs/Cancel": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
+    "Cluster/Status": Rule(_view),
+    "Cluster/Clock": Rule(_known),
+    "Cluster/BumpEpoch": Rule(_operate, changes=True),
+    "Cluster/Members": Rule(_known),
+    "Cluster/AddMember": Rule(_operate, changes=True),
+    "Cluster/PromoteMember": Rule(_operate, changes=True),
+    "Cluster/RemoveMember": Rule(_operate, changes=True),
+    "Cluster/RebuildReplica": Rule(_operate, changes=True),
+    "Cluster/AcceptLoss": Rule(_operate, changes=True),
+    "Cluster/TransferLeader": Rule(_operate, changes=True),
+    "Backups/Plan": Rule(_operate),
+    "Backups/Read": Rule(_operate),
+    "Backups/Follow": Rule(_operate),
+    "Restores/Begin": Rule(_administer, changes=True),
+    "Restores/Put": Rule(_administer),
+    "Restores/End": Rule(_administer, changes=True),
+    "Restores/Abandon": Rule(_administer, changes=True),
+    "Restores/Status": Rule(_view),
+    "Inspect/ReadLog": Rule(_operate),
+    "Inspect/ReadVersions": Rule(_operate),
+    "Inspect/VerifyRange": Rule(_operate),
+    "Inspect/ListItems": Rule(_operate),
+    "Settings/ListSettings": Rule(_view),
+    "Statistics/ReadStatistics": Rule(_view),
+    "Auth/Enable": Rule(_administer, changes=True),
+    "Auth/Disable": Rule(_administer, changes=True),
+    "Auth/Status": Rule(_known),
+    "Auth/WhoAmI": Rule(_known),
+    "Auth/ListPrincipals": Rule(_administer),
+    "Auth/CreatePrincipal": Rule(_administer, changes=True),
+    "Auth/RotateToken": Rule(_administer, changes=True),
+    "Auth/RevokePrincipal": Rule(_administer, changes=True),
+    "Auth/Grant": Rule(_granted, changes=True),
+    "Auth/RevokeGrant": Rule(_granted, changes=True),
+}
+"""By service and method, without the package. ``Calls/Exchange`` carries calls, each of which is looked at itself."""
+CARRIERS: Final = frozenset({"Calls/Exchange"})
+PACKAGE: Final = "cortado.v1."
+
+
+def rule_of(full_name: str) -> Rule:
+    """The rule of a method such as "cortado.v1.KeyValue/Put"; of one without a row, one that nobody meets."""
+    return RULES.get(full_name.removeprefix(PACKAGE), NOBODY)
+
+
+NOBODY: Final = Rule(_always(Permission.NOBODY))
+"""Of a method without a row."""

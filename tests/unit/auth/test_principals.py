@@ -1,0 +1,217 @@
+"""Principals, tokens and grants as they change, over a keyspace in a dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cortado.errors import AlreadyExists, InvalidArgument, NotFound, PermissionDenied, TooLarge, Unauthenticated
+from cortado.store.auth import changes
+from cortado.store.auth.caller import Caller, checked, denial
+from cortado.store.auth.changes import GRANTS_MAX, PRINCIPALS_MAX, NewToken
+from cortado.store.auth.roles import CLUSTER, Demand, Permission, Resource, check_grant, check_resource
+from cortado.store.auth.state import AuthCache, AuthState, Credential
+from cortado.store.auth.stored import Kind
+from cortado.store.auth.tokens import Token, check_token, make_token
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from support.dict_reader import DictStore
+
+_NAMESPACE = Resource("namespace:carts")
+
+
+def _token(number: int) -> Token:
+    return make_token(lambda count: number.to_bytes(count, "big"))
+
+
+def _new(token: Token, lifetime_ms: int = 0) -> NewToken:
+    return NewToken(token.token_id, token.digest, lifetime_ms)
+
+
+class World:
+    """``write`` plays the node; ``may`` asks as a caller would."""
+
+    def __init__(self) -> None:
+        self.store = DictStore()
+        self.cache = AuthCache()
+        self.root = _token(1)
+        self.app = _token(2)
+
+    def write(self, evaluate: Any) -> Any:
+        return self.store.write(evaluate)[1].reply
+
+    def state(self) -> AuthState:
+        return AuthState(self.store.snapshot(self.store.now), self.cache)
+
+    def refusal(self, token: str, demand: Demand, *, after_ms: int = 0) -> Exception | None:
+        return denial(self.state(), Caller(Credential(token), (demand,)), lambda: self.store.now.wall_ms + after_ms)
+
+    def may(self, token: str, permission: Permission = Permission.READ, *, after_ms: int = 0) -> bool:
+        return self.refusal(token, Demand(permission, _NAMESPACE), after_ms=after_ms) is None
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.write(changes.enable("root", Kind.TOKEN, _new(made.root)))
+    made.write(changes.create("app", Kind.TOKEN, _new(made.app)))
+    return made
+
+
+def test_everybody_may_everything_while_roles_are_off() -> None:
+    world = World()
+    assert world.may("", Permission.ADMINISTER)
+    world.write(changes.create("app", Kind.TOKEN, _new(world.app)))
+    assert world.may("", Permission.ADMINISTER)
+
+
+def test_the_entry_that_switches_roles_on_makes_an_admin(world: World) -> None:
+    assert world.may(world.root.text, Permission.ADMINISTER)
+    assert isinstance(world.refusal("", Demand(Permission.KNOWN)), Unauthenticated)
+    assert world.state().switch.admins == 1
+    with pytest.raises(InvalidArgument, match="is enabled already"):
+        world.write(changes.enable("other", Kind.TOKEN, _new(_token(3))))
+
+
+def test_a_principal_may_nothing_before_it_is_granted(world: World) -> None:
+    refusal = world.refusal(world.app.text, Demand(Permission.READ, _NAMESPACE))
+    assert isinstance(refusal, PermissionDenied)
+    assert refusal.fields() == {"principal": "app", "needed": "reader", "resource": "namespace:carts"}
+    world.write(changes.grant("app", "writer", "namespace:carts"))
+    assert world.may(world.app.text, Permission.WRITE)
+    assert not world.may(world.app.text, Permission.DEFINE)
+    world.write(changes.ungrant("app", "writer", "namespace:carts"))
+    assert not world.may(world.app.text)
+    with pytest.raises(NotFound):
+        world.write(changes.ungrant("app", "writer", "namespace:carts"))
+
+
+def test_a_token_of_another_secret_is_nobodys(world: World) -> None:
+    forged = world.app.text[:-2] + ("AA" if not world.app.text.endswith("AA") else "BB")
+    assert check_token(forged)
+    for text in (forged, "", "?", "ctd_", world.app.text + " ", world.app.text.upper()):
+        assert isinstance(world.refusal(text, Demand(Permission.KNOWN)), Unauthenticated), text
+
+
+def test_rotation_leaves_the_token_before_it_a_while(world: World) -> None:
+    world.write(changes.grant("app", "reader", "namespace:carts"))
+    second, third = _token(3), _token(4)
+    world.write(changes.rotate("app", _new(second), overlap_ms=1_000))
+    assert world.may(world.app.text)
+    assert world.may(second.text)
+    assert not world.may(world.app.text, after_ms=1_001)
+    assert world.may(second.text, after_ms=1_001)
+    world.write(changes.rotate("app", _new(third), overlap_ms=1_000))
+    assert not world.may(world.app.text)
+    assert world.may(second.text)
+    assert world.may(third.text)
+    world.write(changes.rotate("app", _new(_token(5)), overlap_ms=0))
+    assert not world.may(third.text)
+
+
+def test_a_token_ends_with_its_lifetime(world: World) -> None:
+    short = _token(3)
+    world.write(changes.create("short", Kind.TOKEN, _new(short, lifetime_ms=500)))
+    world.write(changes.grant("short", "reader", "cluster"))
+    assert world.may(short.text)
+    assert not world.may(short.text, after_ms=501)
+
+
+def test_who_is_revoked_is_nobody_and_one_of_its_name_begins_anew(world: World) -> None:
+    world.write(changes.grant("app", "reader", "cluster"))
+    world.write(changes.revoke("app"))
+    assert not world.may(world.app.text)
+    again = _token(3)
+    world.write(changes.create("app", Kind.TOKEN, _new(again)))
+    assert not world.may(again.text)
+
+
+def test_one_token_can_be_revoked_alone(world: World) -> None:
+    world.write(changes.grant("app", "reader", "cluster"))
+    second = _token(3)
+    world.write(changes.rotate("app", _new(second), overlap_ms=10_000))
+    world.write(changes.revoke("app", world.app.token_id))
+    assert not world.may(world.app.text)
+    assert world.may(second.text)
+    with pytest.raises(NotFound):
+        world.write(changes.revoke("app", world.app.token_id))
+
+
+def test_the_last_admin_stays(world: World) -> None:
+    for evaluate in (
+        changes.revoke("root"),
+        changes.ungrant("root", "admin", "cluster"),
+        changes.revoke("root", world.root.token_id),
+    ):
+        with pytest.raises(InvalidArgument, match="last admin"):
+            world.write(evaluate)
+    world.write(changes.grant("app", "admin", "cluster"))
+    world.write(changes.revoke("root"))
+    assert world.may(world.app.text, Permission.ADMINISTER)
+    world.write(changes.disable())
+    world.write(changes.revoke("app"))
+
+
+def test_a_certificate_is_no_token_and_a_token_no_certificate(world: World) -> None:
+    world.write(changes.create("spark", Kind.CERTIFICATE, None))
+    world.write(changes.grant("spark", "reader", "cluster"))
+    demand = (Demand(Permission.READ, _NAMESPACE),)
+
+    def refusal(name: str) -> Exception | None:
+        return denial(world.state(), Caller(Credential(certificate=name), demand), lambda: 0)
+
+    assert refusal("spark") is None
+    for name in ("Spark", "spark ", "app", "root", "spark\u0000", "\uff53park", ""):
+        assert isinstance(refusal(name), Unauthenticated), name
+    with pytest.raises(InvalidArgument, match="certificate"):
+        world.write(changes.rotate("spark", _new(_token(3)), overlap_ms=0))
+
+
+@pytest.mark.parametrize("name", ["", "App", "app ", " app", "\uff41pp", "a\u0301pp", "app\n", "-app", "x" * 65, "a/b"])
+def test_names_that_could_look_like_others_are_refused(name: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        changes.create(name, Kind.TOKEN, _new(_token(1)))
+    assert refused.value.field == "principal"
+
+
+@pytest.mark.parametrize(
+    "resource", ["", "clusters", "cluster:", "table:orders", "table:a.b.c", "database:", "namespace:-a", "index:a"]
+)
+def test_resources_of_another_form_are_refused(resource: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"^resource: "):
+        check_resource(resource)
+
+
+def test_roles_of_the_cluster_are_granted_on_nothing_else() -> None:
+    assert check_grant("operator", "cluster").resource == CLUSTER
+    with pytest.raises(InvalidArgument, match="must be cluster"):
+        check_grant("admin", "database:shop")
+    with pytest.raises(InvalidArgument, match="must be one of reader"):
+        check_grant("root", "cluster")
+
+
+def test_a_token_id_is_never_taken_twice(world: World) -> None:
+    with pytest.raises(AlreadyExists):
+        world.write(changes.create("other", Kind.TOKEN, _new(world.app)))
+
+
+def test_there_are_bounds(world: World) -> None:
+    for number in range(GRANTS_MAX):
+        world.write(changes.grant("app", "reader", f"namespace:n{number}"))
+    with pytest.raises(TooLarge):
+        world.write(changes.grant("app", "reader", "namespace:more"))
+    for number in range(PRINCIPALS_MAX - 2):
+        world.write(changes.create(f"p{number}", Kind.CERTIFICATE, None))
+    with pytest.raises(TooLarge):
+        world.write(changes.create("more", Kind.CERTIFICATE, None))
+
+
+def test_a_write_is_decided_by_the_state_that_it_is_evaluated_on(world: World) -> None:
+    world.write(changes.grant("app", "writer", "namespace:carts"))
+    caller = Caller(Credential(world.app.text), (Demand(Permission.WRITE, _NAMESPACE),))
+    write = checked(lambda _reader, _ts: Evaluation(Mutations(), "written"), caller, world.cache)
+    assert world.write(write) == "written"
+    world.write(changes.ungrant("app", "writer", "namespace:carts"))
+    with pytest.raises(PermissionDenied):
+        world.write(write)

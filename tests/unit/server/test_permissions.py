@@ -1,0 +1,132 @@
+"""The table of permissions: a row for each method, and where each finds its resources."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+
+from cortado.proto import message_class, v1
+from cortado.proto.v1 import auth_pb2, common_pb2, documents_pb2, kv_pb2, tables_pb2, transactions_pb2
+from cortado.store.auth.roles import CLUSTER, Demand, Permission, Rights, Role, check_grant
+from cortado.store.server.permissions import CARRIERS, PACKAGE, RULES, rule_of
+
+READ, WRITE, DEFINE = Permission.READ, Permission.WRITE, Permission.DEFINE
+
+
+def _methods() -> Iterator[MethodDescriptor]:
+    for module in pkgutil.iter_modules(v1.__path__):
+        if module.name.endswith("_pb2"):
+            for service in importlib.import_module(f"{v1.__name__}.{module.name}").DESCRIPTOR.services_by_name.values():
+                yield from service.methods
+
+
+def _name(method: MethodDescriptor) -> str:
+    return f"{method.containing_service.full_name}/{method.name}".removeprefix(PACKAGE)
+
+
+def test_every_method_has_a_row_and_no_row_is_left_over() -> None:
+    declared = {_name(each) for each in _methods()}
+    assert len(declared) > 90
+    assert declared == {*RULES, *CARRIERS}
+
+
+def test_every_row_finds_its_resources_in_an_empty_request() -> None:
+    for method in _methods():
+        if _name(method) not in CARRIERS:
+            request = message_class(method.input_type)()
+            demands = RULES[_name(method)].of(request)
+            assert demands or _name(method) == "Documents/Bulk", _name(method)
+
+
+def test_a_method_without_a_row_is_allowed_to_nobody() -> None:
+    (demand,) = rule_of("cortado.v1.KeyValue/New").of(None)
+    assert not Rights.of([check_grant(role.value, "cluster") for role in Role]).allow(demand)
+
+
+def _table_demand(permission: Permission, name: str = "a.b") -> Demand:
+    return Demand(permission, check_grant("reader", f"table:{name}").resource)
+
+
+def _pairs_demand(permission: Permission, name: str = "n") -> Demand:
+    return Demand(permission, check_grant("reader", f"namespace:{name}").resource)
+
+
+TABLE = documents_pb2.TableName(database="a", table="b")
+OWN = common_pb2.ReadAt(
+    own_writes=[
+        common_pb2.Operation(put=common_pb2.DocumentPut(database="a", table="c")),
+        common_pb2.Operation(check_pair=common_pb2.KvCheck(namespace="n")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "demands"),
+    [
+        ("KeyValue/Get", kv_pb2.KvGetRequest(namespace="n"), {_pairs_demand(READ)}),
+        ("KeyValue/Put", kv_pb2.KvPutRequest(namespace="n"), {_pairs_demand(WRITE)}),
+        ("Documents/Get", documents_pb2.GetDocumentRequest(table=TABLE), {_table_demand(READ)}),
+        (
+            "Documents/Scan",
+            documents_pb2.ScanRequest(table=TABLE, at=OWN),
+            {_table_demand(READ), _table_demand(WRITE, "a.c"), _pairs_demand(READ)},
+        ),
+        (
+            "Transactions/Commit",
+            transactions_pb2.CommitRequest(operations=OWN.own_writes),
+            {_table_demand(WRITE, "a.c"), _pairs_demand(READ)},
+        ),
+        ("Transactions/Commit", transactions_pb2.CommitRequest(), {Demand(Permission.KNOWN)}),
+        (
+            "Tables/RenameTable",
+            tables_pb2.RenameTableRequest(database="a", name="b", new_name="c"),
+            {_table_demand(DEFINE), _table_demand(DEFINE, "a.c")},
+        ),
+        (
+            "Tables/CreateTable",
+            tables_pb2.CreateTableRequest(database="a", name="b", subject="x.y"),
+            {_table_demand(DEFINE), _table_demand(READ, "x.y")},
+        ),
+        ("Tables/CheckTable", tables_pb2.CheckTableRequest(database="a", name="b"), {_table_demand(READ)}),
+        (
+            "Tables/CheckTable",
+            tables_pb2.CheckTableRequest(database="a", name="b", repair=True),
+            {_table_demand(DEFINE)},
+        ),
+        ("Documents/Bulk", documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk()), set()),
+        (
+            "Documents/Bulk",
+            documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE)),
+            {_table_demand(WRITE)},
+        ),
+        ("Auth/Grant", auth_pb2.GrantRequest(role="owner", resource="table:a.b"), {_table_demand(DEFINE)}),
+        ("Auth/Grant", auth_pb2.GrantRequest(role="admin", resource="table:a.b"), {Demand(Permission.ADMINISTER)}),
+        ("Auth/Grant", auth_pb2.GrantRequest(role="reader", resource="cluster"), {Demand(Permission.ADMINISTER)}),
+    ],
+)
+def test_resources_are_found_in_requests(method: str, request_: Any, demands: set[Demand]) -> None:
+    assert set(RULES[method].of(request_)) == demands
+
+
+def test_every_kind_of_operation_is_known() -> None:
+    kinds = common_pb2.Operation.DESCRIPTOR.oneofs_by_name["operation"].fields
+    for kind in kinds:
+        operation = common_pb2.Operation()
+        message = getattr(operation, kind.name)
+        message.SetInParent()
+        for name in ("database", "table", "namespace"):
+            if name in message.DESCRIPTOR.fields_by_name:
+                setattr(message, name, "x")
+        (demand,) = RULES["Transactions/Commit"].of(transactions_pb2.CommitRequest(operations=[operation]))
+        assert demand.resource in ("table:x.x", "namespace:x")
+        assert demand.permission is (READ if "check" in kind.name else WRITE), kind.name
+
+
+def test_what_is_about_the_cluster_names_the_cluster() -> None:
+    for name in ("Cluster/AddMember", "Inspect/ReadLog", "Backups/Read", "Auth/Enable", "Restores/Begin"):
+        assert [each.resource for each in RULES[name].of(None)] == [CLUSTER]

@@ -1,0 +1,262 @@
+"""Roles over a real port: who calls is told from tokens, denials are said and audited, and streams end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from cortado.errors import CortadoError, InvalidArgument, NotFound, PermissionDenied, Unauthenticated
+from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.store.client import Client
+from cortado.store.client.authorization import ON_BEHALF
+from cortado.store.engine.interface import Space
+from cortado.store.rpc_errors import from_rpc_error, from_status
+from support.memory_engine import MemoryEngine
+from support.served_node import Served, served_node
+from support.server_process import wait_until
+
+KEY, VALUE = b"a secret key", b"a secret value"
+ENDED_S = 5.0
+
+
+@dataclass
+class World:
+    served: Served
+    audit: Path
+    admin: Client
+    root: str
+    """The admin's token."""
+
+    def client(self, name: str, *grants: tuple[str, str]) -> Client:
+        issued = self.admin.auth.create(name)
+        assert issued.token is not None
+        for role, resource in grants:
+            self.admin.auth.grant(name, role, resource)
+        return Client(self.served.endpoint, token=issued.token.text)
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.audit / "audit.log").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    audit = tmp_path_factory.mktemp("audit")
+    with served_node(MemoryEngine(), audit) as served:
+        with Client(served.endpoint) as anybody:
+            anybody.kv("carts").put(KEY, VALUE)
+            assert anybody.auth.who_am_i().principal is None
+            token = anybody.auth.enable("root").token
+        assert token is not None
+        with Client(served.endpoint, token=token.text) as admin:
+            yield World(served, audit, admin, token.text)
+
+
+def test_who_shows_nothing_is_refused_and_who_is_known_is_told_its_name(world: World) -> None:
+    with Client(world.served.endpoint) as anybody, pytest.raises(Unauthenticated):
+        anybody.kv("carts").get(KEY)
+    assert world.admin.kv("carts").get(KEY) is not None
+    known = world.admin.auth.who_am_i()
+    assert known.principal is not None
+    assert known.principal.name == "root"
+
+
+def test_a_denial_does_not_tell_whether_there_is_such_a_table(world: World) -> None:
+    world.admin.create_database("shop")
+    world.admin.schemas.register(
+        "shop.orders", '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
+    )
+    world.admin.create_table("shop.orders", key=["id"])
+    with world.client("stranger") as stranger:
+        for name in ("shop.orders", "shop.nothing", "no.where"):
+            with pytest.raises(PermissionDenied) as denied:
+                stranger.table(name).get(1)
+            assert denied.value.message() == (f"principal stranger may not do this: reader of table:{name} is needed")
+
+
+def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
+    with world.client("owner", ("owner", "database:own")) as owner, world.client("guest") as guest:
+        owner.create_database("own")
+        schema = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+        owner.schemas.register("own.rows", schema)
+        owner.create_table("own.rows", key=["id"])
+        owner.table("own.rows").put({"id": 1})
+        owner.auth.grant("guest", "reader", "table:own.rows")
+        assert guest.table("own.rows").get(1) is not None
+        with pytest.raises(PermissionDenied):
+            guest.table("own.rows").put({"id": 2})
+        for role, resource in (("reader", "cluster"), ("operator", "cluster"), ("reader", "database:other")):
+            with pytest.raises(PermissionDenied):
+                owner.auth.grant("guest", role, resource)
+        with pytest.raises(PermissionDenied):
+            owner.drop_database("shop")
+        with pytest.raises(NotFound):
+            owner.auth.grant("nobody-of-that-name", "reader", "table:own.rows")
+
+
+def test_a_right_that_is_taken_away_ends_a_watch(world: World) -> None:
+    with world.client("watcher", ("reader", "namespace:carts")) as watcher:
+        watch = watcher.kv("carts").watch()
+        began, ended = threading.Event(), []
+
+        def follow() -> None:
+            try:
+                for _ in watch:
+                    began.set()
+            except CortadoError as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        assert began.wait(ENDED_S)
+        world.admin.auth.revoke_grant("watcher", "reader", "namespace:carts")
+        thread.join(ENDED_S)
+        assert [type(each) for each in ended] == [PermissionDenied]
+
+
+def test_a_right_that_is_taken_away_ends_a_bulk_load(world: World) -> None:
+    schema = '{"type": "record", "name": "L", "fields": [{"name": "id", "type": "long"}]}'
+    world.admin.create_database("loads")
+    world.admin.schemas.register("loads.rows", schema)
+    world.admin.create_table("loads.rows", key=["id"])
+    with world.client("loader", ("writer", "table:loads.rows")) as loader:
+
+        def rows() -> Iterator[dict[str, Any]]:
+            for number in range(100_000):
+                if number == 5_000:
+                    world.admin.auth.revoke("loader")
+                yield {"id": number}
+
+        with pytest.raises((Unauthenticated, PermissionDenied)):
+            loader.table("loads.rows").bulk(rows(), chunk_rows=500)
+        count = sum(1 for _ in world.admin.table("loads.rows").scan())
+        assert count < 100_000
+
+
+def test_a_rotated_token_is_taken_from_its_file(world: World, tmp_path: Path) -> None:
+    file = tmp_path / "app.token"
+    first = world.admin.auth.create("rotated")
+    world.admin.auth.grant("rotated", "reader", "namespace:carts")
+    assert first.token is not None
+    file.write_text(first.token.text + "\n")
+    with Client(world.served.endpoint, token=file) as client:
+        assert client.kv("carts").get(KEY) is not None
+        second = world.admin.auth.rotate("rotated", overlap_ms=0)
+        assert second.token is not None
+        file.write_text(second.token.text + "\n")
+
+        def is_let_in() -> bool:
+            try:
+                return client.kv("carts").get(KEY) is not None
+            except Unauthenticated:
+                return False
+
+        wait_until(is_let_in, "the new token", ENDED_S)
+        principal = client.auth.who_am_i().principal
+        assert principal is not None
+        assert [each.token_id for each in principal.tokens] == [second.token.token_id]
+
+
+def test_calls_that_share_a_stream_are_their_own_callers(world: World) -> None:
+    """A call that names somebody is nobody else's, whoever opened the stream."""
+    request = kv_pb2.KvGetRequest(namespace="carts", key=KEY).SerializeToString()
+    names = {1: "", 2: "Bearer ", 3: "Bearer ctd_0000000000000000_" + "A" * 43, 4: f"Bearer {world.root}", 5: "x"}
+    batch = calls_pb2.CallBatch(
+        calls=[
+            calls_pb2.Call(id=each, method="cortado.v1.KeyValue/Get", request=request, authorization=header)
+            for each, header in names.items()
+        ]
+    )
+    with grpc.insecure_channel(world.served.endpoint) as channel:
+        exchange = channel.stream_stream(
+            "/cortado.v1.Calls/Exchange", calls_pb2.CallBatch.SerializeToString, calls_pb2.ReplyBatch.FromString
+        )
+        replies = {
+            reply.id: reply
+            for message in exchange(iter([batch]), metadata=(("authorization", f"Bearer {world.root}"),))
+            for reply in message.replies
+        }
+    outcomes = {each: from_status(reply.status).reason if reply.status else "OK" for each, reply in replies.items()}
+    assert outcomes == {1: "OK", 2: "UNAUTHENTICATED", 3: "UNAUTHENTICATED", 4: "OK", 5: "UNAUTHENTICATED"}
+
+
+def test_who_calls_on_behalf_of_nobody_is_nobody(world: World) -> None:
+    token = ON_BEHALF.set("Bearer ")
+    try:
+        with pytest.raises(Unauthenticated):
+            world.admin.kv("carts").get(KEY)
+    finally:
+        ON_BEHALF.reset(token)
+
+
+def test_a_raw_call_carries_its_token_in_its_metadata(world: World) -> None:
+    with grpc.insecure_channel(world.served.endpoint) as channel:
+        get = channel.unary_unary(
+            "/cortado.v1.KeyValue/Get", kv_pb2.KvGetRequest.SerializeToString, kv_pb2.KvGetResponse.FromString
+        )
+        request = kv_pb2.KvGetRequest(namespace="carts", key=KEY)
+        assert get(request, metadata=(("authorization", f"Bearer {world.root}"),)).pair.value == VALUE
+        with pytest.raises(grpc.RpcError) as refused:
+            get(request, metadata=(("authorization", f"bearer {world.root}x"),))
+        assert isinstance(from_rpc_error(refused.value), Unauthenticated)
+
+
+def test_a_token_never_goes_unencrypted_over_a_network(world: World) -> None:
+    with Client("10.255.255.1:7621", token=world.root) as client, pytest.raises(InvalidArgument, match="unencrypted"):
+        client.kv("carts").get(KEY)
+    with pytest.raises(InvalidArgument) as refused:
+        Client(world.served.endpoint, token="my-secret")
+    assert "my-secret" not in refused.value.message()
+    assert world.root not in repr(world.admin)
+
+
+def test_denials_and_changes_are_audited_and_no_value_or_token_is(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with world.client("audited", ("reader", "namespace:carts")) as audited:
+        audited.kv("carts").get(KEY)
+        with pytest.raises(PermissionDenied):
+            audited.kv("carts").put(KEY, VALUE)
+        token = audited._core._connection._authorization.header().removeprefix("Bearer ")
+
+    def told() -> list[tuple[str, ...]]:
+        return [
+            (each["principal"], each["method"], each["about"], each["outcome"])
+            for each in world.lines()
+            if "audited" in (each["principal"], *each["about"].split())
+        ]
+
+    wait_until(lambda: len(told()) == 3, "three lines", ENDED_S)
+    assert told() == [
+        ("root", "Auth/CreatePrincipal", "audited", "OK"),
+        ("root", "Auth/Grant", "audited reader", "OK"),
+        ("audited", "KeyValue/Put", "", "PERMISSION_DENIED"),
+    ]
+    written = (world.audit / "audit.log").read_text() + caplog.text
+    for secret in (KEY, VALUE, token.encode(), world.root.encode()):
+        assert secret.decode() not in written
+
+
+def test_tokens_are_stored_as_digests_alone(world: World) -> None:
+    with world.served.node.engine.read() as txn:
+        stored = b"".join(key + value() for space in Space for key, value in txn.walk(space, b""))
+    assert b"principal" in stored
+    assert world.root.encode() not in stored
+    assert world.root[-43:].encode() not in stored
+
+
+def test_roles_that_are_off_let_everybody_in(tmp_path: Path) -> None:
+    with served_node(MemoryEngine(), tmp_path) as served, Client(served.endpoint) as anybody:
+        token = anybody.auth.enable("root").token
+        assert token is not None
+        with Client(served.endpoint, token=token.text) as admin:
+            assert not admin.auth.disable().enabled
+        anybody.kv("carts").put(KEY, VALUE)
