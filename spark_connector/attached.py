@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "partitions", "lease", "replicaRead")
+OPTIONS: Final = (
+    "endpoint",
+    "timeoutSeconds",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "token",
+    "tokenFile",
+    "partitions",
+    "lease",
+    "replicaRead",
+)
 """Of a read, those that the views are made with."""
 
 

@@ -46,11 +46,15 @@ def is_new_table(options: Mapping[str, str]) -> bool:
 
 
 def options_of_new_table(options: Mapping[str, str]) -> dict[str, str]:
-    """What stands in its ``OPTIONS``. Raises InvalidArgument for a LOCATION."""
+    """What stands in its ``OPTIONS``. Raises InvalidArgument for a LOCATION, and for a secret that would be kept."""
     if _LOCATION in options:
         problem = "must not be given: OPTIONS (table 'database.table') says where the rows are"
         raise InvalidArgument("LOCATION", problem, options[_LOCATION])
-    return {name.removeprefix(_OPTION): value for name, value in options.items() if name.startswith(_OPTION)}
+    found = {name.removeprefix(_OPTION): value for name, value in options.items() if name.startswith(_OPTION)}
+    if any(name.lower() == "token" for name in found):
+        problem = "would be kept in Spark's catalogue, for everybody who sees the table: give tokenFile"
+        raise InvalidArgument("option token", problem)
+    return found
 
 
 def keeping(schema: StructType, options: Mapping[str, str]) -> StructType:

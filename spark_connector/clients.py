@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from cortado.store.client import Client, Tls
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.connection import ReadFrom
 from pyspark_cortado.options import Connection
 
@@ -34,7 +35,7 @@ KEPT_MAX: Final = 8
 _REUSED: Final = "SPARK_REUSE_WORKER"
 """Is in the environment of processes that Spark uses again."""
 
-_Kind: TypeAlias = tuple[str, float, Tls | None, tuple[int, ...], ReadFrom]
+_Kind: TypeAlias = tuple[str, float, Tls | None, TokenSource | None, tuple[int, ...], ReadFrom]
 
 
 @contextmanager
@@ -44,7 +45,8 @@ def open_client(
     """A client for one task, or one thing to plan; by default of the connection's own endpoint.
 
     Raises InvalidArgument for an endpoint that is no ``host:port``, and for files that hold no certificates."""
-    kind = (endpoint or connection.endpoint, connection.timeout_s, connection.tls, _times(connection.tls), read_from)
+    tls, token = connection.tls, connection.token
+    kind = (endpoint or connection.endpoint, connection.timeout_s, tls, token, _times(tls), read_from)
     if _REUSED not in os.environ:
         with _new(kind) as client:
             yield client
@@ -55,12 +57,12 @@ def open_client(
 
 def new_client(connection: Connection) -> Client:
     """A client for whoever closes it. Raises as :func:`open_client` does."""
-    return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls)
+    return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls, token=connection.token)
 
 
 def _new(kind: _Kind) -> Client:
-    endpoint, timeout_s, tls, _, read_from = kind
-    return Client(endpoint, timeout_s=timeout_s, tls=tls, read_from=read_from)
+    endpoint, timeout_s, tls, token, _, read_from = kind
+    return Client(endpoint, timeout_s=timeout_s, tls=tls, token=token, read_from=read_from)
 
 
 def _times(tls: Tls | None) -> tuple[int, ...]:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "partitions", "chunkRows")
+OPTIONS: Final = (
+    "endpoint",
+    "timeoutSeconds",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "token",
+    "tokenFile",
+    "partitions",
+    "chunkRows",
+)
 """Of a read and a write, those that ``delete_where()`` takes."""
 
 

@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     from pyspark_cortado.options import Connection
     from pyspark_cortado.reader import Chosen
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "schemaVersion", "lease")
+OPTIONS: Final = (
+    "endpoint",
+    "timeoutSeconds",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "token",
+    "tokenFile",
+    "schemaVersion",
+    "lease",
+)
 """Of a read, those that ``lookup_join()`` takes."""
 
 ROWS: Final = 1_000

@@ -9,6 +9,8 @@ option             for         meaning
 ``tlsCa``          both        PEM file of the servers' authorities: encrypts; default: no encryption
 ``tlsCert``        both        PEM file of our own certificate, with ``tlsKey``; needs ``tlsCa``
 ``tlsKey``         both        PEM file of its private key
+``token``          both        the token that says who reads or writes, where the cluster has roles; never shown
+``tokenFile``      both        a file that holds it, on the driver and on each executor
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: that of ``load()``
 ``columns``        read        comma-separated fields, in that order; default: all
 ``filter``         read        a condition in the filter grammar, which the node evaluates; default: every row
@@ -60,11 +62,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
+from cortado.store.auth.tokens import check_token
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
+from cortado.store.client.authorization import TokenSource
 from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.values import parse_at
@@ -88,6 +93,7 @@ class Connection:
     table: str
     timeout_s: float
     tls: Tls | None
+    token: TokenSource | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ class WriteOptions:
     """Of a stream: where that is, if Spark was told so as an option."""
 
 
-_BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
+_BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "token", "tokenFile")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
 _READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "lease", "replicaRead")
 _STARTING = "startingAt"
@@ -330,7 +336,7 @@ def _connection(given: Mapping[str, str]) -> Connection:
     if not 0 < timeout_s <= TIMEOUT_SECONDS_MAX:
         limit = f"must be above 0 and at most {TIMEOUT_SECONDS_MAX}"
         raise InvalidArgument("option timeoutSeconds", limit, str(timeout_s))
-    return Connection(given.get("endpoint", DEFAULT_ENDPOINT), table, timeout_s, _tls(given))
+    return Connection(given.get("endpoint", DEFAULT_ENDPOINT), table, timeout_s, _tls(given), _token(given))
 
 
 def _tls(given: Mapping[str, str]) -> Tls | None:
@@ -341,6 +347,14 @@ def _tls(given: Mapping[str, str]) -> Tls | None:
         other = "tlsKey" if own == ["tlsCert"] else "tlsCert"
         raise InvalidArgument(f"option {other}", f"must be given with {own[0]}")
     return Tls(given["tlsCa"], given.get("tlsCert"), given.get("tlsKey")) if "tlsCa" in given else None
+
+
+def _token(given: Mapping[str, str]) -> TokenSource | None:
+    if "tokenFile" in given:
+        if "token" in given:
+            raise InvalidArgument("option tokenFile", "must not be given with token", given["tokenFile"])
+        return Path(given["tokenFile"])
+    return check_token(given["token"], "option token") if "token" in given else None
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:

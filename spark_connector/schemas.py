@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cortado.schema.model import AvroType, Schema
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
+OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "token", "tokenFile")
 """Those of a connection."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

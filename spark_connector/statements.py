@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from pyspark_cortado.hints import Literals
     from pyspark_cortado.references import Reference, Shape
 
-OPTIONS: Final = ("endpoint", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "partitions", "lease", "replicaRead")
+OPTIONS: Final = (
+    "endpoint",
+    "timeoutSeconds",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "token",
+    "tokenFile",
+    "partitions",
+    "lease",
+    "replicaRead",
+)
 """Of a read, those that ``sql()`` takes: they are for all of its tables."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

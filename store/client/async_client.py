@@ -15,7 +15,7 @@ from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import callback, flag, shown, whole
 from cortado.store.client.authorization import TokenSource
-from cortado.store.client.caches import SchemaCache, TableCache
+from cortado.store.client.caches import PerCaller, SchemaCache, TableCache
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
@@ -97,8 +97,8 @@ class AsyncClient(ClientTransactions):
         self._timeout_s = check_timeout(timeout_s)
         self._connection = Connection(endpoint, runtime, **options)
         self._endpoints = parse_endpoints(endpoint)
-        self._schema_cache = SchemaCache()
-        self._table_cache = TableCache()
+        self._schema_cache = PerCaller(SchemaCache)
+        self._table_cache = PerCaller(TableCache)
         self._retry_budget = RetryBudget()
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
 
@@ -111,7 +111,7 @@ class AsyncClient(ClientTransactions):
     def afresh(self) -> Self:
         """The same client, which knows of no table yet, for another job; closing either closes both."""
         view = copy(self)
-        view._table_cache = TableCache()
+        view._table_cache = PerCaller(TableCache)
         return view
 
     def at(self, at: At) -> Self:
@@ -201,7 +201,7 @@ class AsyncClient(ClientTransactions):
         """The schema registry."""
         from cortado.store.client.schemas import AsyncSchemas
 
-        return AsyncSchemas(self._connection, self._schema_cache, timeout_s=self._timeout_s)
+        return AsyncSchemas(self._connection, self._schema_cache.here(), timeout_s=self._timeout_s)
 
     @overload
     def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable: ...
@@ -273,7 +273,7 @@ class AsyncClient(ClientTransactions):
     def _tables(self) -> AsyncTables:
         from cortado.store.client.tables import AsyncTables
 
-        return AsyncTables(self._connection, self._table_cache, timeout_s=self._timeout_s)
+        return AsyncTables(self._connection, self._table_cache.here(), timeout_s=self._timeout_s)
 
     async def create_database(self, name: str) -> None:
         """Raises AlreadyExists."""

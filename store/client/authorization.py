@@ -31,6 +31,8 @@ _FILE_BYTES_MAX: Final = 4_096
 _LOOK_S: Final = 1.0
 """A file is not looked at more often."""
 
+NOBODY: Final = "Bearer "
+"""A header that shows nothing, and so is not ourselves."""
 ON_BEHALF: Final[ContextVar[str]] = ContextVar("cortado_on_behalf", default="")
 """A header's text, or empty: nobody but ourselves."""
 

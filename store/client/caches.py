@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from cortado.store.client.authorization import ON_BEHALF
 
 if TYPE_CHECKING:
     from cortado.schema.model import Schema
@@ -12,8 +15,49 @@ if TYPE_CHECKING:
     from cortado.store.client.schemas import SchemaVersion
 
 
+CALLERS_MAX: Final = 256
+"""Of whom one client remembers something, beside itself."""
 TEXTS_MAX: Final = 64 << 20
 """Characters of declarations that one client remembers for those who ask for text."""
+
+
+class Cache(Protocol):
+    """What can be forgotten."""
+
+    def clear(self) -> None: ...
+
+
+C = TypeVar("C", bound=Cache)
+
+
+class PerCaller(Generic[C]):
+    """A cache of our own, and one for each on whose behalf we call: what one was told, another one may not know."""
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self._own = make()
+        self._lock = threading.Lock()
+        self._others: OrderedDict[str, C] = OrderedDict()
+
+    def here(self) -> C:
+        """That of whoever is called for now."""
+        caller = ON_BEHALF.get()
+        if not caller:
+            return self._own
+        with self._lock:
+            found = self._others.get(caller)
+            if found is None:
+                found = self._others[caller] = self._make()
+                if len(self._others) > CALLERS_MAX:
+                    self._others.popitem(last=False)
+            else:
+                self._others.move_to_end(caller)
+            return found
+
+    def clear(self) -> None:
+        self._own.clear()
+        with self._lock:
+            self._others.clear()
 
 
 class SchemaTexts:

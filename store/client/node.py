@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -35,6 +35,8 @@ _OPTIONS: Final = [
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
+_SERVING: Final = b"\x08\x01"
+"""A HealthCheckResponse."""
 _PAUSE_S: Final = 0.05
 
 
@@ -103,6 +105,14 @@ class NodeConnection:
             if until_s - time.monotonic() < pause_s:
                 raise problem
             time.sleep(pause_s)
+
+    def is_serving(self) -> bool:
+        """What gRPC's health service says, which everybody may ask. Raises Unavailable, DeadlineExceeded."""
+        check: Callable[..., bytes] = self._channel.unary_unary("/grpc.health.v1.Health/Check")
+        try:
+            return check(b"", timeout=self._timeout_s) == _SERVING
+        except grpc.RpcError as error:
+            raise failure_of(error).error from None
 
     def replies(self, method: str, request: Message, reply_type: type[M]) -> Iterator[M]:
         """The replies of a method that streams them, without a deadline: whoever takes them sets the pace."""

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
+from cortado.store.client.authorization import NOBODY, ON_BEHALF
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
@@ -93,6 +94,8 @@ class _Resource:
         request = Request(scope, receive)
         call: Call | None = None
         try:
+            # Whoever calls here calls the cluster, and nobody else: a header that is missing is nobody's, and not ours.
+            ON_BEHALF.set(_authorization(request) or NOBODY)
             call = Call(request, operation, self._client, self._bounds)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
@@ -137,6 +140,14 @@ def _check_request(request: Request) -> None:
     if origin is not None and origin.partition("://")[2] != hosts[0]:
         must = "must be the gateway's own: other sites' pages may not call it"
         raise Refused(403, InvalidArgument("Origin", must, shown(origin)))
+
+
+def _authorization(request: Request) -> str:
+    """As it was sent; empty where it was not. Raises Refused."""
+    given = request.headers.getlist("authorization")
+    if len(given) > 1 or any(not each.isascii() for each in given):
+        raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
+    return given[0] if given else ""
 
 
 def _host_of(host: str) -> str:

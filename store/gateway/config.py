@@ -39,8 +39,8 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
     host, _ = split_address(listen.named(), listen.value, port_min=0)
     if not is_loopback(host) and not found["insecure"].value:
         problem = (
-            "must be a loopback address, unless insecure is set: the gateway has no encryption and knows no callers "
-            "yet, so whoever reaches its port may read and change everything"
+            "must be a loopback address, unless insecure is set: the gateway has no encryption, so tokens and data "
+            "could be read on the way, and without roles whoever reaches its port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
     return GatewayConfig(listen.value, found["port-file"].value, GatewayLimits(**limits))

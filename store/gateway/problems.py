@@ -108,6 +108,8 @@ def problem_response(error: CortadoError | Refused) -> Response:
     status = 0
     if isinstance(error, Refused):
         status, headers, error = error.status, error.headers, error.error
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, TryAgain):
         # In whole seconds, as HTTP has it, and never "at once".
         headers["Retry-After"] = str(max(1, -(-error.retry_delay_ms // 1000)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from cortado.errors import CortadoError, InvalidArgument
+from cortado.errors import CortadoError, InvalidArgument, PermissionDenied, Unauthenticated
 from cortado.store.cli.answers import Answer
 from cortado.store.cli.failures import OK, UNAVAILABLE
 from cortado.store.cli.options import Option
@@ -63,8 +63,12 @@ def _node_state(session: Session, address: str) -> str:
     from cortado.store.client.node import NodeConnection
 
     try:
-        with NodeConnection(address, tls=session.tls(), timeout_s=session.timeout_s) as node:
-            return node.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse).state
+        with NodeConnection(address, tls=session.tls(), token=session.token, timeout_s=session.timeout_s) as node:
+            try:
+                return node.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse).state
+            except (Unauthenticated, PermissionDenied):
+                # Whether it serves is no secret; why it does not is for who may know.
+                return SERVING if node.is_serving() else "does not serve"
     except InvalidArgument:
         raise
     except CortadoError as error:

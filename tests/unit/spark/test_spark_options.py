@@ -81,6 +81,20 @@ def test_the_files_of_certificates_are_the_clients() -> None:
     assert write_options(own).connection.tls == Tls("ca.crt", "me.crt", "me.key")
 
 
+def test_a_token_is_the_clients_and_is_never_shown() -> None:
+    token = "ctd_0123456789abcdef_" + "A" * 43
+    of_text = read_options({"table": "a.b", "TOKEN": token})
+    assert of_text.connection.token == token
+    assert token not in repr(of_text)
+    assert write_options({"table": "a.b", "tokenFile": "app.token"}).connection.token == Path("app.token")
+    for given in ({"token": token[:-1]}, {"token": token, "tokenFile": "app.token"}):
+        with pytest.raises(InvalidArgument) as refused:
+            read_options({"table": "a.b", **given})
+        assert token[:-1] not in refused.value.message()
+    with pytest.raises(InvalidArgument, match="give tokenFile"):
+        options_of_new_table({"option.table": "a.b", "option.Token": token})
+
+
 @pytest.mark.parametrize(
     ("given", "field", "with_option"),
     [

@@ -1,0 +1,94 @@
+"""Whoever calls the gateway calls the cluster: with its own token, and never with what the gateway has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from support.gateways import Gateway, gateway
+
+SCHEMA = '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
+
+
+@dataclass
+class World:
+    gateway: Gateway
+    headers: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with gateway() as made:
+        client = made.client
+        made.run(client.kv("carts").put(b"a", b"1"))
+        made.run(client.create_database("shop"))
+        made.run(client.schemas.register("shop.orders", SCHEMA))
+        made.run(client.create_table("shop.orders", key=["id"]))
+        made.run(client.table("shop.orders").put({"id": 1}))
+        headers = {"nobody": {}, "wrong": _bearer("ctd_0000000000000000_" + "A" * 43)}
+        for name, role, resource in (
+            ("reader", "reader", "namespace:carts"),
+            ("shopper", "writer", "database:shop"),
+            ("stranger", "reader", "namespace:others"),
+        ):
+            issued = made.run(client.auth.create(name))
+            assert issued.token is not None
+            made.run(client.auth.grant(name, role, resource))
+            headers[name] = _bearer(issued.token.text)
+        root = made.run(client.auth.enable("root")).token
+        assert root is not None
+        yield World(made, {**headers, "root": _bearer(root.text)})
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _status(world: World, who: str, method: str, path: str, **more: object) -> int:
+    return world.gateway.request(method, path, headers=world.headers[who], **more).status_code
+
+
+def test_each_caller_may_what_it_was_granted(world: World) -> None:
+    pair, document = "/v1/kv/carts/a", "/v1/db/shop/orders/1"
+    assert _status(world, "root", "GET", pair) == 200
+    assert _status(world, "reader", "GET", pair) == 200
+    changed = {**world.headers["reader"], "Content-Type": "application/octet-stream"}
+    assert world.gateway.request("PUT", pair, headers=changed, content=b"2").status_code == 403
+    assert _status(world, "reader", "GET", document) == 403
+    assert _status(world, "shopper", "GET", document) == 200
+    assert _status(world, "shopper", "PUT", document, json={"id": 1}) in (200, 204)
+    for who in ("nobody", "wrong"):
+        refused = world.gateway.request("GET", pair, headers=world.headers[who])
+        assert refused.status_code == 401
+        assert refused.headers["WWW-Authenticate"] == "Bearer"
+        assert refused.json()["reason"] == "UNAUTHENTICATED"
+
+
+def test_what_one_caller_was_told_no_other_one_is(world: World) -> None:
+    for path in ("/v1/db/shop/orders/1", "/subjects/shop.orders/versions/1", "/subjects/shop.orders/versions"):
+        assert _status(world, "shopper", "GET", path) == 200
+        assert _status(world, "stranger", "GET", path) == 403
+        assert _status(world, "nobody", "GET", path) == 401
+    assert _status(world, "shopper", "GET", "/schemas/ids/1") == 200
+    assert _status(world, "stranger", "GET", "/schemas/ids/1") == 200
+    assert _status(world, "nobody", "GET", "/schemas/ids/1") == 401
+
+
+def test_a_denial_is_the_same_for_what_is_not_there(world: World) -> None:
+    texts = [
+        world.gateway.request("GET", f"/v1/db/shop/{table}/1", headers=world.headers["stranger"]).json()
+        for table in ("orders", "nothing")
+    ]
+    assert texts[0]["detail"].replace("orders", "nothing") == texts[1]["detail"]
+    assert {each["status"] for each in texts} == {403}
+
+
+def test_a_header_that_comes_twice_is_refused(world: World) -> None:
+    twice = [("Authorization", world.headers["root"]["Authorization"])] * 2
+    assert world.gateway.request("GET", "/v1/kv/carts/a", headers=twice).status_code == 400
+
+
+def test_a_probe_needs_no_right(world: World) -> None:
+    assert _status(world, "nobody", "GET", "/healthz") == 200
