@@ -15,6 +15,7 @@ from cortado.schema.columnar.encode import encode_rows
 from cortado.store.aggregate.bind import Aggregation
 from cortado.store.aggregate.reduce import Merge, group_rows, reduce_column
 from cortado.store.aggregate.values import ordered, travelling
+from cortado.store.mvcc.walks import ColumnKernel
 
 GROUPS_MAX: Final = 100_000
 GROUPS_BYTES_MAX: Final = 2 << 20
@@ -51,15 +52,18 @@ def _bytes(column: Column) -> int:
     return column.length * (column.values.dtype.itemsize + 2)
 
 
-def piece_of(aggregation: Aggregation, columns: Mapping[str, Column], rows: int) -> Piece:
-    """The groups of these rows, of which there is one at least; ``columns`` are by path."""
+def piece_of(
+    aggregation: Aggregation, columns: Mapping[str, Column], rows: int, kernel: ColumnKernel | None = None
+) -> Piece:
+    """The groups of these rows, of which there is one at least; ``columns`` are by path. By the compiled kernel, where
+    there is one."""
     keys = [ordered(columns[field.path], field) for field in aggregation.group_by]
     kept = [measure.begin(columns, rows) for measure in aggregation.measures]
-    return _together(keys, kept, rows)
+    return _together(keys, kept, rows, kernel)
 
 
-def _together(keys: list[Column], kept: list[Kept], rows: int) -> Piece:
-    groups = group_rows(keys, rows)
+def _together(keys: list[Column], kept: list[Kept], rows: int, kernel: ColumnKernel | None) -> Piece:
+    groups = group_rows(keys, rows, kernel)
     return Piece(
         [take(key, groups.first_rows) for key in keys],
         [[(merge, reduce_column(merge, column, groups)) for merge, column in each] for each in kept],
@@ -81,6 +85,8 @@ class PartialGroups:
         self._count = self._bytes = self._apart = 0
         self.is_full = False
         """Whether there are as many as may be, and have to leave."""
+        self.kernel: ColumnKernel | None = None
+        """What groups, where it is compiled."""
 
     def add(self, piece: Piece) -> None:
         """Put the groups of more rows to those that are there."""
@@ -100,7 +106,7 @@ class PartialGroups:
         if len(pieces) > 1:
             keys = [concat(list(columns)) for columns in zip(*(piece.keys for piece in pieces), strict=True)]
             kept = [_behind_each_other(each) for each in zip(*(piece.kept for piece in pieces), strict=True)]
-            joined = _together(keys, kept, self._count)
+            joined = _together(keys, kept, self._count, self.kernel)
             self._pieces, self._count, self._bytes = [joined], joined.count, joined.bytes
         self._apart = 0
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from cortado.schema.columnar.column import BytesColumn, Column, FlatColumn, Ints
 from cortado.schema.columnar.columns import expand, present_rows, take
+from cortado.store.mvcc.walks import ColumnKernel, Walked
 
 _WORD_BYTES: Final = 8
 _WORDS_MAX: Final = 8
@@ -58,12 +59,16 @@ class Groups:
         return len(self.first_rows)
 
 
-def group_rows(columns: Sequence[Column], rows: int) -> Groups:
-    """The groups of equal values in ``columns``, which are in ordered form (``values.py``); of one row at least."""
+def group_rows(columns: Sequence[Column], rows: int, kernel: ColumnKernel | None = None) -> Groups:
+    """The groups of equal values in ``columns``, which are in ordered form (``values.py``); of one row at least.
+    ``kernel`` finds them, where values are not their own codes and there is one."""
     if not columns:
         return Groups(None, np.zeros(1, np.intp))
     codes, count = _small_codes(columns[0]) if len(columns) == 1 else (None, 0)
     if codes is None:
+        grouped = None if kernel is None else kernel.group(list(map(_arrays, columns)), rows)
+        if grouped is not None:
+            return Groups(grouped.places, grouped.first_rows)
         codes, count = _numbered([word for column in columns for word in _words_of(column)])
     seen = np.zeros(count, np.bool_)
     seen[codes] = True
@@ -73,6 +78,14 @@ def group_rows(columns: Sequence[Column], rows: int) -> Groups:
     first_rows = np.empty(count, np.intp)
     first_rows[codes] = np.arange(rows)
     return Groups(places[codes], first_rows[found])
+
+
+def _arrays(column: Column) -> Walked:
+    if isinstance(column, FlatColumn):
+        return Walked(column.values, None, column.validity)
+    assert isinstance(column, BytesColumn)
+    # Of 64-bit offsets none is beyond 32 bits: so many bytes are not grouped at once.
+    return Walked(column.data, column.offsets.astype(np.int32, copy=False), column.validity)
 
 
 def _small_codes(column: Column) -> tuple[Ints | None, int]:

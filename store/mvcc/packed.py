@@ -6,7 +6,7 @@
                                      bodies   what follows, end to end;  ends  where each one ends in it
 
 So where all rows have one schema, their bodies are an Avro block as they lie here. Whoever packed them may bring what
-makes columns of them.
+makes columns of them without the interpreter.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cortado.store.mvcc.walks import BodyWalker
+from cortado.store.mvcc.walks import ColumnKernel
 from cortado.store.packing import cut, cut_equal
 
 
 class PackedPayloads(Sequence[bytes]):
     """A sequence of payloads. ``ends`` are places in ``bodies``, ascending; ``head_bytes`` is the same for all;
-    ``walker`` makes columns of the bodies, where they are Avro's."""
+    ``kernel`` makes columns of the bodies, where they are Avro's."""
 
-    __slots__ = ("_cut", "bodies", "ends", "head_bytes", "heads", "walker")
+    __slots__ = ("_cut", "bodies", "ends", "head_bytes", "heads", "kernel")
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class PackedPayloads(Sequence[bytes]):
         head_bytes: int,
         bodies: bytes,
         ends: NDArray[np.int64],
-        walker: BodyWalker | None = None,
+        kernel: ColumnKernel | None = None,
     ) -> None:
         self.heads = heads
         self.head_bytes = head_bytes
         self.bodies = bodies
         self.ends = ends
-        self.walker = walker
+        self.kernel = kernel
         self._cut: Sequence[bytes] | None = None
 
     def lengths(self) -> NDArray[np.uint32]:
@@ -53,7 +53,7 @@ class PackedPayloads(Sequence[bytes]):
             return self
         end = int(self.ends[count - 1]) if count else 0
         heads = self.heads[: count * self.head_bytes]
-        return PackedPayloads(heads, self.head_bytes, self.bodies[:end], self.ends[:count], self.walker)
+        return PackedPayloads(heads, self.head_bytes, self.bodies[:end], self.ends[:count], self.kernel)
 
     def take(self, rows: Sequence[int]) -> PackedPayloads:
         """Some rows, by their places, in the order given."""
@@ -63,7 +63,7 @@ class PackedPayloads(Sequence[bytes]):
         bodies = self.bodies
         joined = b"".join([bodies[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
         heads = np.frombuffer(self.heads, f"V{self.head_bytes}")[places].tobytes() if self.head_bytes else b""
-        return PackedPayloads(heads, self.head_bytes, joined, np.cumsum(ends - starts), self.walker)
+        return PackedPayloads(heads, self.head_bytes, joined, np.cumsum(ends - starts), self.kernel)
 
     def as_list(self) -> Sequence[bytes]:
         """Each payload, made once."""

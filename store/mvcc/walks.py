@@ -1,4 +1,5 @@
-"""How columns of Avro bodies are asked of the scan kernel, where there is one (:mod:`cortado.store.mvcc.kernel`).
+"""What is asked of the scan kernel, where there is one, about columns: to make them of Avro bodies, and to group by
+them (:mod:`cortado.store.mvcc.kernel`).
 
 The kernel knows no schemas. It is told a *program*: an operation for each field, in the order in which the fields lie
 in a body, so that a body is walked once, whatever is wanted of it::
@@ -19,6 +20,7 @@ Here and not there, since what makes programs runs where nothing is compiled, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -75,7 +77,7 @@ class Program:
 
 
 class Walked(NamedTuple):
-    """One slot of all rows. Of a slot of bytes, row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; where a row is null
+    """One column: a slot of all rows. Of bytes, row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; where a row is null
     there is a zero, or nothing. ``validity`` is None where no row is null."""
 
     values: NDArray[Any]
@@ -83,6 +85,17 @@ class Walked(NamedTuple):
     validity: NDArray[np.bool_] | None
 
 
-class BodyWalker(Protocol):
+class Grouped(NamedTuple):
+    """For each row its group's number, and for each group its first row."""
+
+    places: NDArray[np.int64]
+    first_rows: NDArray[np.intp]
+
+
+class ColumnKernel(Protocol):
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
         """Each slot, of bodies that lie end to end and end at ``ends``; None where another reader must read them."""
+
+    def group(self, columns: Sequence[Walked], rows: int) -> Grouped | None:
+        """The groups of rows, of which there is one at least, that are equal in all of some columns: null to null, and
+        numbers to those of the same bits. None where another way must find them."""

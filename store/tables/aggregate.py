@@ -29,7 +29,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
-from cortado.store.tables.runs import Lengths
+from cortado.store.tables.runs import Lengths, kernel_of
 from cortado.store.tables.scan import (
     FILTER_SLICE_ROWS_MAX,
     SLICE_BYTES_MAX,
@@ -141,6 +141,7 @@ def _aggregate_slice(source: ScanSource, plan: AggregatePlan, state: AggregateSt
     payloads, _ = read_rows(source, plan.scan, token.read_ts, chunk, SLICE_BYTES_MAX)
     looked_at = len(payloads)
     if looked_at:
+        state.groups.kernel = kernel_of(payloads)
         pieces, looked_at = _pieces(plan, payloads)
         for piece in pieces:
             state.groups.add(piece)
@@ -173,7 +174,7 @@ def _pieces_of_all(plan: AggregatePlan, payloads: Sequence[bytes]) -> list[Piece
     for places, columns in decode_columns(plan.scan.view, payloads, reader, plan.paths):
         chosen, rows = _filtered(plan, columns, len(places))
         if rows:
-            pieces.append(piece_of(plan.aggregation, chosen, rows))
+            pieces.append(piece_of(plan.aggregation, chosen, rows, kernel_of(payloads)))
     return pieces
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.mvcc.packed import PackedPayloads
+from cortado.store.mvcc.walks import ColumnKernel
 from cortado.store.tables.rows import SCHEMA_ID_BYTES
 
 Lengths: TypeAlias = NDArray[np.uint32]
@@ -112,6 +113,11 @@ def take_rows(payloads: Sequence[bytes], rows: Sequence[int]) -> Sequence[bytes]
     if len(rows) == len(payloads):
         return payloads
     return payloads.take(rows) if _has_heads(payloads) else [payloads[row] for row in rows]
+
+
+def kernel_of(payloads: Sequence[bytes]) -> ColumnKernel | None:
+    """What makes columns of them, and groups by those, where the scan kernel packed them."""
+    return payloads.kernel if isinstance(payloads, PackedPayloads) else None
 
 
 def _has_heads(payloads: Sequence[bytes]) -> TypeGuard[PackedPayloads]:

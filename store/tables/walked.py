@@ -45,12 +45,12 @@ def walked_columns(
 ) -> Mapping[str, Column] | None:
     """The writer's columns at ``paths`` (None: all its fields), of payloads that it wrote; None where the codec must
     make them."""
-    if payloads.walker is None:
+    if payloads.kernel is None:
         return None
     plan = _plan(writer, None if paths is None else tuple(paths))
     if plan is None or (len(payloads) and int(payloads.lengths().max()) > READ_BYTES_MAX):
         return None
-    walked = payloads.walker.walk(plan.program, payloads.bodies, payloads.ends)
+    walked = payloads.kernel.walk(plan.program, payloads.bodies, payloads.ends)
     if walked is None:
         return None
     rows = len(payloads)

@@ -11,6 +11,7 @@ from cortado.store.mvcc.kernel.seam import Unfit, check_machine, compile_ahead, 
 
 if TYPE_CHECKING:
     from cortado.store.mvcc.kernel.scanning import RowKernel
+    from cortado.store.mvcc.walks import ColumnKernel
 
 
 @cache
@@ -21,3 +22,16 @@ def row_kernel() -> RowKernel:
     except Unfit as reason:
         pytest.skip(f"no scan kernel: {reason}")
     return load(compiled_folder() or compile_ahead())
+
+
+@cache
+def column_kernels() -> list[ColumnKernel | None]:
+    """None, for the way without it, and the compiled one, where there is what compiles it."""
+    try:
+        check_machine()
+    except Unfit:
+        return [None]
+    row_kernel()
+    from cortado.store.mvcc.kernel.walking import CompiledColumns
+
+    return [None, CompiledColumns()]

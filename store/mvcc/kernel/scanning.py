@@ -20,7 +20,7 @@ from cortado.store.keys.keyspace import ROW_HEAD_BYTES, is_of_rows
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel import rows as compiled
 from cortado.store.mvcc.kernel.tree import LEVEL
-from cortado.store.mvcc.kernel.walking import CompiledWalker
+from cortado.store.mvcc.kernel.walking import CompiledColumns
 from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.mvcc.reader import PackedKeys, ScanChunk
 from cortado.store.mvcc.slices import Slice
@@ -32,7 +32,7 @@ _KEY_BYTES_MAX: Final = 512
 _EIGHT: Final = slice(0, 8)
 _FOUR: Final = slice(8, 12)
 _PAYLOAD_ROOM: Final = 1 << 20
-_WALKER: Final = CompiledWalker()
+_COLUMNS: Final = CompiledColumns()
 
 
 class _Scratch:
@@ -153,7 +153,7 @@ def _packed(wanted: Slice, scratch: _Scratch) -> ScanChunk:
     ends = scratch.body_ends[:count].copy()
     head_bytes = _head_bytes(wanted)
     heads = scratch.heads[: count * head_bytes].tobytes()
-    payloads = PackedPayloads(heads, head_bytes, scratch.bodies[: ends[-1] if count else 0].tobytes(), ends, _WALKER)
+    payloads = PackedPayloads(heads, head_bytes, scratch.bodies[: ends[-1] if count else 0].tobytes(), ends, _COLUMNS)
     expiries: Mapping[LogicalKey, int] = NO_EXPIRIES
     if state[compiled.EXPIRING]:
         expires_ms = scratch.expiries[:count].tolist()

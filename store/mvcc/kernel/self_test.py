@@ -16,10 +16,10 @@ from cortado.store.engine.page_nodes import HEADER_BYTES, PageKind
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel.machine import REGISTER, crc
 from cortado.store.mvcc.kernel.scanning import RowKernel
-from cortado.store.mvcc.kernel.walking import CompiledWalker
+from cortado.store.mvcc.kernel.walking import CompiledColumns
 from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
-from cortado.store.mvcc.walks import NUMBER, TEXT, Program, Slot
+from cortado.store.mvcc.walks import NUMBER, TEXT, Program, Slot, Walked
 
 _CHECKED: Final = b"123456789"
 _CRC_OF_IT: Final = 0xE3069283
@@ -50,6 +50,10 @@ def check_kernel(kernel: RowKernel) -> None:
     held[-30] ^= 1
     if _rows(kernel, tree, early, reverse=False) is not None or _columns(b"\x07abc\x00", [5]) is not None:
         raise ValueError("it does not notice damage")
+    repeated = np.array([7, 5, 7], np.int64)
+    grouped = CompiledColumns().group([Walked(repeated, None, None)], 3)
+    if grouped is None or [each.tolist() for each in grouped] != [[0, 1, 0], [0, 1]]:
+        raise ValueError("it groups other rows")
     if _columns(b"\x06abc\x00\x02d\x02\x09", [5, 9]) != [b"abcd", [0, 3, 4], [0, -5], [False, True]]:
         raise ValueError("it makes other columns than were written")
 
@@ -58,7 +62,7 @@ def _columns(bodies: bytes, ends: list[int]) -> list[object] | None:
     """Of a string, and a number that may be null."""
     operations = np.array([TEXT, -1, 0, 0, 0, 0, NUMBER, 1, 1, -9, 9, 0], np.int64)
     program = Program(operations, (Slot(None, is_nullable=False), Slot(np.dtype(np.int64), is_nullable=True)))
-    found = CompiledWalker().walk(program, bodies, np.array(ends, np.int64))
+    found = CompiledColumns().walk(program, bodies, np.array(ends, np.int64))
     if found is None:
         return None
     texts, numbers = found

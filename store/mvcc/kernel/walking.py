@@ -1,17 +1,21 @@
-"""Columns of bodies, walked by the kernel: memory for what is wanted, and what was written there."""
+"""Columns of bodies, and groups of rows, by the kernel: memory for what is wanted, and what was written there."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from secrets import randbits
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cortado.store.mvcc.kernel import bodies as compiled
-from cortado.store.mvcc.walks import OPERATION_NUMBERS, Program, Slot, Walked
+from cortado.store.mvcc.kernel import groups as compiled_groups
+from cortado.store.mvcc.walks import OPERATION_NUMBERS, Grouped, Program, Slot, Walked
 
 _BYTES_MAX: Final = 2**31 - 1
 """That offsets of 32 bits tell."""
+_SEED: Final = randbits(62)
 
 
 class _Memory:
@@ -37,11 +41,11 @@ class _Memory:
         return Walked(data, self.offsets, validity)
 
 
-class CompiledWalker:
-    """A :class:`~cortado.store.mvcc.walks.BodyWalker`. On any thread, and on several at once."""
+class CompiledColumns:
+    """A :class:`~cortado.store.mvcc.walks.ColumnKernel`. On any thread, and on several at once."""
 
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
-        """See :class:`~cortado.store.mvcc.walks.BodyWalker`."""
+        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
         rows = len(ends)
         if not rows or len(bodies) != ends[-1] or len(bodies) > _BYTES_MAX:
             return None
@@ -56,6 +60,40 @@ class CompiledWalker:
             return None
         nulls = slots[compiled.NULLS :: compiled.SLOT_NUMBERS].tolist()
         return [each.walked(bodies_at, count) for each, count in zip(memory, nulls, strict=True)]
+
+    def group(self, columns: Sequence[Walked], rows: int) -> Grouped | None:
+        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
+        held = [_Held.of(column) for column in columns]
+        numbers = np.array([each.numbers() for each in held], np.int64).reshape(-1)
+        # Half empty, at least.
+        slots = np.zeros(2 << rows.bit_length(), np.int32)
+        places, first_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        table = _address(slots), len(slots) - 1, _SEED
+        out = _address(places), _address(first_rows)
+        groups = compiled_groups.group(_address(numbers), len(held), rows, table, out)
+        return None if groups == compiled_groups.CROWDED else Grouped(places, first_rows[:groups].copy())
+
+
+class _Held(NamedTuple):
+    """A column as it is grouped by, each array in one piece."""
+
+    values: NDArray[np.generic]
+    offsets: NDArray[np.int32] | None
+    validity: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, column: Walked) -> _Held:
+        offsets, validity = column.offsets, column.validity
+        return cls(
+            np.ascontiguousarray(column.values),
+            None if offsets is None else np.ascontiguousarray(offsets, np.int32),
+            None if validity is None else np.ascontiguousarray(validity),
+        )
+
+    def numbers(self) -> tuple[int, ...]:
+        """As :mod:`cortado.store.mvcc.kernel.groups` numbers them."""
+        offsets, validity = (0 if each is None else _address(each) for each in (self.offsets, self.validity))
+        return _address(self.values), offsets, validity, self.values.itemsize if self.offsets is None else 0
 
 
 def _address(array: NDArray[np.generic]) -> int:

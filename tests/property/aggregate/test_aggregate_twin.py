@@ -24,7 +24,9 @@ from cortado.store.aggregate.bind import Aggregate, Aggregation, Kind, bind_aggr
 from cortado.store.aggregate.partial import PartialGroups, piece_of
 from cortado.store.client.aggregate_text import AggregateQuery, parse_aggregates
 from cortado.store.client.aggregates import Groups, aggregates_to_proto
+from cortado.store.mvcc.walks import ColumnKernel
 from support.aggregate_twin import aggregate_by_hand, same
+from support.kernels import column_kernels
 
 
 def _decimal(precision: int, size: int = 0, name: str = "") -> dict[str, Any]:
@@ -120,17 +122,18 @@ def check(
     query = parse_aggregates(text, list(group_by))
     assert [(each.kind, each.field) for each in query.aggregates] == list(asked)
     bound = bind_aggregates(PARSED, group_by, [Aggregate(Kind(kind), path) for kind, path in asked], "shop.rows")
-    groups = Groups(query)
-    for reply in _replies(bound, pieces, leaves):
-        groups.add(reply)
-    ours = {tuple(row[name] for name in group_by): [row[f"{kind}({path or '*'})"] for kind, path in asked]
-            for row in groups.rows()}  # fmt: skip
     theirs = aggregate_by_hand([each for piece in pieces for each in piece], asked, group_by, SCALES)
-    assert {_shown(key) for key in ours} == {_shown(key) for key in theirs}
-    by_key = {_shown(key): values for key, values in theirs.items()}
-    for key, values in ours.items():
-        for (kind, path), mine, dumb in zip(asked, values, by_key[_shown(key)], strict=True):
-            assert same(mine, dumb), (kind, path, key, mine, dumb)
+    for kernel in column_kernels():
+        groups = Groups(query)
+        for reply in _replies(bound, pieces, leaves, kernel):
+            groups.add(reply)
+        ours = {tuple(row[name] for name in group_by): [row[f"{kind}({path or '*'})"] for kind, path in asked]
+                for row in groups.rows()}  # fmt: skip
+        assert {_shown(key) for key in ours} == {_shown(key) for key in theirs}
+        by_key = {_shown(key): values for key, values in theirs.items()}
+        for key, values in ours.items():
+            for (kind, path), mine, dumb in zip(asked, values, by_key[_shown(key)], strict=True):
+                assert same(mine, dumb), (kind, path, key, mine, dumb)
 
 
 def _shown(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -139,14 +142,15 @@ def _shown(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _replies(
-    bound: Aggregation, pieces: Sequence[list[dict[str, Any]]], leaves: Sequence[bool]
+    bound: Aggregation, pieces: Sequence[list[dict[str, Any]]], leaves: Sequence[bool], kernel: ColumnKernel | None
 ) -> Iterator[documents_pb2.AggregateResponse]:
     partial = PartialGroups(bound)
+    partial.kernel = kernel
     for piece, leave in zip(pieces, leaves, strict=True):
         if piece:
             bodies, lengths = encode(piece)
             columns = decode_rows(PARSED, bodies, lengths, columns=bound.paths).columns
-            partial.add(piece_of(bound, columns, len(piece)))
+            partial.add(piece_of(bound, columns, len(piece), kernel))
         if leave:
             yield reply_of(bound, partial)
     yield reply_of(bound, partial)

@@ -22,7 +22,7 @@ from cortado.schema.documents import encode_document
 from cortado.schema.model import Record, Schema, Union
 from cortado.schema.parse import parse_schema
 from cortado.store.mvcc.packed import PackedPayloads
-from cortado.store.mvcc.walks import BodyWalker
+from cortado.store.mvcc.walks import ColumnKernel, Walked
 from cortado.store.tables.walked import walked_columns
 from support.avro_random import PLAIN, SchemaMaker, ValueMaker, damaged
 from support.kernels import row_kernel
@@ -57,16 +57,16 @@ class KnownMaker(SchemaMaker):
         return "long" if made == "null" else made
 
 
-def walker() -> BodyWalker:
-    from cortado.store.mvcc.kernel.walking import CompiledWalker
+def kernel() -> ColumnKernel:
+    from cortado.store.mvcc.kernel.walking import CompiledColumns
 
     row_kernel()
-    return CompiledWalker()
+    return CompiledColumns()
 
 
 def payloads_of(bodies: Sequence[bytes]) -> PackedPayloads:
     ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
-    return PackedPayloads(b"", 0, b"".join(bodies), ends, walker())
+    return PackedPayloads(b"", 0, b"".join(bodies), ends, kernel())
 
 
 def leaves(record: Record, prefix: str = "") -> Iterator[str]:
@@ -224,7 +224,7 @@ def test_no_byte_is_read_outside_the_bodies() -> None:
             ends = np.minimum(np.cumsum([len(each) for each in bodies]), len(body))
             for at in (0, mmap.PAGESIZE - len(body)):
                 between[at : at + len(body)] = body
-                held = PackedPayloads(b"", 0, between[at : at + len(body)], ends, walker())  # type: ignore[arg-type]
+                held = PackedPayloads(b"", 0, between[at : at + len(body)], ends, kernel())  # type: ignore[arg-type]
                 refused += walked_columns(held, schema, paths) is None
     assert refused > 400
 
@@ -248,11 +248,12 @@ def test_what_the_walk_does_not_know_is_left_to_the_codec(type_: Any) -> None:
 
 def test_what_was_loaded_compiles_nothing_more() -> None:
     """Compiling holds the interpreter's lock for seconds: all of it is done ahead."""
-    from cortado.store.mvcc.kernel import bodies
+    from cortado.store.mvcc.kernel import bodies, groups
 
     schema = parse_schema(json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}))
     assert walked_columns(payloads_of([b"\x02a"] * 300), schema, ["a"]) is not None
-    assert [len(each.signatures) for each in (bodies.walk, bodies.gather)] == [1, 1]
+    assert kernel().group([Walked(np.zeros(3), None, np.ones(3, np.bool_))], 3) is not None
+    assert [len(each.signatures) for each in (bodies.walk, bodies.gather, groups.group)] == [1, 1, 1]
 
 
 def test_a_record_as_a_whole_is_left_to_the_codec() -> None:
