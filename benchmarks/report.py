@@ -120,11 +120,13 @@ def save(results: dict[str, list[Measurement]]) -> Path:
     return save_json({"machine": machine(), "results": rows}, RESULTS)
 
 
-def save_json(content: object, folder: Path) -> Path:
-    """As a file of ``folder`` that is called after the time."""
+def save_json(content: object, folder: Path, path: Path | None = None) -> Path:
+    """As a file of ``folder`` that is called after the time, or instead of what ``path`` holds of the same run."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    path = path or folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
+    written = path.with_suffix(".part")
+    written.write_text(json.dumps(content, indent=2) + "\n")
+    written.replace(path)
     return path
 
 

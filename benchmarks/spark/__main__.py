@@ -1,12 +1,13 @@
 """Measure Cortado and JDBC on PostgreSQL through Spark, in turns, print it, and save it: ``make bench-spark``, or
 
-    python -m benchmarks.spark                                 everything, some twenty minutes
+    python -m benchmarks.spark                                 everything, at most about 25 minutes
     python -m benchmarks.spark --only sum grouped              some loads
     python -m benchmarks.spark --rows 200000 --turns 3         less of it
     python -m benchmarks.spark --systems one jdbc              some systems
     python -m benchmarks.markdown                              the newest result as tables for a page
 
-Needs Java. Where PostgreSQL is missing, Cortado is measured alone.
+Each load is saved once it is measured: a run that is cut off leaves those before. Needs Java. Where PostgreSQL is
+missing, Cortado is measured alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,8 +35,9 @@ from benchmarks.spark.jdbc_side import JdbcSide
 from benchmarks.spark.loads import LOADS, MICRO_BATCH, PARTITIONS, Load, made
 from benchmarks.spark.micro_batches import micro_batches
 from benchmarks.spark.postgres import NotThere, Postgres, running_postgres
+from benchmarks.spark.processes import Spent
 from benchmarks.spark.results import ONE, PEER, SYSTEMS, THREE, Measured, Results
-from benchmarks.spark.turns import Side, reads_in_turns, writes_in_turns
+from benchmarks.spark.turns import Side, Turns, reads_in_turns, writes_in_turns
 from examples.nycflights.session import spark_session
 
 WIDTH: Final = 220
@@ -53,12 +57,13 @@ def main() -> int:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-spark-")))
         postgres = _postgres(stack, options.systems, results)
         spark = stack.enter_context(spark_session(scratch / "spark", str(postgres.jar) if postgres else ""))
-        failed = _Run(options, spark, scratch, console, results).all(stack, postgres)
-    results.settings += [_data(options), f"load after {os.getloadavg()[0]:.1f}"]
+        run = _Run(options, spark, scratch, console, results)
+        failed = run.all(stack, postgres)
+    results.settings.append(f"load after {os.getloadavg()[0]:.1f}")
     show_settings(results.settings, console)
     for sheet in results.sheets():
         sheet.show(console)
-    return show_end(results.save(), failed, console)
+    return show_end(results.save(run.saved), failed, console)
 
 
 def _options() -> argparse.Namespace:
@@ -69,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=2_000_000, help="that reads find")
     parser.add_argument("--written", type=int, default=500_000, help="rows of an append or an upsert")
     parser.add_argument("--turns", type=int, default=5, help="of each load and system")
+    parser.add_argument("--minutes", type=float, default=25.0, help="for all; then each load has one more turn")
     return parser.parse_args()
 
 
@@ -76,7 +82,7 @@ def _data(options: argparse.Namespace) -> str:
     return (
         f"{options.rows:,} rows of ten columns with an index on one of them, writes of {options.written:,} rows to a "
         f"table with a primary key alone; {PARTITIONS} partitions, Spark local[2]; everything on one machine, over "
-        f"loopback, with one disk, writes synced; {options.turns} turns of each system after one that is not counted"
+        f"loopback, with one disk, writes synced; up to {options.turns} turns of each system, and one that is not counted"
     )
 
 
@@ -101,6 +107,8 @@ class _Run:
         self._scratch = scratch
         self._console = console
         self._results = results
+        self._until_s = time.monotonic() + 60 * options.minutes
+        self.saved: Path | None = None
         jvm: Any = spark._jvm
         self._jvm: int = jvm.java.lang.ProcessHandle.current().pid()
 
@@ -118,10 +126,14 @@ class _Run:
             sides.insert(0, jdbc)
         if "idle" in options.systems:
             sides.append(IdleSide(self._spark, options.rows))
-        self._results.settings += [side.settings() for side in sides]
-        failed = [load.title for load in LOADS if load.name in options.only and not self._measure(load, sides)]
-        if MICRO_BATCH.name in options.only and not self._stream(ours):
-            failed.append(MICRO_BATCH.title)
+        self._results.settings += [_data(options), *(side.settings() for side in sides)]
+        asked = [load for load in (*LOADS, MICRO_BATCH) if load.name in options.only]
+        failed = []
+        for place, load in enumerate(asked):
+            left_s = self._until_s - time.monotonic()
+            turns = Turns(options.turns, left_s / (len(asked) - place))
+            if not self._measured(load, sides, ours, turns):
+                failed.append(load.title)
         return failed
 
     def _cortado(self, stack: ExitStack, name: str) -> CortadoSide:
@@ -132,33 +144,27 @@ class _Run:
         side.fill(self._rows, self._written[1])
         return side
 
-    def _measure(self, load: Load, sides: Sequence[Side]) -> bool:
-        """Whether it worked."""
+    def _measured(self, load: Load, sides: Sequence[Side], ours: Sequence[CortadoSide], turns: Turns) -> bool:
+        """Whether it worked; then it is saved with those before."""
         self._console.print(f"[dim]{load.title} ...")
-        turns = self._options.turns
         try:
-            if load.is_read:
-                spent = reads_in_turns(load, sides, self._rows, turns, self._jvm)
-            else:
-                spent = writes_in_turns(load, sides, self._written, turns, self._jvm)
+            self._results.spark.append(Measured(load.name, self._spent(load, sides, ours, turns)))
         except Exception:
             traceback.print_exc()
             return False
-        self._results.spark.append(Measured(load.name, spent))
+        self.saved = self._results.save(self.saved)
         return True
 
-    def _stream(self, sides: Sequence[CortadoSide]) -> bool:
-        self._console.print(f"[dim]{MICRO_BATCH.title} ...")
-        try:
-            spent = {
-                side.name: micro_batches(side, self._spark, self._scratch / "stream", self._options.turns, self._jvm)
-                for side in sides
-            }
-        except Exception:
-            traceback.print_exc()
-            return False
-        self._results.spark.append(Measured(MICRO_BATCH.name, spent))
-        return True
+    def _spent(
+        self, load: Load, sides: Sequence[Side], ours: Sequence[CortadoSide], turns: Turns
+    ) -> Mapping[str, Sequence[Spent]]:
+        if load is not MICRO_BATCH:
+            if load.is_read:
+                return reads_in_turns(load, sides, self._rows, turns, self._jvm)
+            return writes_in_turns(load, sides, self._written, turns, self._jvm)
+        scratch = self._scratch / "stream"
+        each = replace(turns, seconds=turns.seconds / max(len(ours), 1))
+        return {side.name: micro_batches(side, self._spark, scratch, each, self._jvm) for side in ours}
 
 
 def _made(folder: Path) -> Path:

@@ -81,16 +81,16 @@ class CortadoSide:
         self.client.schemas.register(name, SCHEMA)
         self.client.create_table(name, ["id"], indexes=indexes)
 
-    def reader(self, name: str, any_reader: Any) -> Any:
-        """A reader of batches, or of streams, that knows where the table is."""
-        return any_reader.format("cortado").options(endpoint=self._endpoints, table=name)
+    def at_table(self, name: str, reader_or_writer: Any) -> Any:
+        """A reader or writer, of batches or of streams, that knows where the table is."""
+        return reader_or_writer.format("cortado").options(endpoint=self._endpoints, table=name)
 
     def append(self, name: str, rows: DataFrame, options: Mapping[str, str]) -> Act:
         """What appends the rows to a table."""
-        writer = rows.write.format("cortado").options(endpoint=self._endpoints, table=name, **options)
+        writer = self.at_table(name, rows.write).options(**options)
         return lambda: writer.mode("append").save()
 
     def _loaded(self, name: str, options: Mapping[str, object]) -> DataFrame:
         given = {key: str(value) for key, value in options.items()}
-        frame: DataFrame = self.reader(name, self._spark.read).options(**given).load()
+        frame: DataFrame = self.at_table(name, self._spark.read).options(**given).load()
         return frame

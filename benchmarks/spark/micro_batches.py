@@ -1,4 +1,5 @@
-"""A stream from one table into another: how long a batch of changes takes until its rows are read at the other end."""
+"""A stream from one table into another, exactly once: how long a batch of changes takes until its rows are read at the
+other end."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from benchmarks.cluster.members import wait_for
 from benchmarks.spark.cortado_side import CortadoSide
-from benchmarks.spark.loads import CHANGES, SCHEMA
+from benchmarks.spark.loads import CHANGES
 from benchmarks.spark.processes import Spent, Stopwatch
+from benchmarks.spark.turns import Turns
 
 SOURCE: Final = "bench.changed"
 TARGET: Final = "bench.arrived"
@@ -26,37 +29,38 @@ ARRIVE_S: Final = 300.0
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: int, jvm: int) -> list[Spent]:
+def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: Turns, jvm: int) -> list[Spent]:
     """Of each batch: from before its changes are written until all of them are read from the other table. The first
     one, for which Spark starts its processes, is not counted."""
     for name in (SOURCE, TARGET):
         side.create(name)
     spent = []
-    with _streaming(side, spark, scratch):
-        for turn in range(turns + 1):
+    with _streaming(side, spark, scratch) as query:
+        for turn in turns.taken():
             time.sleep(REST_S)
             first = turn * CHANGES
             watch = Stopwatch(side.pids, jvm)
             side.client.table(SOURCE).bulk(_row(number) for number in range(first, first + CHANGES))
-            wait_for(partial(_has_arrived, side, first), "all changes arrive", ARRIVE_S)
+            wait_for(partial(_has_arrived, side, query, first), "all changes arrive", ARRIVE_S)
             if turn:
                 spent.append(watch.read())
     return spent
 
 
-def _has_arrived(side: CortadoSide, first: int) -> bool:
+def _has_arrived(side: CortadoSide, query: StreamingQuery, first: int) -> bool:
+    """Raises what ended the query."""
+    if (error := query.exception()) is not None:
+        raise error
     return side.client.table(TARGET).count((first,)) == CHANGES
 
 
 @contextmanager
-def _streaming(side: CortadoSide, spark: SparkSession, scratch: Path) -> Iterator[None]:
-    def write(batch: DataFrame, _number: int) -> None:
-        side.append(TARGET, batch.select([field["name"] for field in SCHEMA["fields"]]), {})()
-
-    changes = side.reader(SOURCE, spark.readStream).option("startingAt", "earliest").load()
-    query = changes.writeStream.foreachBatch(write).option("checkpointLocation", str(scratch / side.name)).start()
+def _streaming(side: CortadoSide, spark: SparkSession, scratch: Path) -> Iterator[StreamingQuery]:
+    changes = side.at_table(SOURCE, spark.readStream).option("startingAt", "earliest").load()
+    sink = side.at_table(TARGET, changes.writeStream).option("operation", "changes")
+    query: StreamingQuery = sink.option("checkpointLocation", str(scratch / side.name)).start()
     try:
-        yield
+        yield query
     finally:
         query.stop()
 

@@ -57,9 +57,9 @@ class Results:
     settings: list[str] = field(default_factory=list)
     spark: list[Measured] = field(default_factory=list)
 
-    def save(self) -> Path:
-        """As JSON below ``benchmarks/results/spark/``."""
-        return save_json(asdict(self), FOLDER)
+    def save(self, path: Path | None = None) -> Path:
+        """As JSON below ``benchmarks/results/spark/``; in the place of ``path``, which holds less of the same run."""
+        return save_json(asdict(self), FOLDER, path)
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -35,39 +38,54 @@ class Side(Protocol):
         """All rows of the table that was written last."""
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How many turns each system has of a load: ``number``, and no further one when ``seconds`` have passed since it
+    began, comparison included; but one."""
+
+    number: int
+    seconds: float = inf
+
+    def taken(self) -> Iterator[int]:
+        """Their numbers: 0 is not counted."""
+        began = time.monotonic()
+        yield 0
+        for turn in range(1, self.number + 1):
+            if turn > 1 and time.monotonic() - began > self.seconds:
+                return
+            yield turn
+
+
 class WrongAnswer(Exception):
     """What a system brought, or stored, is not what was asked for."""
 
 
 def reads_in_turns(
-    load: Load, sides: Sequence[Side], rows: DataFrame, turns: int, jvm: int
+    load: Load, sides: Sequence[Side], rows: DataFrame, turns: Turns, jvm: int
 ) -> Mapping[str, list[Spent]]:
     """What each turn of a read took, by the system's name. Raises WrongAnswer."""
     assert load.expects is not None
-    number = rows.count()
-    expected = load.expects(rows, number)
+    expected = load.expects(rows, rows.count())
     able = [side for side in sides if side.read(load.name) is not None]
-    for side in able:
-        found = _read(side, load)
-        if side.brings_rows:
-            _compare(f"{load.title} from {side.name}", load, found, expected)
-        else:
-            _use(found, load)
     spent: dict[str, list[Spent]] = {side.name: [] for side in able}
-    for _ in range(turns):
+    for turn in turns.taken():
         for side in able:
+            if not turn and side.brings_rows:
+                _compare(f"{load.title} from {side.name}", load, _read(side, load), expected)
+                continue
             watch = Stopwatch(side.pids, jvm)
             _use(_read(side, load), load)
-            spent[side.name].append(watch.read())
+            if turn:
+                spent[side.name].append(watch.read())
     return spent
 
 
 def writes_in_turns(
-    load: Load, sides: Sequence[Side], frames: Sequence[DataFrame], turns: int, jvm: int
+    load: Load, sides: Sequence[Side], frames: Sequence[DataFrame], turns: Turns, jvm: int
 ) -> Mapping[str, list[Spent]]:
     """The same of a write, of one of the ``frames`` after the other, so that each turn changes what is there."""
     spent: dict[str, list[Spent]] = {}
-    for turn in range(turns + 1):
+    for turn in turns.taken():
         rows = frames[turn % len(frames)]
         for side in sides:
             act = side.write(load.name, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -20,9 +21,9 @@ from benchmarks.spark import cortado_side, postgres, results, turns
 from benchmarks.spark.cortado_side import CortadoSide
 from benchmarks.spark.jdbc_side import JdbcSide
 from benchmarks.spark.loads import LOADS, SCHEMA, SQL_COLUMNS, VALUES, Load
-from benchmarks.spark.processes import Spent, tree_cpu_s
+from benchmarks.spark.processes import Spent, Tree, Used, spent_s, tree_of
 from benchmarks.spark.results import Measured, Results
-from benchmarks.spark.turns import Side, WrongAnswer, reads_in_turns, writes_in_turns
+from benchmarks.spark.turns import Side, Turns, WrongAnswer, reads_in_turns, writes_in_turns
 
 BURNS = "import time\nwhile time.process_time() < {}: pass\n"
 
@@ -37,7 +38,7 @@ def test_cpu_time_of_a_process_counts_its_children_that_live_and_those_that_ende
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        alone = tree_cpu_s(process.pid)
+        alone = spent_s({}, tree_of(process.pid))
         process.communicate()
     assert alone >= 0.2
 
@@ -45,7 +46,19 @@ def test_cpu_time_of_a_process_counts_its_children_that_live_and_those_that_ende
 def test_a_process_that_there_is_not_has_used_nothing() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert tree_cpu_s(ended.pid) == 0
+    assert spent_s({}, tree_of(ended.pid)) == 0
+
+
+def test_what_a_process_had_used_before_is_not_counted_again_when_it_ends() -> None:
+    parent, child = (1, 10), (2, 20)
+    before = {parent: Used(0, 100, 0), child: Used(1, 900, 50)}
+    assert ticks(before, {parent: Used(0, 130, 970)}) == 30 + 20
+    assert ticks(before, {parent: Used(0, 130, 0)}) == 30, "nobody waited for it"
+    assert ticks(before, {**before, (2, 25): Used(1, 7, 0)}) == 7, "the same id, and another process"
+
+
+def ticks(before: Tree, after: Tree) -> int:
+    return round(spent_s(before, after) * os.sysconf("SC_CLK_TCK"))
 
 
 # --- turns ---------------------------------------------------------------------------------------------------------
@@ -118,7 +131,7 @@ def sides(*each: FakeSide) -> list[Side]:
 def test_systems_take_turns_of_a_read_and_the_first_is_not_counted(load: Load, done: str) -> None:
     said: list[str] = []
     both = sides(FakeSide("a", said, [(2,), (1,)]), FakeSide("b", said, [(1,), (2,)]))
-    spent = reads_in_turns(load, both, ROWS, 2, 1)
+    spent = reads_in_turns(load, both, ROWS, Turns(2), 1)
     assert said[-4:] == [f"a {done}", f"b {done}", f"a {done}", f"b {done}"]
     assert {name: len(each) for name, each in spent.items()} == {"a": 2, "b": 2}
 
@@ -128,12 +141,12 @@ def test_systems_take_turns_of_a_read_and_the_first_is_not_counted(load: Load, d
 @pytest.mark.parametrize("rows", [[(1,)], [(1,), (3,)], [(1,), (2,), (2,)]])
 def test_a_system_that_brings_other_rows_is_no_result(load: Load, rows: list[tuple[int, ...]]) -> None:
     with pytest.raises(WrongAnswer, match="from b: not the rows"):
-        reads_in_turns(load, sides(FakeSide("a", [], [(1,), (2,)]), FakeSide("b", [], rows)), ROWS, 1, 1)
+        reads_in_turns(load, sides(FakeSide("a", [], [(1,), (2,)]), FakeSide("b", [], rows)), ROWS, Turns(1), 1)
 
 
 @pytest.mark.usefixtures("unmetered")
 def test_what_makes_its_rows_up_is_measured_and_not_compared() -> None:
-    spent = reads_in_turns(READ, sides(FakeSide("idle", [], [(9,)], brings_rows=False)), ROWS, 1, 1)
+    spent = reads_in_turns(READ, sides(FakeSide("idle", [], [(9,)], brings_rows=False)), ROWS, Turns(1), 1)
     assert len(spent["idle"]) == 1
 
 
@@ -141,17 +154,27 @@ def test_what_makes_its_rows_up_is_measured_and_not_compared() -> None:
 def test_a_write_takes_its_rows_in_turns_and_is_held_against_what_is_stored() -> None:
     said: list[str] = []
     other = cast(Any, FakeFrame([(1,), (2,)], name="two"))
-    spent = writes_in_turns(Load("w", "w"), sides(FakeSide("a", said, [(1,), (2,)])), [ROWS, other], 2, 1)
+    spent = writes_in_turns(Load("w", "w"), sides(FakeSide("a", said, [(1,), (2,)])), [ROWS, other], Turns(2), 1)
     assert said == ["a writes one", "a writes two", "a writes one"]
     assert len(spent["a"]) == 2
     with pytest.raises(WrongAnswer, match="w to b: not the rows"):
-        writes_in_turns(Load("w", "w"), sides(FakeSide("b", [], [(1,)])), [ROWS], 1, 1)
+        writes_in_turns(Load("w", "w"), sides(FakeSide("b", [], [(1,)])), [ROWS], Turns(1), 1)
 
 
 @pytest.mark.usefixtures("unmetered")
 def test_a_system_leaves_out_what_it_cannot_do() -> None:
-    assert reads_in_turns(Load("unknown", "", expects=READ.expects), sides(FakeSide("a", [], [])), ROWS, 1, 1) == {}
-    assert writes_in_turns(Load("unknown", ""), sides(FakeSide("a", [], [])), [ROWS], 1, 1) == {}
+    assert (
+        reads_in_turns(Load("unknown", "", expects=READ.expects), sides(FakeSide("a", [], [])), ROWS, Turns(1), 1) == {}
+    )
+    assert writes_in_turns(Load("unknown", ""), sides(FakeSide("a", [], [])), [ROWS], Turns(1), 1) == {}
+
+
+def test_a_load_has_its_turns_while_there_is_time_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(turns.time, "monotonic", lambda: next(clock))
+    assert list(Turns(5).taken()) == [0, 1, 2, 3, 4, 5]
+    assert list(Turns(5, 25.0).taken()) == [0, 1, 2, 3]
+    assert list(Turns(5, -1.0).taken()) == [0, 1]
 
 
 # --- what is asked -------------------------------------------------------------------------------------------------
@@ -217,6 +240,10 @@ def test_a_saved_result_is_the_same_page(
     saved = shown.save()
     assert json.loads(saved.read_text())["machine"] == shown.machine
     assert Results.load(saved) == shown
+    shown.spark.append(Measured("read", {"one": spent(1)}))
+    assert shown.save(saved) == saved
+    assert Results.load(saved) == shown
+    assert list(tmp_path.iterdir()) == [saved]
     pages.main([saved])
     page = capsys.readouterr().out
     assert "PostgreSQL 15." in page
