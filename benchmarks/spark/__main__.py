@@ -82,7 +82,7 @@ def _data(options: argparse.Namespace) -> str:
     return (
         f"{options.rows:,} rows of ten columns with an index on one of them, writes of {options.written:,} rows to a "
         f"table with a primary key alone; {PARTITIONS} partitions, Spark local[2]; everything on one machine, over "
-        f"loopback, with one disk, writes synced; up to {options.turns} turns of each system, and one that is not counted"
+        f"loopback, with one disk, writes synced; up to {options.turns} turns of each system, and one not counted"
     )
 
 
