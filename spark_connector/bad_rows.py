@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from cortado.errors import CortadoError, InvalidDocument
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
 from cortado.store.transfer.directory import Directory, directory_at
 
 if TYPE_CHECKING:
@@ -32,6 +32,16 @@ AT_ONCE: Final = 1_000
 """Rows of one load: as many refused rows as a load names."""
 
 Load = Callable[[Sequence["pa.RecordBatch"]], "BulkResult"]
+
+
+def check_path(path: str) -> None:
+    """Before the job: the directory is made where it is not there. Raises InvalidArgument, Unsupported."""
+    try:
+        directory = directory_at(path)
+        directory.make()
+        directory.names()
+    except InvalidArgument as refused:
+        raise InvalidArgument("option badRowsPath", refused.problem, path) from refused
 
 
 def new_job() -> str:

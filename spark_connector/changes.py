@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -20,6 +21,8 @@ from pyspark.sql.types import StructType
 
 from cortado.errors import InvalidArgument
 from cortado.store.client import Client
+from cortado.store.client.values import parse_at
+from cortado.store.clock.text import wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.clients import open_client
 from pyspark_cortado.leases import held, protect
@@ -69,7 +72,9 @@ def changes_schema(options: ChangesOptions) -> tuple[StructType, ChosenChanges]:
         found = client.describe(options.connection.table)
         version = client.schemas.get(found.subject, options.schema_version).version
         until = options.ending_at or str(client.now())
-        chosen = ChosenChanges(version, str(start_of(client, options, found)), until)
+        after = start_of(client, options, found)
+        _check_order(after, options.ending_at)
+        chosen = ChosenChanges(version, str(after), until)
         return _schema(client, options, found, version), chosen
 
 
@@ -102,6 +107,23 @@ def start_of(client: Client, options: ChangesOptions, table: TableDescriptor) ->
         safepoint = status.tables.get(table.full_name, status.safepoint)
         return max(safepoint, table.named_ts)
     return options.starting_at
+
+
+def _check_order(after: Any, ending_at: str | None) -> None:
+    """A batch does not end before it begins. Raises InvalidArgument."""
+    if ending_at is None:
+        return
+    began, ends = (each if isinstance(each, Timestamp) else parse_at(each) for each in (after, ending_at))
+    if isinstance(began, Timestamp) and isinstance(ends, Timestamp):
+        is_before = ends < began
+    else:
+        is_before = _wall_ms(ends) < _wall_ms(began)
+    if is_before:
+        raise InvalidArgument("option endingAt", f"must not be before startingAt, {after}", ending_at)
+
+
+def _wall_ms(time: Timestamp | datetime) -> int:
+    return time.wall_ms if isinstance(time, Timestamp) else wall_ms_of(time)
 
 
 class Changes:

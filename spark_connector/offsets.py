@@ -21,10 +21,11 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cortado.errors import CortadoError, InvalidArgument, WriteConflict
+from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import decode_parts, encode_parts
+from cortado.store.keys.keyspace import show_table_id
 
 _VERSION: Final = 2
 _QUERY_BYTES: Final = 8
@@ -81,8 +82,7 @@ class Identity:
         return {**of, "query": progressed.query, **first, **_place(progressed.offset)}
 
     def read(self, written: dict[str, Any]) -> Progressed:
-        """Raises InvalidArgument for an offset of another cluster or format, WriteConflict where the name has come to
-        mean another table since."""
+        """Raises InvalidArgument for an offset of another cluster, table or format."""
         if written.get("v") != _VERSION:
             problem = f"has offsets of version {written.get('v')}; this build reads version {_VERSION}"
             raise InvalidArgument("checkpoint", problem)
@@ -92,11 +92,13 @@ class Identity:
         try:
             offset = _offset(written)
             first = _offset(written["first"]) if "first" in written else None
-            query = str(written["query"])
+            query, of = str(written["query"]), int(written["table"])
         except (KeyError, ValueError, TypeError, InvalidArgument):
             raise InvalidArgument("checkpoint", "has an offset that is none", str(written)) from None
-        if written.get("table") != self.table.table_id:
-            raise WriteConflict(self.table.full_name, str(offset.ts), str(self.table.named_ts), kind="table")
+        name = self.table.full_name
+        if of != self.table.table_id:
+            problem = f"is of the table {show_table_id(of)}, and {name} is {show_table_id(self.table.table_id)}"
+            raise InvalidArgument("checkpoint", f"{problem}: dropped, truncated or replaced since, or another one")
         return Progressed(offset, query, first)
 
     def lower(self, offset: Offset) -> Any:

@@ -26,7 +26,7 @@ from cortado.store.client.large_transactions import ATTEMPT_MAX
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.applied_changes import COLUMNS_OF_CHANGES, LastChanges, ToldBy, check_changes
-from pyspark_cortado.bad_rows import BadRows, new_job, remove_all, sum_up
+from pyspark_cortado.bad_rows import BadRows, check_path, new_job, remove_all, sum_up
 from pyspark_cortado.catalogue import check_no_new_table
 from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions
@@ -89,6 +89,8 @@ def another_table(name: str, before: int | str, now: int, when: str) -> InvalidA
 def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
     """Raises NotFound, InvalidArgument."""
     name = options.connection.table
+    if options.bad_rows_path is not None:
+        check_path(options.bad_rows_path)
     table = client.describe(name)
     version = client.schemas.get(table.subject)
     schema: Schema = client.schemas.by_id(version.schema_id)

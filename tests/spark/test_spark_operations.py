@@ -11,7 +11,10 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from cortado.errors import InvalidArgument
 from cortado.store.client import Client, Index, Table
+from pyspark_cortado.options import write_options
+from pyspark_cortado.writer import prepare_write
 from support.spark_tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -212,10 +215,25 @@ def test_a_job_without_bad_rows_leaves_no_file_and_one_that_fails_leaves_none(
 
     frame = tables.spark.range(0, 20, 1, 2).select("id", sql.lit("x").alias("name"))
     tables.append(frame, people, badRowsPath=path)
-    assert not bad.exists()
+    assert [*bad.iterdir()] == []
     with pytest.raises(Exception, match="no success"):
         tables.append(frame.mapInArrow(fail, frame.schema), people, operation="insert", badRowsPath=path)
     assert [each.name for each in bad.iterdir()] == []
+
+
+def test_a_path_for_bad_rows_that_is_none_is_told_before_the_job(tables: SparkTables, tmp_path: Path) -> None:
+    people = tables.make(PERSON)
+    file = tmp_path / "file"
+    file.touch()
+    for path, said in (
+        (file, "cannot be read: Not a directory"),
+        (file / "below", "cannot be written: Not a directory"),
+        (tmp_path / "none" / "below", "cannot be written: No such file or directory"),
+        ("none://bucket/rows", "is no URL of a file system that is known"),
+    ):
+        options = {"endpoint": tables.endpoint, "table": people.full_name, "badRowsPath": str(path)}
+        with pytest.raises(InvalidArgument, match=f"option badRowsPath: {said}"):
+            prepare_write(write_options(options), tables.read(people).schema)
 
 
 def test_an_overwrite_keeps_bad_rows_aside_too(tables: SparkTables, people: Table, tmp_path: Path) -> None:

@@ -170,7 +170,15 @@ def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("operation", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("att", "0.1.2")],
+    [
+        ("operation", "append"),
+        ("onConflict", "ignore"),
+        ("chunkRows", "0"),
+        ("chunkRows", "10001"),
+        ("att", "0.1.2"),
+        ("badRowsPath", ""),
+        ("badRowsPath", "a\0b"),
+    ],
 )
 def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
