@@ -42,6 +42,8 @@ def check_path(path: str) -> None:
         directory.names()
     except InvalidArgument as refused:
         raise InvalidArgument("option badRowsPath", refused.problem, path) from refused
+    except ValueError as refused:
+        raise InvalidArgument("option badRowsPath", f"is no path: {refused}", repr(path)) from refused
 
 
 def new_job() -> str:

@@ -177,7 +177,6 @@ def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
         ("chunkRows", "10001"),
         ("att", "0.1.2"),
         ("badRowsPath", ""),
-        ("badRowsPath", "a\0b"),
     ],
 )
 def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
