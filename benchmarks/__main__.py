@@ -39,6 +39,7 @@ NAMES: Final = (
     "indexes",
     "large_transactions",
     "registry",
+    "roles",
 )
 
 

@@ -95,7 +95,7 @@ def main() -> None:
 
 
 async def _measure(path: Path, documents: int) -> list[Steps]:
-    async with _running(path) as host:
+    async with running(path) as host:
         schema_id = await _create(host)
         # As a server has it.
         gc.collect()
@@ -116,7 +116,7 @@ async def _measure(path: Path, documents: int) -> list[Steps]:
 
 
 @asynccontextmanager
-async def _running(path: Path) -> AsyncIterator[Host]:
+async def running(path: Path) -> AsyncIterator[Host]:
     stores = Stores.open(path / "data", new_identity=lambda: Identity("bench", "node-1", "disk-1"))
     around = Surroundings(
         engine=stores.engine,

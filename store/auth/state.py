@@ -22,8 +22,7 @@ from cortado.store.auth import stored
 from cortado.store.auth.roles import Rights
 from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
 from cortado.store.auth.tokens import digest_of, token_id_of
-from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, Version
 
 STATES_MAX: Final = 4
 CALLERS_MAX: Final = 4_096
@@ -62,13 +61,15 @@ class AuthCache:
     """States by the timestamp of their last change."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[Timestamp, _Cached] = OrderedDict()
+        self._states: OrderedDict[bytes, _Cached] = OrderedDict()
 
-    def state_at(self, changed_ts: Timestamp, payload: bytes | None) -> _Cached:
-        cached = self._states.get(changed_ts)
+    def state_of(self, version: Version | None) -> _Cached:
+        """That of which ``version`` is the key ``auth``. Its suffix tells it apart, and costs less than a timestamp."""
+        suffix = b"" if version is None else version.suffix
+        cached = self._states.get(suffix)
         if cached is None:
-            switch = Switch() if payload is None else stored.decode_switch(payload)
-            cached = self._states[changed_ts] = _Cached(switch)
+            switch = Switch() if version is None else stored.decode_switch(version.payload)
+            cached = self._states[suffix] = _Cached(switch)
             while len(self._states) > STATES_MAX:
                 self._states.popitem(last=False)
         return cached
@@ -81,26 +82,18 @@ class AuthCache:
 class AuthState:
     """That of ``reader``, which must not change while this is used. Raises DataLoss for what does not decode."""
 
-    __slots__ = ("_cached", "changed_ts", "reader")
+    __slots__ = ("_callers", "is_enabled", "reader", "switch")
 
     def __init__(self, reader: Reader, cache: AuthCache | None = None) -> None:
         self.reader = reader
-        version = reader.get(stored.AUTH_KEY)
-        self.changed_ts = ZERO if version is None else version.ts
-        cache = AuthCache() if cache is None else cache
-        self._cached = cache.state_at(self.changed_ts, None if version is None else version.payload)
-
-    @property
-    def switch(self) -> Switch:
-        return self._cached.switch
-
-    @property
-    def is_enabled(self) -> bool:
-        return self._cached.switch.enabled
+        cached = (AuthCache() if cache is None else cache).state_of(reader.get(stored.AUTH_KEY))
+        self._callers = cached.callers
+        self.switch = cached.switch
+        self.is_enabled = cached.switch.enabled
 
     def known(self, credential: Credential, now_ms: Callable[[], int]) -> Known | None:
         """Whose ``credential`` is; None where nobody's, or not any more."""
-        callers = self._cached.callers
+        callers = self._callers
         found = callers.get(credential)
         if found is None:
             found = self._of_token(credential.token) if credential.token else self._of_name(credential.certificate)

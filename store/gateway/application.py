@@ -7,6 +7,7 @@ one belongs to a key cannot be told once they are decoded.
 from __future__ import annotations
 
 import logging
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+_BASIC: Final = "basic "
 _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 
@@ -143,11 +145,19 @@ def _check_request(request: Request) -> None:
 
 
 def _authorization(request: Request) -> str:
-    """As it was sent; empty where it was not. Raises Refused."""
+    """As it was sent, empty where it was not; of a name and a password, which is all that some clients of Kafka's
+    registry can send, the password as the token. Raises Refused."""
     given = request.headers.getlist("authorization")
     if len(given) > 1 or any(not each.isascii() for each in given):
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
-    return given[0] if given else ""
+    header = given[0] if given else ""
+    if not header.lower().startswith(_BASIC):
+        return header
+    try:
+        _, _, password = b64decode(header[len(_BASIC) :], validate=True).decode("ascii").partition(":")
+    except ValueError:
+        return NOBODY
+    return f"Bearer {password}"
 
 
 def _host_of(host: str) -> str:

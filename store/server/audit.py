@@ -60,7 +60,6 @@ class Audit:
         self._wake = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
-        self.denials = 0
         if directory is not None:
             self._file = _open(directory)
             self._thread = threading.Thread(target=self._write, name="cortado-audit", daemon=True)
@@ -69,7 +68,6 @@ class Audit:
     def denied(self, name: str, caller: Caller, error: CortadoError, request: Message | None) -> None:
         """A call, or a stream that was open."""
         caller.is_denied = True
-        self.denials += 1
         self._say(name, caller, error.reason, request)
 
     def ended(

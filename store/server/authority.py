@@ -146,13 +146,16 @@ class Authority:
             self._at = read_ts
         return self._state
 
+    def forget(self) -> None:
+        """Read the state again at the next call."""
+        self._state = None
+
     def guarded(self, name: str, method: Callable[[Any], Awaitable[R]]) -> Callable[[Any], Awaitable[R]]:
         """A unary ``method`` for those alone who may call it; the call is audited where it has to be."""
-        rule = rule_of(name)
+        rule, check = rule_of(name), self.checker(name)
 
         async def call(request: Any) -> R:
-            caller = _caller(rule, request, CREDENTIAL.get())
-            self.check(name, caller, request)
+            caller = check(request)
             try:
                 reply = await method(request)
             except CortadoError as error:
@@ -163,6 +166,17 @@ class Authority:
             return reply
 
         return call
+
+    def checker(self, name: str) -> Callable[[Any], Caller]:
+        """What lets a request of the method begin; raises as :meth:`check` does."""
+        rule = rule_of(name)
+
+        def check(request: Any) -> Caller:
+            caller = _caller(rule, request, CREDENTIAL.get())
+            self.check(name, caller, request)
+            return caller
+
+        return check
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
         """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader. What it writes is checked again."""

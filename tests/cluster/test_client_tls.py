@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cortado.errors import InvalidArgument, Unavailable
+from cortado.errors import InvalidArgument, PermissionDenied, Unauthenticated, Unavailable
 from cortado.store.client import Client, Tls
+from cortado.store.peers.credentials import TlsFiles
 from support.certificates import Certifier
 from support.cluster import cortado
 from support.server_process import ServerProcess, running_server
@@ -68,6 +69,34 @@ def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess,
 def test_a_client_without_a_certificate_is_not_let_in(encrypted: ServerProcess, certifier: Certifier) -> None:
     with Client(encrypted.endpoint, timeout_s=1, tls=Tls(certifier.ca)) as client, pytest.raises(Unavailable):
         client.kv("n").put(b"k", b"v")
+
+
+def test_a_certificates_name_is_a_principal_and_a_nodes_is_none(
+    encrypted: ServerProcess, certifier: Certifier, tls: Tls
+) -> None:
+    def with_certificate(files: TlsFiles, token: str | None = None) -> Client:
+        return Client(encrypted.endpoint, tls=Tls(files.ca, files.cert, files.key), token=token)
+
+    with Client(encrypted.endpoint, tls=tls) as app:
+        app.auth.enable("app", kind="certificate")
+        try:
+            known = app.auth.who_am_i().principal
+            assert known is not None
+            assert (known.name, known.kind) == ("app", "certificate")
+            for files in (certifier.node("n1"), certifier.node("app"), certifier.client("App"), certifier.client("o")):
+                with with_certificate(files) as other, pytest.raises(Unauthenticated):
+                    other.kv("n").get(b"k")
+            app.auth.create("o", kind="certificate")
+            app.auth.grant("o", "reader", "namespace:n")
+            token = app.auth.create("by-token").token
+            assert token is not None
+            with with_certificate(certifier.client("o")) as other:
+                other.kv("n").get(b"k")
+            # A token in the call counts, and not the certificate that it comes with.
+            with with_certificate(certifier.client("app"), token.text) as other, pytest.raises(PermissionDenied):
+                other.kv("n").get(b"k")
+        finally:
+            app.auth.disable()
 
 
 def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls) -> None:

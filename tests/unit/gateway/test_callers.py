@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -83,6 +84,18 @@ def test_a_denial_is_the_same_for_what_is_not_there(world: World) -> None:
     ]
     assert texts[0]["detail"].replace("orders", "nothing") == texts[1]["detail"]
     assert {each["status"] for each in texts} == {403}
+
+
+def test_a_password_is_a_token(world: World) -> None:
+    """Whatever the name before it says."""
+    token = world.headers["shopper"]["Authorization"].removeprefix("Bearer ")
+    expected = {f"x:{token}": 200, token: 401, f"x:{token[:-1]}": 401, "x:": 401, "": 401}
+    for text, status in expected.items():
+        header = {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
+        assert world.gateway.request("GET", "/subjects/shop.orders/versions", headers=header).status_code == status
+    for malformed in ("Basic", "Basic ", "Basic *", "Basic w6k=", "Digest x"):
+        header = {"Authorization": malformed}
+        assert world.gateway.request("GET", "/subjects/shop.orders/versions", headers=header).status_code == 401
 
 
 def test_a_header_that_comes_twice_is_refused(world: World) -> None:

@@ -15,9 +15,14 @@ import pytest
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, PermissionDenied, Unauthenticated
 from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.store.auth.caller import CALLER, Caller
+from cortado.store.auth.roles import Demand, Permission, Resource
+from cortado.store.auth.state import Credential
 from cortado.store.client import Client
 from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.engine.interface import Space
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.rpc_errors import from_rpc_error, from_status
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
@@ -99,6 +104,27 @@ def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
             owner.drop_database("shop")
         with pytest.raises(NotFound):
             owner.auth.grant("nobody-of-that-name", "reader", "table:own.rows")
+
+
+def test_a_write_is_refused_where_it_is_appended_whatever_was_decided_before(world: World) -> None:
+    """Between the decision where it is served and its turn in the log a right may go."""
+    replica = world.served.node.meta
+    demands = (Demand(Permission.WRITE, Resource("namespace:carts")),)
+    world.admin.auth.create("racing")
+
+    async def append(token: str) -> None:
+        CALLER.set(Caller(Credential(token), demands))
+        await replica.write(lambda _reader, _ts: Evaluation(Mutations(), None))
+
+    issued = world.admin.auth.rotate("racing", overlap_ms=0).token
+    assert issued is not None
+    with pytest.raises(PermissionDenied):
+        world.served.call(append(issued.text))
+    world.admin.auth.grant("racing", "writer", "namespace:carts")
+    world.served.call(append(issued.text))
+    world.admin.auth.revoke("racing")
+    with pytest.raises(Unauthenticated):
+        world.served.call(append(issued.text))
 
 
 def test_a_right_that_is_taken_away_ends_a_watch(world: World) -> None:

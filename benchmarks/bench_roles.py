@@ -1,0 +1,98 @@
+"""What a call costs more where a cluster has roles: who is it, what does it need, may it? In processor time.
+
+A call is checked by what is applied, which is read again only where something was committed since; a write once more
+where it is appended. The principal has twenty grants.
+
+    python -m benchmarks.bench_roles
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+import timeit
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks.loop_holds import running
+from benchmarks.report import Measurement, show
+from cortado.proto.v1 import kv_pb2
+from cortado.store.auth import changes
+from cortado.store.auth.caller import CALLER, checked
+from cortado.store.auth.state import AuthState, Credential
+from cortado.store.auth.stored import Kind
+from cortado.store.auth.tokens import make_token
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.node.host import Host
+from cortado.store.server.audit import Audit
+from cortado.store.server.authority import CREDENTIAL, Authority
+
+TITLE: Final = "Roles"
+CALLS: Final = 20_000
+REPEATS: Final = 9
+AIM: Final = 1e6 / 3
+"""Checks a second: three microseconds each."""
+GRANTS: Final = 20
+
+
+def settings() -> str:
+    """What was measured, for the table's head."""
+    return f"KeyValue.Put by a token with {GRANTS} grants; the best of {REPEATS} runs of {CALLS:,} calls"
+
+
+def run() -> list[Measurement]:
+    """All measurements; takes some ten seconds."""
+    with tempfile.TemporaryDirectory() as directory:
+        return asyncio.run(_run(Path(directory)))
+
+
+async def _run(path: Path) -> list[Measurement]:
+    async with running(path) as host:
+        off = _rates(host, "roles off")
+        CALLER.set(None)
+        token, root = make_token(os.urandom), make_token(os.urandom)
+        new = changes.NewToken(root.token_id, root.digest)
+        await host.meta.write(changes.enable("root", Kind.TOKEN, new))
+        new = changes.NewToken(token.token_id, token.digest)
+        await host.meta.write(changes.create("app", Kind.TOKEN, new))
+        for number in range(GRANTS):
+            await host.meta.write(changes.grant("app", "writer", f"namespace:n{number}"))
+        CREDENTIAL.set(Credential(token.text))
+        return [*off, *_rates(host, "roles on")]
+
+
+def _rates(host: Host, name: str) -> list[Measurement]:
+    authority = Authority(host, Audit(None, "node-1", time.time))
+    request = kv_pb2.KvPutRequest(namespace="n7", key=b"k", value=b"v")
+    replica = host.meta
+    check = authority.checker("cortado.v1.KeyValue/Put")
+
+    def check_again() -> None:
+        authority.forget()
+        check(request)
+
+    check(request)
+    evaluate = checked(lambda _reader, _ts: Evaluation(Mutations(), None), CALLER.get(), replica.auth_cache)
+    read_ts = replica.read_ts()
+    reader = replica.reader(read_ts)
+    assert AuthState(reader).is_enabled == (name == "roles on")
+    return [
+        Measurement(f"{name}: a call", _rate(lambda: check(request)), "checks", aim=AIM),
+        Measurement(f"{name}: the first call behind a commit", _rate(check_again), "checks"),
+        Measurement(f"{name}: where a write is appended", _rate(lambda: evaluate(reader, read_ts)), "checks", aim=AIM),
+    ]
+
+
+def _rate(call: Callable[[], object]) -> float:
+    best_s = min(timeit.repeat(call, timer=time.thread_time, number=CALLS, repeat=REPEATS))
+    return CALLS / best_s
+
+
+if __name__ == "__main__":
+    show(TITLE, settings(), run(), Console())
