@@ -144,7 +144,8 @@ def _element(builder: Any, address: Any, index: Any) -> Any:
 
 def _crc_step(bits: int) -> Any:
     """The register after some bits more, by the processor's instruction."""
-    width, instruction = (64, "llvm.x86.sse42.crc32.64.64") if bits == 64 else (32, "llvm.x86.sse42.crc32.32.8")
+    width = 64 if bits == 64 else 32
+    instruction = f"llvm.x86.sse42.crc32.{width}.{bits}"
 
     @inlined
     def step(_context: Any, register: Any, data: Any) -> Any:
@@ -153,7 +154,8 @@ def _crc_step(bits: int) -> Any:
             function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, given]), instruction)
             register, data = arguments
             if bits != 64:
-                register, data = builder.trunc(register, kind), builder.trunc(data, given)
+                register = builder.trunc(register, kind)
+                data = builder.trunc(data, given)
             after = builder.call(function, [register, data])
             return after if bits == 64 else builder.zext(after, ir.IntType(64))
 
@@ -162,7 +164,7 @@ def _crc_step(bits: int) -> Any:
     return step
 
 
-_step8, _step1 = _crc_step(64), _crc_step(8)
+_step8, _step4, _step2, _step1 = _crc_step(64), _crc_step(32), _crc_step(16), _crc_step(8)
 
 
 def _crc_tables() -> Any:
@@ -203,13 +205,32 @@ def crc_by_processor(register: Any, address: Any, size_bytes: Any) -> Any:
     while place + 8 <= end:
         register = _step8(register, load8(place))
         place += 8
-    while place < end:
+    left = end - place
+    if left & 4:
+        register = _step4(register, np.uint64(load4(place)))
+        place += 4
+    if left & 2:
+        register = _step2(register, np.uint64(load2(place)))
+        place += 2
+    if left & 1:
         register = _step1(register, np.uint64(load1(place)))
-        place += 1
     return register
 
 
 crc: Final = crc_by_processor if HAS_CRC else crc_by_tables
+
+
+@in_place
+def copy_short(target: Any, source: Any, size_bytes: Any) -> Any:
+    """As :func:`copy`, of what mostly has 4 bytes, or 8 to 16: without a call."""
+    if size_bytes == 4:
+        store4(target, load4(source))
+    elif 8 <= size_bytes <= 16:
+        first, last = np.int64(load8(source)), np.int64(load8(source + size_bytes - 8))
+        store8(target, first)
+        store8(target + size_bytes - 8, last)
+    else:
+        copy(target, source, size_bytes)
 
 
 @compiled

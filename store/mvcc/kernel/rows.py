@@ -26,6 +26,7 @@ from cortado.store.mvcc.kernel.machine import (
     compare,
     compiled,
     copy,
+    copy_short,
     crc,
     first_difference,
     in_place,
@@ -160,14 +161,14 @@ def _pack(limits: Any, out: Any, key: Any, key_bytes: Any, value: Any) -> Any:
             set_number(state, NEEDED, body_bytes)
             return NO_ROOM
         if head_bytes:
-            copy(out[HEADS] + row * head_bytes, data + start, head_bytes)
+            copy_short(out[HEADS] + row * head_bytes, data + start, head_bytes)
         copy(out[BODIES] + bodies_end, data + start + head_bytes, body_bytes)
         set_number(out[BODY_ENDS], row, bodies_end + body_bytes)
         set_number(out[EXPIRIES], row, 0)
         if start > 1:
             set_number(out[EXPIRIES], row, np.int64(load8_ordered(data + 1) >> np.uint64(16)))
             set_number(state, EXPIRING, number_at(state, EXPIRING) + 1)
-    copy(out[KEYS] + keys_end, key, logical_bytes)
+    copy_short(out[KEYS] + keys_end, key, logical_bytes)
     copy(out[SUFFIXES] + row * _SUFFIX, key + logical_bytes, _SUFFIX)
     set_number(out[KEY_ENDS], row, keys_end + logical_bytes)
     set_number(state, ROWS, row + 1)
