@@ -297,11 +297,12 @@ class Replica:
         encode_reply: EncodeReply = no_reply,
         places: Sequence[Place] = (),
         is_restoring: bool = False,
+        frees: bool = False,
     ) -> Submitted:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
-        ``places`` are what the caller holds for it, one of ``writes`` among them. They are left when the write has its
-        answer, or now where it is not put in line. Where a call is served, its rights are checked when it is evaluated.
+        ``places`` are what the caller holds for it, one of ``writes`` among them, left with its answer, or now where it
+        is not put in line. What ``frees`` room may use the reserve. A call's rights are checked when it is evaluated.
         """
         held = list(places)
         try:
@@ -312,15 +313,15 @@ class Replica:
                 if known is not None:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
-            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes)
+            if not frees:
+                self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
             proposal.is_restoring = is_restoring
             self.driver.propose(proposal)
             held = []
-            call = CURRENT.get()
-            if call is not None:
+            if (call := CURRENT.get()) is not None:
                 call.write = proposal
         finally:
             for place in held:

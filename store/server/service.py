@@ -182,17 +182,20 @@ class Service:
         request_id: bytes,
         evaluate: Evaluate,
         reply: Callable[[Timestamp, object], Message],
+        *,
+        frees: bool = False,
     ) -> bytes:
         """Write there; returns the reply's bytes, this call's or those of the first with this id. ``reply`` leaves out
-        the header."""
-        result = await replica.write(
+        the header. ``frees``: it makes room, and may use the reserve."""
+        submitted = replica.submit(
             evaluate,
             size_bytes=request.ByteSize(),
             request_id=request_id,
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
+            frees=frees,
         )
-        return self.with_header(result)
+        return self.with_header(await replica.answer(submitted))
 
     def with_header(self, result: WriteResult) -> bytes:
         """A write's whole reply. Its header is not remembered: two thirds of a put's reply were the names of a cluster

@@ -139,7 +139,7 @@ class MemoryEngine:
         return MemoryWriteTransaction(self)
 
     def admit(self, size_bytes: int) -> None:
-        if self.use().used_bytes + size_bytes > self.limit_bytes:
+        if self.use().used_bytes + size_bytes > self.limit_bytes - self.reserve_bytes:
             raise map_full(self.limit_bytes)
 
     def is_tight(self) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
+from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, ResourceExhausted, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
@@ -288,6 +288,26 @@ def test_while_room_is_scarce_the_oldest_ends_and_after_a_while_the_next() -> No
         assert await ids(n1) == [OTHER]
         engine.reserve_bytes = engine.limit_bytes // 2
         await world.sleep(SOON_MS)
+        assert await ids(n1) == []
+
+    world.run(scenario)
+
+
+def test_on_a_full_disk_an_operator_ends_a_consumers_lease() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        await acquired(n1, ttl_ms=600_000)
+        await n1.meta.write(move(OTHER, None, TTL_MS, "a stream", "me"))
+        engine = world.places["n1"].engine
+        engine.reserve_bytes = engine.limit_bytes
+        await world.sleep(SOON_MS)
+        assert await ids(n1) == [OTHER], "the oldest ends by itself, and the next one in a minute"
+        with pytest.raises(ResourceExhausted):
+            await n1.meta.write(put("k", b"v"))
+        request = pb.ReleaseLeaseRequest(lease_id=OTHER)
+        assert pb.ReleaseLeaseResponse.FromString(await CollectionService(n1).release_lease(request)).ended
         assert await ids(n1) == []
 
     world.run(scenario)

@@ -77,7 +77,7 @@ SAID = {
     "a lease's time to live": f"{leases.TTL_MS_MAX // 60_000} minutes",
     "a lease's age": f"{leases.AGE_MS_MAX // 3_600_000} hours",
     "a consumer's lease": f"{leases.CONSUMER_TTL_MS_MAX // 86_400_000} days",
-    "a consumer's name": characters(leases.CONSUMER_CHARS_MAX),
+    "a consumer's name, and its owner's": characters(leases.OWNER_CHARS_MAX),
     "large transactions": count(records.UNRESOLVED_MAX),
     "tables of a large transaction": count(records.TABLES_MAX),
     "a large transaction's tasks": count(records.TASK_MAX + 1),
