@@ -219,6 +219,8 @@ def _accepted(
     prepared: PreparedChunk, live: Sequence[Version | None], rules: RowRules, errors: RowErrors
 ) -> Sequence[int]:
     """The rows to write: without the refused ones, and those that are there already."""
+    if rules.accept_absent and not _any_stored(live):
+        return range(len(prepared))
     rows = []
     for row, version in enumerate(live):
         verdict = rules.judge(row, version)

@@ -50,6 +50,11 @@ class RowRules:
     def accept_all(self) -> bool:
         return self.mode is BulkMode.UPSERT and self.unchanged_since is None
 
+    @property
+    def accept_absent(self) -> bool:
+        """Whether every row is written whose key has no live version."""
+        return self.mode is not BulkMode.REPLACE
+
     def expires_of(self, row: int) -> int:
         kept = self.prepared.expiries
         return self.expires_ms if kept is None else kept[row]
