@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import CortadoError, PermissionDenied, Unauthenticated
-from cortado.store.auth.roles import Demand
+from cortado.store.auth.roles import Demand, Rights
 from cortado.store.auth.state import AuthCache, AuthState, Credential
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
@@ -29,6 +29,8 @@ class Caller:
     demands: Sequence[Demand]
     stored: Callable[[Reader], Sequence[Demand]] | None = None
     name: str = ""
+    rights: Rights | None = None
+    """What the principal may; None while roles are off."""
     is_denied: bool = False
     """It was denied, and that is in the audit."""
 
@@ -43,19 +45,21 @@ def denial(state: AuthState, caller: Caller, now_ms: Callable[[], int]) -> Corta
     known = state.known(caller.credential, now_ms)
     if known is None:
         return Unauthenticated(_problem(caller.credential))
-    caller.name = known.principal.name
-    allow = known.rights.allow
+    caller.name, caller.rights = known.principal.name, known.rights
     for demand in caller.demands:
-        if not allow(demand):
-            return _denied(caller, demand)
+        if not known.rights.allow(demand):
+            return unmet(caller, demand)
     if caller.stored is not None:
         for demand in caller.stored(state.reader):
-            if not allow(demand):
-                return _denied(caller, demand)
+            if not known.rights.allow(demand):
+                return unmet(caller, demand)
     return None
 
 
-def _denied(caller: Caller, demand: Demand) -> PermissionDenied:
+def unmet(caller: Caller, demand: Demand) -> PermissionDenied | None:
+    """Why a caller that is known may not do this; None where it may."""
+    if caller.rights is None or caller.rights.allow(demand):
+        return None
     return PermissionDenied(caller.name, demand.permission.value, demand.resource)
 
 

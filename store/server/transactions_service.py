@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import Conflict, DidNotHappen, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.proto.v1 import transactions_pb2
+from cortado.store.auth.caller import CALLER
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.changed import changed_since, changed_within
@@ -18,6 +19,7 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.transacting import DECODING, conflict_of
 from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.convert import timestamp_message, timestamp_value
+from cortado.store.server.footprint_rights import check_may_read
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
 from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES, SLICE_MS_MAX, Service
 from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
@@ -56,6 +58,7 @@ class TransactionsService(Service):
         limits = self.transaction_limits
         check_operations(count, limits)
         start, isolation, footprint = _begun(request, limits)
+        check_may_read(CALLER.get(), footprint, self.catalog(), start)
         # A start asks of each key whether it has changed since, also of those that came packed.
         looked_up = len(request.operations) if start is None else count
         is_large = looked_up > AHEAD_FROM or _changes_bytes(request) > READ_ON_THE_LOOP_BYTES

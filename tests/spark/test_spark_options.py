@@ -98,3 +98,21 @@ def test_a_filter_is_checked_where_spark_is_given_a_schema_too(tables: SparkTabl
     table = tables.make(ROW)
     frame = tables.read(table, "name string", filter="nmae is null")
     assert "no field nmae (there is name), at character 0" in _refusal(frame.collect)
+
+
+def test_a_token_is_in_no_plan_no_schema_and_no_error(tables: SparkTables) -> None:
+    table = tables.make(ROW)
+    table.bulk(_rows(10))
+    token = "ctd_0123456789abcdef_" + "A" * 43
+    # Roles are off, so that it is nobody's changes nothing.
+    frame = tables.read(table, token=token)
+    assert frame.count() == 10
+    frame.createOrReplaceTempView("with_a_token")
+    told = [
+        frame._jdf.queryExecution().toString(),
+        frame.where("id > 3")._jdf.queryExecution().toString(),
+        frame.schema.json(),
+        _refusal(lambda: tables.read(table, token=token, filter="nothing = 1").collect()),
+        _refusal(lambda: tables.read(table, token=token[:-1]).collect()),
+    ]
+    assert not [text for text in told if token[:-1] in text]

@@ -13,17 +13,30 @@ from typing import Any
 import grpc
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument, NotFound, PermissionDenied, Unauthenticated
-from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.errors import (
+    CortadoError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+    WriteConflict,
+)
+from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2, transactions_pb2
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.auth.state import Credential
-from cortado.store.client import Client
+from cortado.store.client import Client, Index
 from cortado.store.client.authorization import ON_BEHALF
+from cortado.store.client.blocking.drive import run
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import namespace_key, namespace_range, row_key, table_range
+from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.rpc_errors import from_rpc_error, from_status
+from cortado.store.server.convert import timestamp_message
+from cortado.store.transactions.footprint import Footprint, TableRead
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
 from support.server_process import wait_until
@@ -125,6 +138,60 @@ def test_a_write_is_refused_where_it_is_appended_whatever_was_decided_before(wor
     world.admin.auth.revoke("racing")
     with pytest.raises(Unauthenticated):
         world.served.call(append(issued.text))
+
+
+def test_a_transaction_rests_on_what_it_may_read_alone(world: World) -> None:
+    schema = (
+        '{"type": "record", "name": "T", "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}]}'
+    )
+    world.admin.create_database("books")
+    for name in ("open", "secret"):
+        world.admin.schemas.register(f"books.{name}", schema)
+        world.admin.create_table(f"books.{name}", key=["id"], indexes=[Index("by_n", ["n"])])
+        world.admin.table(f"books.{name}").put({"id": 1, "n": 1})
+    world.admin.kv("secrets").put(KEY, VALUE)
+    may = ("writer", "table:books.open"), ("reader", "namespace:carts")
+    with world.client("reckoner", *may) as reckoner:
+        for _ in range(2):
+            with reckoner.transaction(isolation="serializable") as transaction:
+                table, pairs = transaction.table("books.open"), transaction.kv("carts")
+                assert table.get(1) is not None
+                assert pairs.get(KEY) is not None
+                assert len(list(pairs.scan())) + len(list(pairs.scan(prefix=b"a", limit=1))) == 2
+                assert len(list(table.scan(prefix=1))) == len(list(table.scan())) == 1
+                assert len(list(table.scan(index="by_n", prefix=1))) == 1
+                table.put({"id": 1, "n": 1})
+        start = reckoner.now()
+        world.admin.table("books.secret").put({"id": 1, "n": 2})
+        secret = world.admin.table("books.secret").descriptor.table_id
+        own = world.admin.table("books.open").descriptor.table_id
+        key, everything = row_key(secret, [KeyPart("id", KeyType.INT64)], [1]), table_range(secret)
+        mine = TableRead("books", "open", own)
+        for forged, refusal in (
+            (Footprint([key], (), [TableRead("books", "secret", secret)]), PermissionDenied),
+            (Footprint([key], (), [TableRead("books", "open", secret)]), WriteConflict),
+            (Footprint([key], (), [mine]), InvalidArgument),
+            (Footprint((), [everything], [mine]), InvalidArgument),
+            (
+                Footprint((), [(table_range(own)[0], everything[1])], [TableRead("books", "open", own)]),
+                PermissionDenied,
+            ),
+            (Footprint((), [namespace_range("secrets")]), PermissionDenied),
+            (Footprint((), [(namespace_range("carts")[0], namespace_range("secrets")[1])]), PermissionDenied),
+            (Footprint([namespace_key("secrets")]), PermissionDenied),
+        ):
+            with pytest.raises(refusal) as refused:
+                _commit(reckoner, start, forged)
+            assert "secret key" not in refused.value.message()
+
+
+def _commit(client: Client, start: Timestamp, footprint: Footprint) -> None:
+    request = transactions_pb2.CommitRequest(start=timestamp_message(start), isolation="ISOLATION_SERIALIZABLE")
+    absent = common_pb2.Key(parts=[common_pb2.Value(int64=9)])
+    request.operations.add(delete=common_pb2.DocumentDelete(database="books", table="open", key=absent))
+    request.footprints.append(footprint.encode())
+    connection = client._core._connection
+    run(connection.write(connection.stubs.transactions.Commit, request, timeout_s=ENDED_S))
 
 
 def test_a_right_that_is_taken_away_ends_a_watch(world: World) -> None:
