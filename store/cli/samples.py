@@ -6,17 +6,14 @@ between the two has no rates yet. Latencies are quantiles of what fell into a hi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.store.client.statistics import HistogramValue, Statistics
-from cortado.store.observe.measures import quantile
+from cortado.store.client.statistics import Since, Statistics
 
 _DATA: Final = ("cortado.v1.KeyValue/", "cortado.v1.Documents/")
 _WRITES: Final = frozenset({"Put", "Update", "Delete", "DeleteRange", "Batch"})
-# Two starts of a process lie further apart, and two readings of one differ by less.
-_SAME_START_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,53 +108,6 @@ def sample(
         clock_offset_s=_clock_offset(now),
         uptime_s=now.value("cortado_uptime_seconds"),
     )
-
-
-class Since:
-    """What happened between two readings of one process."""
-
-    def __init__(self, now: Statistics, before: Statistics | None) -> None:
-        if before is not None and abs(now.started_s - before.started_s) > _SAME_START_S:
-            before = None
-        self._now = now
-        self._before = before
-        self._seconds = now.monotonic_s - before.monotonic_s if before is not None else 0.0
-
-    def rate(self, name: str, of: Iterable[tuple[str, ...]] | None = None) -> float | None:
-        """How fast the sum of a counter's samples grew; of those with the labels ``of``, or of all."""
-        if self._before is None or self._seconds <= 0:
-            return None
-        chosen = self._now.by_label(name).keys() if of is None else of
-        grown = sum(self._now.value(name, *labels) - self._before.value(name, *labels) for labels in chosen)
-        return max(grown, 0.0) / self._seconds
-
-    def percent(self, name: str) -> float | None:
-        rate = self.rate(name)
-        return None if rate is None else 100 * rate
-
-    def calls_per_s(self, methods: Sequence[str]) -> float | None:
-        chosen = [labels for labels in self._now.by_label("cortado_requests_total") if labels[0] in methods]
-        return self.rate("cortado_requests_total", chosen)
-
-    def latency(self, q: float, methods: Sequence[str]) -> float | None:
-        return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
-
-    def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
-        """Of what fell meanwhile into the buckets of a histogram's samples with the labels ``of``, taken together."""
-        if self._before is None:
-            return None
-        now, before = self._now.histograms.get(name, {}), self._before.histograms.get(name, {})
-        grown = [_grown(now[labels], before.get(labels)) for labels in of if labels in now]
-        if not grown:
-            return None
-        bounds = next(iter(now.values())).bounds
-        return quantile(bounds, [sum(counts) for counts in zip(*grown, strict=True)], q)
-
-
-def _grown(now: HistogramValue, before: HistogramValue | None) -> list[int]:
-    if before is None or len(before.counts) != len(now.counts):
-        return list(now.counts)
-    return [max(new - old, 0) for new, old in zip(now.counts, before.counts, strict=True)]
 
 
 def _methods(now: Statistics) -> Iterable[str]:

@@ -184,3 +184,8 @@ def _given_up(address: str, *, late: bool, sent: bool) -> Failure:
         return Failure(DeadlineExceeded(), answered=False, sent=True)
     problem = "the request could not be sent in time" if late else f"{address} is silent, and another node leads"
     return Failure(Unavailable(problem), answered=False, sent=sent)
+
+
+async def stays() -> bool:
+    """Of a call that is meant for its address, whoever leads."""
+    return False

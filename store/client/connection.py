@@ -40,7 +40,7 @@ from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
 from cortado.store.client.authorization import Authorization, TokenSource
-from cortado.store.client.channel import Channel
+from cortado.store.client.channel import Channel, stays
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
@@ -239,6 +239,17 @@ class Connection:
                 raise failure.error
             # Outside of the handler, so that the attempt's error is not the context of ours.
             await self.rest_after(attempts, failure, channel)
+
+    async def ask_node(self, address: str, method: Method, request: Any, *, timeout_s: float) -> Any:
+        """The reply of the node at ``address``, whoever leads, in one attempt. Raises what it refused with,
+        Unavailable, DeadlineExceeded."""
+        try:
+            return await self._channel_to(address).call(method, request.SerializeToString(), timeout_s, stays)
+        except WireClosed:
+            raise self._closed_meanwhile() from None
+        except Failed as failed:
+            problem = failed.failure.error
+        raise problem
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id, or the one that :meth:`under` was given. Raises Unsupported where

@@ -11,11 +11,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from cortado.proto.v1 import statistics_pb2
 from cortado.store.client.node import NodeConnection
+from cortado.store.observe.measures import quantile
+
+# Two starts of a process lie further apart, and two readings of one differ by less.
+_SAME_START_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +60,67 @@ class Statistics:
         return self.monotonic_s - self.value("cortado_uptime_seconds")
 
 
+class Since:
+    """What happened between two readings of one process."""
+
+    def __init__(self, now: Statistics, before: Statistics | None) -> None:
+        if before is not None and abs(now.started_s - before.started_s) > _SAME_START_S:
+            before = None
+        self._now = now
+        self._before = before
+        self._seconds = now.monotonic_s - before.monotonic_s if before is not None else 0.0
+
+    def rate(self, name: str, of: Iterable[tuple[str, ...]] | None = None) -> float | None:
+        """How fast the sum of a counter's samples grew; of those with the labels ``of``, or of all."""
+        if self._before is None or self._seconds <= 0:
+            return None
+        chosen = self._now.by_label(name).keys() if of is None else of
+        grown = sum(self._now.value(name, *labels) - self._before.value(name, *labels) for labels in chosen)
+        return max(grown, 0.0) / self._seconds
+
+    def percent(self, name: str) -> float | None:
+        """Of a counter of seconds: how much of the time it ran."""
+        rate = self.rate(name)
+        return None if rate is None else 100 * rate
+
+    def calls_per_s(self, methods: Sequence[str]) -> float | None:
+        """How many unary calls of these methods ended."""
+        chosen = [labels for labels in self._now.by_label("cortado_requests_total") if labels[0] in methods]
+        return self.rate("cortado_requests_total", chosen)
+
+    def latency(self, q: float, methods: Sequence[str]) -> float | None:
+        """A quantile of how long they took, in seconds."""
+        return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
+
+    def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
+        """Of what fell meanwhile into the buckets of a histogram's samples with the labels ``of``, taken together."""
+        if self._before is None:
+            return None
+        now, before = self._now.histograms.get(name, {}), self._before.histograms.get(name, {})
+        grown = [_grown(now[labels], before.get(labels)) for labels in of if labels in now]
+        if not grown:
+            return None
+        bounds = next(iter(now.values())).bounds
+        return quantile(bounds, [sum(counts) for counts in zip(*grown, strict=True)], q)
+
+
+def _grown(now: HistogramValue, before: HistogramValue | None) -> list[int]:
+    if before is None or len(before.counts) != len(now.counts):
+        return list(now.counts)
+    return [max(new - old, 0) for new, old in zip(now.counts, before.counts, strict=True)]
+
+
 class NodeStatistics(NodeConnection):
     """A connection to one node, for what it counts."""
 
     def read(self, names: Sequence[str] = ()) -> Statistics:
         """All metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
         request = statistics_pb2.ReadStatisticsRequest(names=names)
-        return _statistics(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
+        return statistics_of(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
 
 
-def _statistics(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
+def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
+    """A reply as a value."""
     values: dict[str, dict[tuple[str, ...], float]] = {}
     histograms: dict[str, dict[tuple[str, ...], HistogramValue]] = {}
     for metric in reply.metrics:

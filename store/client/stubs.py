@@ -25,6 +25,7 @@ from cortado.proto.v1 import (
     kv_pb2,
     large_transactions_pb2,
     schemas_pb2,
+    statistics_pb2,
     tables_pb2,
     transactions_pb2,
     watch_pb2,
@@ -84,6 +85,7 @@ class Stubs:
     jobs: Final[Any] = _methods(jobs_pb2.DESCRIPTOR, "Jobs")
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
+    statistics: Final[Any] = _methods(statistics_pb2.DESCRIPTOR, "Statistics")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")
     large_transactions: Final[Any] = _methods(large_transactions_pb2.DESCRIPTOR, "LargeTransactions")
     transactions: Final[Any] = _methods(transactions_pb2.DESCRIPTOR, "Transactions")

@@ -28,7 +28,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 from cortado.errors import DeadlineExceeded, InvalidArgument, Unavailable, Unsupported
 from cortado.proto.v1 import watch_pb2
 from cortado.store.client.arguments import flag, whole
-from cortado.store.client.channel import Channel
+from cortado.store.client.channel import Channel, stays
 from cortado.store.client.connection import Connection
 from cortado.store.client.retry import Attempts, Failed, Failure
 from cortado.store.client.runtime import Stream, WireClosed
@@ -259,7 +259,7 @@ class AsyncWatch(Generic[K, V]):
     async def _open(self, channel: Channel) -> Stream:
         request = await self._source.request(self._place.options())
         silence_s = self._options.resolved_ms / 1_000 + _SILENCE_S
-        opening = channel.stream(self._source.method, request.SerializeToString(), silence_s, _stays)
+        opening = channel.stream(self._source.method, request.SerializeToString(), silence_s, stays)
         try:
             stream = self._stack.enter_context(opening)
         except WireClosed:
@@ -375,8 +375,3 @@ class _Place:
             self._received = 0
             self.resolved = resolved
         return changes[seen:]
-
-
-async def _stays() -> bool:
-    """Any replica serves a watch: that another node leads is no reason to leave this one."""
-    return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,6 +22,7 @@ from cortado.store.client.authorization import NOBODY, ON_BEHALF
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console import pages, site
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
@@ -40,7 +41,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 def all_operations() -> list[Operation]:
     """Everything that is served."""
     # What ends with a verb stands before what would take it for a part of a name.
-    groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive)
+    groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive, site)
     served = [operation for group in groups for operation in group.operations()]
     return [*served, *openapi.operations(served)]
 
@@ -68,8 +69,7 @@ class Application:
             with self.bounds.call():
                 await self._router(scope, receive, send)
         except (CortadoError, Refused) as error:
-            form = registry.failed if scope["path"].startswith(registry.ROOTS) else problem_response
-            await _answer(form(error), scope, receive, send)
+            await _answer(_form_of(scope["path"])(error), scope, receive, send)
         except StreamCut:
             return  # uvicorn closes what has no end.
 
@@ -111,6 +111,13 @@ class _Resource:
             if call is not None:
                 call.release()
         await _answer(response, scope, receive, send)
+
+
+def _form_of(path: str) -> Callable[[CortadoError | Refused], Response]:
+    """How who asked for this is told that nothing serves it."""
+    if path.startswith(registry.ROOTS):
+        return registry.failed
+    return pages.failed if f"{path}/".startswith(f"{site.ROOT}/") else problem_response
 
 
 async def _answer(response: Response, scope: Scope, receive: Receive, send: Send) -> None:

@@ -56,8 +56,12 @@ def token_of(call: Call) -> bytes:
 
 def page_response(elements: list[Any], token: bytes) -> Response:
     """One page; an empty ``token`` is that of the last one."""
-    rest = base64.urlsafe_b64encode(token).rstrip(b"=").decode() if token else None
-    return json_response({"elements": elements, "next": rest}, headers={"Vary": "Accept"})
+    return json_response({"elements": elements, "next": next_of(token)}, headers={"Vary": "Accept"})
+
+
+def next_of(token: bytes) -> str | None:
+    """A token as what :func:`token_of` reads; None for that of the last page."""
+    return base64.urlsafe_b64encode(token).rstrip(b"=").decode() if token else None
 
 
 async def lines_response(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Response:

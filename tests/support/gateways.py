@@ -89,10 +89,17 @@ _SERVED = [
 @contextmanager
 def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
     """A gateway before a new, empty node."""
-    with served_node(MemoryEngine()) as node, _loop() as loop:
+    with served_node(MemoryEngine()) as node, gateway_before(node.endpoint, limits) as made:
+        yield made
+
+
+@contextmanager
+def gateway_before(endpoint: str, limits: GatewayLimits | None = None) -> Iterator[Gateway]:
+    """A gateway before the cluster that is there."""
+    with _loop() as loop:
 
         async def begin() -> Gateway:
-            client = AsyncClient(node.endpoint, timeout_s=10)
+            client = AsyncClient(endpoint, timeout_s=10)
             return Gateway(loop, client, Application(client, limits or GatewayLimits()))
 
         made: Gateway = asyncio.run_coroutine_threadsafe(begin(), loop).result(WAIT_S)

@@ -1,0 +1,124 @@
+"""``/ui/calls``: what one node answers, how often and how fast, since its start or within some seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from cortado.errors import NotFound
+from cortado.proto.v1 import statistics_pb2
+from cortado.store.client.statistics import HistogramValue, Since, Statistics, statistics_of
+from cortado.store.client.stubs import Stubs
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.cluster import NODE_S, members_of
+from cortado.store.gateway.console.pages import page
+from cortado.store.observe.measures import quantile
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+SECONDS_MAX: Final = 5
+_NAMES: Final = (
+    "cortado_requests_total", "cortado_request_duration_seconds", "cortado_slow_requests_total",
+    "cortado_refusals_total", "cortado_streams_open", "cortado_streams_total", "cortado_uptime_seconds",
+    "cortado_storage_sync_seconds", "cortado_entry_commit_seconds", "cortado_loop_lag_max_seconds",
+)  # fmt: skip
+_OK: Final = "OK"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """One method's. ``per_s`` and the latencies, in seconds, are None where nothing was measured."""
+
+    method: str
+    ended: int
+    failed: int
+    per_s: float | None
+    p50_s: float | None
+    p99_s: float | None
+
+
+async def calls(call: Call) -> Response:
+    """The page."""
+    client = call.client
+    members = await members_of(client)
+    joined = [each for each in members.members if each.joined]
+    wanted = call.text("node") or members.leader or joined[0].node_id
+    node = next((each for each in joined if each.node_id == wanted), None)
+    if node is None:
+        raise NotFound("member", wanted)
+    within = call.number("within", 1, SECONDS_MAX)
+    before = None if within is None else await _statistics(client, node.address)
+    if within is not None:
+        await asyncio.sleep(within)
+    now = await _statistics(client, node.address)
+    since = _Measured(now, before)
+    return page(
+        "calls.html",
+        area="calls",
+        nodes=[each.node_id for each in joined],
+        node=wanted,
+        leader=members.leader,
+        within=within,
+        methods=sorted((_calls(since, method) for method in _methods(now)), key=lambda each: -each.ended),
+        streams=sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
+        refusals=sorted(now.by_label("cortado_refusals_total").items()),
+        slow=since.grown("cortado_slow_requests_total"),
+        uptime_ms=1000 * now.value("cortado_uptime_seconds"),
+        sync_p99_s=since.quantile("cortado_storage_sync_seconds", 0.99),
+        commit_p99_s=since.quantile("cortado_entry_commit_seconds", 0.99),
+        loop_lag_s=now.value("cortado_loop_lag_max_seconds"),
+    )
+
+
+async def _statistics(client: AsyncClient, address: str) -> Statistics:
+    request = statistics_pb2.ReadStatisticsRequest(names=_NAMES)
+    return statistics_of(
+        await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ReadStatistics, request)
+    )
+
+
+class _Measured:
+    """Between two readings, or since the node's start where there is one alone."""
+
+    def __init__(self, now: Statistics, before: Statistics | None) -> None:
+        self._now = now
+        self._before = before
+        self._since = Since(now, before)
+
+    def grown(self, name: str, of: Iterable[tuple[str, ...]] = ((),)) -> int:
+        before = self._before
+        return int(sum(self._now.value(name, *each) - (before.value(name, *each) if before else 0) for each in of))
+
+    def per_s(self, of: Iterable[tuple[str, ...]]) -> float | None:
+        if self._before is not None:
+            return self._since.rate("cortado_requests_total", of)
+        uptime_s = self._now.value("cortado_uptime_seconds")
+        return self.grown("cortado_requests_total", of) / uptime_s if uptime_s else None
+
+    def quantile(self, name: str, q: float, labels: tuple[str, ...] = ()) -> float | None:
+        if self._before is not None:
+            return self._since.quantile(name, q, [labels])
+        found: HistogramValue | None = self._now.histograms.get(name, {}).get(labels)
+        return None if found is None else quantile(found.bounds, list(found.counts), q)
+
+
+def _methods(now: Statistics) -> list[str]:
+    return sorted({labels[0] for labels in now.by_label("cortado_requests_total")})
+
+
+def _calls(since: _Measured, method: str) -> Calls:
+    labels = [each for each in since._now.by_label("cortado_requests_total") if each[0] == method]
+    name = "cortado_request_duration_seconds"
+    return Calls(
+        method.removeprefix("cortado.v1."),
+        since.grown("cortado_requests_total", labels),
+        since.grown("cortado_requests_total", [each for each in labels if each[1] != _OK]),
+        since.per_s(labels),
+        since.quantile(name, 0.5, (method,)),
+        since.quantile(name, 0.99, (method,)),
+    )

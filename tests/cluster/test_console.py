@@ -1,0 +1,375 @@
+"""The console shows what the API says, escapes all of it, loads nothing from elsewhere and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from cortado.errors import Unavailable
+from cortado.store.client.cluster import Members, MemberStatus
+from cortado.store.gateway.console import texts
+from cortado.store.gateway.console.cluster import Node, attention
+from cortado.store.gateway.console.data import Row
+from cortado.store.gateway.console.site import operations
+from cortado.store.keys.types import KeyType
+from support.gateways import Gateway, gateway_before
+from support.server_process import running_server
+
+pytestmark = pytest.mark.process
+
+SCRIPT: Final = "<script>alert('x')</script>"
+TURNED: Final = "\u202eevil\u200b\x07"
+PAGES: Final = (
+    "/ui",
+    "/ui/data",
+    "/ui/data/console/items",
+    "/ui/data/console/items/tea",
+    "/ui/schemas",
+    "/ui/schemas/console.items",
+    "/ui/changes",
+    "/ui/changes?table=console.items",
+    "/ui/calls",
+)
+ITEM: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "Item",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "name", "type": "string", "default": ""},
+        {"name": "left", "type": "long", "default": 0},
+    ],
+}
+NEXT: Final[dict[str, Any]] = {**ITEM, "fields": [*ITEM["fields"], {"name": "shelf", "type": "int", "default": 0}]}
+TEXT: Final = "application/x-www-form-urlencoded"
+
+
+class Markup(HTMLParser):
+    """What is in a page: tags with their attributes, and the text between them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def get(made: Gateway, path: str, status: int = 200, **headers: str) -> Markup:
+    answer: httpx.Response = made.run(made.http.get(path, headers=headers))
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"].startswith("text/html")
+    return Markup(answer.text)
+
+
+def post(made: Gateway, schema: str, status: int = 200) -> Markup:
+    path = "/ui/schemas/console.items"
+    answer: httpx.Response = made.run(made.http.post(path, data={"schema": schema}))
+    assert answer.status_code == status, answer.text
+    return Markup(answer.text)
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with running_server(tmp_path_factory.mktemp("console") / "data") as server, gateway_before(server.endpoint) as made:
+        made.run(_make(made))
+        yield made
+
+
+async def _make(made: Gateway) -> None:
+    client = made.client
+    await client.create_database("console")
+    await client.schemas.register("console.items", ITEM)
+    await client.create_table("console.items", key=["id"])
+    items = client.table("console.items")
+    await items.put({"id": "tea", "name": "Tea", "left": 8})
+    await items.put({"id": "gone", "name": "x" * 100_000, "left": 1})
+    await items.put({"id": SCRIPT, "name": f"{SCRIPT}{TURNED}", "left": 1})
+    await items.put({"id": "a/b", "name": "\"' onload=alert(1)", "left": 1})
+    await items.put({"id": "..", "name": "", "left": 1})
+    await client.schemas.register("console.items", NEXT)
+
+
+# --- what every page keeps to ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_loads_from_here_alone_and_runs_nothing_that_stands_in_it(console: Gateway, path: str) -> None:
+    answer = console.run(console.http.get(path))
+    policy = dict(each.strip().partition(" ")[::2] for each in answer.headers["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert {policy[each] for each in ("script-src", "style-src", "connect-src", "form-action")} == {"'self'"}
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+    page = Markup(answer.text)
+    assert page.all("script") == [{"src": "/ui/console.js", "defer": ""}]
+    assert page.all("style") == []
+    for _, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        for name in ("src", "href", "action"):
+            assert attributes.get(name, "/").startswith(("/", "?", "#")), attributes
+            assert not attributes.get(name, "/").startswith("//"), attributes
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_can_be_read_and_used_without_a_mouse_or_eyes(console: Gateway, path: str) -> None:
+    page = get(console, path)
+    assert page.all("html")[0]["lang"] == "en"
+    assert [len(page.all(each)) for each in ("header", "main", "footer", "h1")] == [1, 1, 1, 1]
+    assert page.all("nav")[0]["aria-label"]
+    assert page.all("a")[0]["href"] == f"#{page.all('main')[0]['id']}"
+    names = [each["id"] for _, each in page.tags if "id" in each]
+    assert len(names) == len(set(names))
+    labelled = {each["for"] for each in page.all("label")}
+    for tag in ("input", "select", "textarea"):
+        assert {each["id"] for each in page.all(tag)} <= labelled
+    for attributes in [each for _, each in page.tags]:
+        assert set(attributes.get("aria-labelledby", "").split()) <= set(names)
+    assert all("alt" in each for each in page.all("img"))
+    assert all(each.get("scope") for each in page.all("th"))
+    # What scrolls by itself is reached by the keyboard, and has a name.
+    for each in [*page.all("pre"), *(each for each in page.all("div") if each.get("class") == "wide")]:
+        assert each["tabindex"] == "0"
+        assert each.get("aria-label") or each.get("aria-labelledby")
+
+
+def test_the_files_of_a_page_are_served_and_name_no_other_host(console: Gateway) -> None:
+    for name, kind in (("console.css", "text/css"), ("console.js", "text/javascript"), ("icon.svg", "image/svg+xml")):
+        answer = console.request("GET", f"/ui/{name}")
+        assert answer.headers["Content-Type"].partition(";")[0] == kind
+        assert not re.search(r"//[a-z]+\.|@import|url\(", answer.text.replace("http://www.w3.org/2000/svg", ""))
+    script = files("cortado.store.gateway.console").joinpath("console.js").read_text()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|Function\(", script)
+
+
+def test_nothing_is_changed_by_any_page(console: Gateway) -> None:
+    assert {(each.method, each.path) for each in operations() if each.method != "GET"} == {
+        ("POST", "/ui/schemas/{subject}")
+    }
+    before = console.run(console.client.now())
+    for path in PAGES:
+        get(console, path)
+    post(console, '{"type": "string"}')
+    assert console.run(console.client.now()) == before
+
+
+def test_no_other_site_s_page_may_ask(console: Gateway) -> None:
+    get(console, "/ui", 403, Origin="http://example.org")
+    get(console, "/ui", 200, Origin="http://localhost:7629")
+
+
+# --- what is stored is text -----------------------------------------------------------------------------------------
+
+
+def test_stored_markup_is_shown_and_never_obeyed(console: Gateway) -> None:
+    page = get(console, "/ui/data/console/items")
+    assert SCRIPT in page.text
+    assert "\"' onload=alert(1)" in page.text
+    assert len(page.all("script")) == 1
+
+
+def test_what_would_turn_or_hide_text_stands_as_an_escape(console: Gateway) -> None:
+    for path in ("/ui/data/console/items", f"/ui/data/console/items/{Row((SCRIPT,), {}).path}"):
+        answer = console.run(console.http.get(path))
+        assert answer.status_code == 200
+        assert not {"\u202e", "\u200b", "\x07"} & set(answer.text)
+    assert "\\u202eevil\\u200b\\u0007" in Markup(console.run(console.http.get("/ui/data/console/items")).text).text
+
+
+def test_a_long_value_is_cut_and_says_how_long_it_is(console: Gateway) -> None:
+    assert "(100,000 characters)" in get(console, "/ui/data/console/items").text
+    answer = console.run(console.http.get("/ui/data/console/items/gone"))
+    assert len(answer.content) < 50_000
+
+
+@pytest.mark.parametrize("given", ["tea", "a/b", "..", ".", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
+def test_each_row_s_link_leads_to_it(given: str) -> None:
+    path = Row((given, "7"), {}).path
+    assert not re.search(r"[?# \u202e]", path)
+    parts = path.split("/")
+    assert len(parts) == 2
+    assert parts[0] not in (".", "..")
+    assert httpx.URL(f"http://x/{parts[0]}").path == f"/{given}" or given == ""
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "%2E%2E", "tea"])
+def test_a_row_is_found_whatever_its_key_holds(console: Gateway, name: str) -> None:
+    shown = get(console, f"/ui/data/console/items/{name}")
+    assert "There is no such row" not in shown.text
+    links = [each["href"] for each in get(console, "/ui/data/console/items").all("a")]
+    assert f"/ui/data/console/items/{name}" in links
+
+
+def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
+    assert texts.plain("שלום, <b> ü\n") == "שלום, <b> ü\n"
+    assert texts.plain("\U000e0041\x1b[2J") == "\\U000e0041\\u001b[2J"
+    assert texts.cell({"a": ["\u2028", 1]}) == '{"a": ["\\u2028", 1]}'
+    assert [texts.seconds(each) for each in (None, 0.000_5, 0.0123, 2)] == ["-", "500 µs", "12.3 ms", "2 s"]
+
+
+# --- what the pages show --------------------------------------------------------------------------------------------
+
+
+def test_the_cluster_page_shows_each_member_by_its_own_word(console: Gateway) -> None:
+    status = console.run(console.client.status())
+    text = get(console, "/ui").text
+    assert all(each in text for each in (status.cluster_id, status.node_id, "serving", "Nothing stands out"))
+    assert "A cluster of one has no copy" in text
+
+
+def test_what_is_wrong_stands_above_the_members() -> None:
+    away = MemberStatus("n2", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True, needs_snapshot=True)
+    new = MemberStatus("n3", "", "127.0.0.1:4", voter=False, joined=False)
+    nodes = [Node(each, is_leader=False, said=Unavailable("nothing listens"), offset="-") for each in (away, new)]
+    assert list(attention(Members((away, new)), nodes)) == [
+        ("cluster", "no leader is known: writes wait until a majority of the voters is back"),
+        ("n2", "nothing listens"),
+        ("n2", "lacks more entries than are kept: it gets a snapshot"),
+        ("n3", "announced, has not joined yet"),
+    ]
+
+
+def test_tables_are_listed_with_their_keys(console: Gateway) -> None:
+    text = get(console, "/ui/data").text
+    assert re.search(rf"items\s+id\s+{KeyType.STRING}", text)
+
+
+def test_rows_are_filtered_ordered_and_told_when_none_is_so(console: Gateway) -> None:
+    found = get(console, "/ui/data/console/items?query=left+%3E+5&order=down&index=&at=").text
+    assert "1 rows as of now" in found
+    assert "No row is so" in get(console, "/ui/data/console/items?query=left+%3E+500").text
+    assert "These rows cannot be shown" in get(console, "/ui/data/console/items?query=left+%3E").text
+    assert "at: must" in get(console, "/ui/data/console/items?at=yesterday").text
+
+
+def test_two_times_stand_side_by_side(console: Gateway) -> None:
+    items = console.client.table("console.items")
+    at = console.run(console.client.now())
+
+    async def change() -> None:
+        await items.update("tea", {"left": 7})
+        await items.delete("gone")
+        await items.put({"id": "new", "name": "New", "left": 0})
+
+    console.run(change())
+    page = get(console, f"/ui/data/console/items?at={at}&compare=now")
+    rows = {each["class"] for each in page.all("tr") if "class" in each}
+    assert rows == {"same", "changed", "added", "removed"}
+    assert re.search(r"tea\s+changed\s+Tea\s+8\s+7\s", page.text)
+
+
+def test_a_row_s_history_has_each_commit_the_newest_first(console: Gateway) -> None:
+    items = console.client.table("console.items")
+
+    async def write() -> None:
+        await items.put({"id": "history", "name": "a", "left": 1})
+        await items.update("history", {"left": 2})
+        await items.delete("history")
+
+    console.run(write())
+    page = get(console, "/ui/data/console/items/history")
+    assert "There is no such row now" in page.text
+    assert [each["class"] for each in page.all("li")] == ["deleted", "changed", "written"]
+    at = page.all("a")[-4]["href"]
+    assert '"left": 2' in get(console, f"/ui/data/console/items/history{at}").text
+
+
+def test_versions_are_compared(console: Gateway) -> None:
+    page = get(console, "/ui/schemas/console.items")
+    assert "From version 1 to 2" in page.text
+    assert len(page.all("ins")) >= 3
+    assert '+     "name": "shelf"' in re.sub(r"\+\s+", "+     ", page.text)
+    assert "Both are the same" in get(console, "/ui/schemas/console.items?from=2&to=2").text
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (ITEM, "It is version 1 already"),
+        ({**ITEM, "fields": [*NEXT["fields"], {"name": "more", "type": "int", "default": 0}]}, "It would be the next"),
+        ({**NEXT, "fields": [*NEXT["fields"], {"name": "must", "type": "int"}]}, "Not compatible"),
+        ({"type": "record"}, "This is no schema that can be registered"),
+    ],
+)
+def test_a_schema_gets_its_verdict_before_it_is_registered(console: Gateway, schema: Any, says: str) -> None:
+    page = post(console, json.dumps(schema))
+    assert says in " ".join(page.text.split())
+    assert len(console.run(console.client.schemas.versions("console.items"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        ("schema=x&more=1", TEXT, 400),
+        ("", TEXT, 400),
+        ("{}", "application/json", 415),
+        ("schema=%FF", TEXT, 400),
+        ("schema=" + "x" * (9 << 20), TEXT, 413),
+    ],
+)
+def test_another_form_is_refused_by_a_page(console: Gateway, body: str, kind: str, status: int) -> None:
+    path = "/ui/schemas/console.items"
+    answer = console.run(console.http.post(path, content=body, headers={"Content-Type": kind}))
+    assert answer.status_code == status
+    assert "That did not work" in answer.text
+
+
+def test_the_tail_follows_what_was_chosen(console: Gateway) -> None:
+    [section] = [
+        each for each in get(console, "/ui/changes?table=console.items&prefix=a%2Fb").all("section")
+        if "data-watch" in each
+    ] or [{}]  # fmt: skip
+    # A table of one part has no key of two.
+    assert section == {}
+    [section] = [
+        each
+        for each in get(console, "/ui/changes?table=console.items&prefix=tea").all("section")
+        if "data-watch" in each
+    ]
+    assert section["data-watch"] == "/v1/db/console/items/tea:watch?previous=true"
+    at = console.run(console.client.now())
+    events = console.request("GET", f"{section['data-watch']}&initialState=true&until={at}")
+    assert events.headers["Content-Type"].startswith("text/event-stream")
+
+
+def test_calls_are_counted_by_method(console: Gateway) -> None:
+    text = get(console, "/ui/calls").text
+    assert re.search(r"Documents/Put[1-9]", text)
+    node = console.run(console.client.status()).node_id
+    get(console, f"/ui/calls?node={node}")
+    assert "no member nobody" in get(console, "/ui/calls?node=nobody", 404).text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/ui/nowhere", 404, "/ui/nowhere"),
+        ("/ui/data/console/none", 404, "table console.none"),
+        ("/ui/data/console/items/none", 404, "document none"),
+        ("/ui/data/console/items/a/b", 400, "must have 1 part"),
+        ("/ui/schemas/none", 404, "none"),
+        ("/ui?colour=red", 400, "is no parameter of this call"),
+        ("/ui/calls?within=60", 400, "from 1 to 5"),
+        ("/ui/schemas/console.items?from=9", 400, "which has 1, 2"),
+        ("/ui/changes?table=a.b&namespace=c", 400, "must not be given together"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_page_that_says_why(console: Gateway, path: str, status: int, says: str) -> None:
+    page = get(console, path, status)
+    assert says in unescape(page.text)
+    assert page.all("main")

@@ -1,0 +1,183 @@
+"""The console in a real browser: by keyboard alone, narrow and wide, light and dark, with what its script adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from cortado.store.client import Client
+from support.browser import CHROMIUM, DRIVER, ENTER, LEFT, TAB, Browser, browser
+from support.gateway_process import GatewayProcess, gateway_process
+from support.server_process import running_server, wait_until
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER),
+        reason="no browser: on Debian, apt-get install chromium chromium-driver brings one and what drives it",
+    ),
+]
+
+ITEM = {
+    "type": "record",
+    "name": "Item",
+    "fields": [{"name": "id", "type": "string"}, {"name": "left", "type": "long"}],
+}
+PAGES = (
+    "/ui",
+    "/ui/data",
+    "/ui/data/shop/items",
+    "/ui/data/shop/items/tea",
+    "/ui/schemas",
+    "/ui/schemas/shop.items",
+    "/ui/changes?table=shop.items",
+    "/ui/calls",
+)
+FOCUSED = "return document.activeElement.textContent.trim() || document.activeElement.id"
+
+
+class Console:
+    """A browser before a gateway before a node, and a client of the node."""
+
+    def __init__(self, window: Browser, gateway: GatewayProcess, client: Client) -> None:
+        self.window = window
+        self.client = client
+        self._url = gateway.url
+
+    def open(self, path: str) -> Browser:
+        self.window.open(self._url + path)
+        return self.window
+
+    def text(self, selector: str) -> str:
+        return str(self.window.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
+
+    def await_text(self, selector: str, wanted: str) -> None:
+        wait_until(lambda: wanted in self.text(selector), f"{wanted} in {selector}", 30.0)
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    folder = tmp_path_factory.mktemp("console")
+    with (
+        running_server(folder / "data") as server,
+        gateway_process(server.endpoint, folder) as gateway,
+        Client(server.endpoint) as client,
+        browser() as window,
+    ):
+        client.create_database("shop")
+        client.schemas.register("shop.items", ITEM)
+        client.create_table("shop.items", key=["id"])
+        for left in range(3):
+            client.table("shop.items").put({"id": "tea", "left": left})
+        client.table("shop.items").put({"id": "<img src=x onerror=document.title='obeyed'>", "left": 1})
+        yield Console(window, gateway, client)
+
+
+def test_every_page_fits_every_window_and_breaks_no_rule_of_its_policy(console: Console) -> None:
+    colours = set()
+    for dark in (False, True):
+        for width in (360, 1280):
+            console.window.look(width=width, dark=dark)
+            for path in PAGES:
+                window = console.open(path)
+                assert window.script("return document.documentElement.scrollWidth") <= width, (path, width)
+                assert window.script("return document.title") != "obeyed"
+        colours.add(console.window.script("return getComputedStyle(document.documentElement).backgroundColor"))
+    assert len(colours) == 2
+    assert console.window.problems() == []
+
+
+def test_text_stands_out_from_what_is_behind_it(console: Console) -> None:
+    # WCAG 2.2, 1.4.3: 4.5 to 1.
+    contrast = """
+        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+        const light = (colour) => {
+            canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+            const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((each) => each / 255)
+                .map((each) => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const behind = (element) => {
+            for (let each = element; each; each = each.parentElement) {
+                const colour = getComputedStyle(each).backgroundColor;
+                if (colour !== "rgba(0, 0, 0, 0)") return colour;
+            }
+        };
+        const poor = [];
+        const texts = "a, p, td, th, dt, dd, h1, h2, code, label, button, ins, del, span";
+        for (const each of document.querySelectorAll(texts)) {
+            if (!each.textContent.trim() || each.matches(".skip, .hidden")) continue;
+            const [one, other] = [light(getComputedStyle(each).color), light(behind(each))].sort((a, b) => b - a);
+            if ((one + 0.05) / (other + 0.05) < 4.5) poor.push(each.outerHTML.slice(0, 80));
+        }
+        return poor;"""
+    for dark in (False, True):
+        console.window.look(width=1280, dark=dark)
+        for path in PAGES:
+            assert console.open(path).script(contrast) == [], (path, dark)
+
+
+def test_the_keyboard_alone_leads_everywhere(console: Console) -> None:
+    console.window.look(width=1280)
+    window = console.open("/ui")
+    window.press(TAB)
+    assert window.script(FOCUSED) == "Skip to the content"
+    assert window.script("return document.activeElement.getBoundingClientRect().left") >= 0
+    assert window.script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    window.press(TAB, TAB, TAB)
+    assert window.script(FOCUSED) == "Data"
+    window.press(ENTER)
+    console.await_text("h1", "Data")
+    window.press(*[TAB] * 9)
+    assert window.script(FOCUSED) == "items"
+    window.press(ENTER)
+    console.await_text("h1", "items")
+    window.script("document.getElementById('query').focus()")
+    window.press(*"left = 2", ENTER)
+    console.await_text("caption", "1 rows")
+
+
+def test_the_slider_leads_to_the_rows_as_they_were(console: Console) -> None:
+    window = console.open("/ui/data/shop/items")
+    assert "2 rows" in console.text("caption")
+    window.script("document.getElementById('slide').focus(); document.getElementById('slide').value = 1")
+    window.press(LEFT)
+    assert window.script("return document.getElementById('at').value").endswith("Z")
+    wait_until(lambda: "at=2" in window.script("return location.search"), "the page of that time", 30.0)
+    console.await_text("main", "The table had no rows then.")
+
+
+def test_changes_arrive_while_one_looks(console: Console) -> None:
+    console.open("/ui/changes?table=shop.items")
+    console.await_text("[data-status]", "Live.")
+    items = console.client.table("shop.items")
+    items.put({"id": "<b>new</b>\u202e", "left": 5})
+    items.update("tea", {"left": 9})
+    items.delete("<b>new</b>\u202e")
+    wait_until(lambda: console.window.script("return document.querySelectorAll('.tail li').length") == 3, "three", 30.0)
+    shown = console.window.script("return [...document.querySelectorAll('.tail li')].map((each) => each.className)")
+    assert shown == ["new removed", "new changed", "new added"]
+    assert "<b>new</b>\\u202e" in console.text(".tail")
+    assert console.text(".tail time").startswith(str(datetime.now(UTC).year))
+    assert console.window.problems() == []
+
+
+def test_a_schema_is_pasted_and_gets_its_verdict(console: Console) -> None:
+    window = console.open("/ui/schemas/shop.items")
+    window.script("document.getElementById('schema').value = arguments[0]", '{"type": "record", "name": "Item"}')
+    window.script("document.getElementById('schema').form.requestSubmit()")
+    console.await_text(".note", "This is no schema")
+    assert window.script("return document.getElementById('schema').value") == '{"type": "record", "name": "Item"}'
+
+
+def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) -> None:
+    console.window.hurry()
+    window = console.open("/ui/calls")
+    assert window.script("return document.getElementById('reload').checked") is False
+    window.script("document.getElementById('reload').click(); window.stays = true")
+    before = console.text("main")
+    wait_until(lambda: console.text("main") != before, "a page that changed", 30.0)
+    assert window.script("return window.stays && document.getElementById('reload').checked") is True
+    assert window.problems() == []
