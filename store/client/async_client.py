@@ -167,8 +167,7 @@ class AsyncClient(ClientTransactions):
         return await self._connection.write(method, request, timeout_s=self._timeout_s)
 
     async def open_call_at(self, address: str, method: Method, request: Any) -> Any:
-        """The reply of the node at this address, whoever leads, in one attempt: what it says of itself. Raises what it
-        refused with, Unavailable, DeadlineExceeded."""
+        """As :meth:`open_call`, in one attempt at the node at this address, whoever leads."""
         return await self._connection.ask_node(address, method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
