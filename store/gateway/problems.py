@@ -45,6 +45,8 @@ from cortado.schema.json_text import json_text
 from cortado.store.clock.timestamp import Timestamp
 
 MEDIA_TYPE: Final = "application/problem+json"
+CHALLENGES: Final = ("Bearer", 'Basic realm="Cortado: any name, and a token as the password", charset="UTF-8"')
+"""At the second one a browser asks its user, where it stands by itself."""
 
 STATUS_OF: Final[tuple[tuple[type[CortadoError], int], ...]] = (
     (TooLarge, 413),
@@ -108,15 +110,22 @@ def problem_response(error: CortadoError | Refused) -> Response:
     status = 0
     if isinstance(error, Refused):
         status, headers, error = error.status, error.headers, error.error
-    if isinstance(error, Unauthenticated):
-        headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, TryAgain):
         # In whole seconds, as HTTP has it, and never "at once".
         headers["Retry-After"] = str(max(1, -(-error.retry_delay_ms // 1000)))
     if isinstance(error, ConditionFailed) and _is_etag(error.actual):
         headers["ETag"] = f'"{error.actual}"'
     body = problem(error, status)
-    return Response(_encoded(body), body["status"], {**headers, "Cache-Control": "no-store"}, MEDIA_TYPE)
+    response = Response(_encoded(body), body["status"], {**headers, "Cache-Control": "no-store"}, MEDIA_TYPE)
+    challenge(response, error)
+    return response
+
+
+def challenge(response: Response, error: CortadoError) -> None:
+    """Tells how to authenticate, where that is what is missing."""
+    if isinstance(error, Unauthenticated):
+        for each in CHALLENGES:
+            response.headers.append("WWW-Authenticate", each)
 
 
 def unexpected(error: Exception) -> CortadoError:

@@ -20,7 +20,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.gateway.calls import Call, json_response
 from cortado.store.gateway.operations import JSON, Operation, Parameter
-from cortado.store.gateway.problems import Refused, problem, problem_response
+from cortado.store.gateway.problems import Refused, challenge, problem, problem_response
 from cortado.store.names import shown
 
 _TIMEOUT_MS_MAX: Final = 86_400_000
@@ -66,5 +66,7 @@ def failed(error: CortadoError | Refused) -> Response:
     response = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
     told = {"code": cause.code.lower(), "message": cause.message(), **problem(cause, response.status_code)}
-    headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-    return Response(json_text(told).encode("utf-8", "replace"), response.status_code, headers, JSON)
+    kept = {name: value for name, value in response.headers.items() if not name.startswith(("content-", "www-"))}
+    answer = Response(json_text(told).encode("utf-8", "replace"), response.status_code, kept, JSON)
+    challenge(answer, cause)
+    return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 
 from cortado.store.client import Client
@@ -44,10 +45,10 @@ class Console:
     def __init__(self, window: Browser, gateway: GatewayProcess, client: Client) -> None:
         self.window = window
         self.client = client
-        self._url = gateway.url
+        self.url = gateway.url
 
     def open(self, path: str) -> Browser:
-        self.window.open(self._url + path)
+        self.window.open(self.url + path)
         return self.window
 
     def text(self, selector: str) -> str:
@@ -181,3 +182,36 @@ def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) ->
     wait_until(lambda: console.text("main") != before, "a page that changed", 30.0)
     assert window.script("return window.stays && document.getElementById('reload').checked") is True
     assert window.problems() == []
+
+
+def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_may_read(console: Console) -> None:
+    # The last one: from here on nobody may anything without a token.
+    admin = console.client.auth.enable("root").token
+    assert admin is not None
+    with Client(console.client.endpoint, token=admin.text) as root:
+        issued = root.auth.create("reader").token
+        assert issued is not None
+        root.auth.grant("reader", "reader", "database:shop")
+        try:
+            for path in PAGES:
+                assert httpx.get(console.url + path, trust_env=False).status_code == 401, path
+            refused = httpx.get(console.url + "/ui/data", trust_env=False)
+            assert [each.partition(" ")[0] for each in refused.headers.get_list("WWW-Authenticate")] == [
+                "Bearer",
+                "Basic",
+            ]
+            assert "Sign in when the browser asks" in refused.text
+            assert "shop" not in refused.text
+            window = console.window
+            window.open(console.url.replace("//", f"//anybody:{issued.text}@") + "/ui/data/shop/items")
+            assert "rows as of now" in console.text("caption"), console.text("main")
+            # No token stands in a page or in its address, and the browser sends it with what the page asks for.
+            assert issued.text not in window.script("return document.documentElement.outerHTML + location.href")
+            window.open(console.url + "/ui/changes?table=shop.items")
+            console.await_text("[data-status]", "Live.")
+            root.table("shop.items").put({"id": "seen", "left": 1})
+            console.await_text(".tail", "seen")
+            window.open(console.url + "/ui/schemas/nobodys")
+            assert "shop.items" not in console.text("main")
+        finally:
+            root.auth.disable()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def changes(call: Call) -> Response:
     """The page: what can be followed, and what is."""
     client = call.client
-    tables, namespaces = await asyncio.gather(client.tables(), tried(client.namespaces()))
+    tables, namespaces = await asyncio.gather(tried(client.tables()), tried(client.namespaces()))
     table, namespace, begins = call.text("table") or "", call.text("namespace") or "", call.text("prefix") or ""
     if table and namespace:
         raise InvalidArgument("namespace", "must not be given together with table", namespace)
@@ -38,7 +38,7 @@ async def changes(call: Call) -> Response:
     return page(
         "changes.html",
         area="changes",
-        tables=[each.full_name for each in tables],
+        tables=tables if isinstance(tables, CortadoError) else [each.full_name for each in tables],
         namespaces=namespaces,
         table=table,
         namespace=namespace,

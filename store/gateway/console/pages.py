@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.responses import Response
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, Unauthenticated
 from cortado.store.gateway.console import texts
-from cortado.store.gateway.problems import Refused, problem_response
+from cortado.store.gateway.problems import Refused, challenge, problem_response
 
 T = TypeVar("T")
 
@@ -64,15 +64,16 @@ def failed(error: CortadoError | Refused) -> Response:
     told = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
     answer = page("problem.html", told.status_code, area="", error=cause)
-    answer.headers.update(
-        {name: told.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in told.headers}
-    )
+    answer.headers.update({name: told.headers[name] for name in ("allow", "retry-after") if name in told.headers})
+    challenge(answer, cause)
     return answer
 
 
 async def tried(work: Awaitable[T]) -> T | CortadoError:
-    """What it gives, or why it does not: the rest of a page is shown beside it."""
+    """What it gives, or why it does not: the rest of a page is shown beside it. Who has not signed in is asked to."""
     try:
         return await work
+    except Unauthenticated:
+        raise
     except CortadoError as error:
         return error
