@@ -30,6 +30,7 @@ NAMES: Final = (
     "scans",
     "documents",
     "columnar",
+    "walks",
     "grpc",
     "peers",
     "tables",
