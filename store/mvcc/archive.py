@@ -33,8 +33,9 @@ from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE, KeyRange, meta_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import kind_of, newest_visible
+from cortado.store.mvcc.many_versions import encode_contents
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, Item, encode_content, has_expired, suffix_of
+from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, Item, has_expired, suffix_of
 
 RESTORE_NAME: Final = "restore"
 """Of the key of a restore under way."""
@@ -147,7 +148,7 @@ def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> lis
     strange = next((key for key in engine_keys if not is_archived(key)), None)
     if strange is not None:
         raise InvalidArgument("run", f"must have keys that a backup holds, not {dump(strange)}")
-    return list(map(encode_content, engine_keys, contents))
+    return encode_contents(engine_keys, contents)
 
 
 def _of_state(found: Slice, window: Window, after: bytes) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ Source: *A Systematic Approach to Building High Performance, Software-based, CRC
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import Final, TypeAlias
 
 import google_crc32c
@@ -76,6 +77,16 @@ def encode_many(
     heads, tails = _cut(ends[:filled, :1]), _cut(ends[:filled, 1:])
     values = list(map(b"".join, zip(heads, contents, tails, strict=True)))
     return list(zip(engine_keys, values + _cut(ends[filled:]), strict=True))
+
+
+def encode_contents(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> list[Item]:
+    """What ``encode_content`` returns for each."""
+    of_keys = np.fromiter(map(checksum, engine_keys), np.uint32, len(engine_keys))
+    of_bodies = np.fromiter(map(google_crc32c.extend, of_keys.tolist(), contents), np.uint32, len(engine_keys))
+    tails = np.empty((len(engine_keys), _TAIL_BYTES), np.uint8)
+    tails[:, :4] = _bytes_of(of_keys)
+    tails[:, 4:] = _bytes_of(_over_checksums(of_bodies, of_keys))
+    return list(zip(engine_keys, map(add, contents, _cut(tails)), strict=True))
 
 
 def _filled(payloads: Sequence[bytes | None]) -> int:

@@ -116,16 +116,29 @@ class LargeTransaction:
         """Whether it may write a key of ``[start, end)``."""
         return any(low < end and start < high for low, high in self.ranges)
 
+    def counts(self, attempt: int) -> bool:
+        """Whether what it has staged is part of the commit."""
+        return attempt in self.attempts
+
     def item_of(self, key: LogicalKey, staged: Staged) -> Item | None:
         """What its commit makes of ``key``, as it will be stored; None where no attempt that counts has staged it."""
-        content = self.content_of(staged)
+        content = self._chosen(staged)
         if content is None or self.commit_ts is None:
             return None
         return encode_content(key + suffix_of(self.commit_ts), content)
 
-    def content_of(self, staged: Staged) -> bytes | None:
-        """As :meth:`item_of`, its kind and payload alone."""
-        return next((content for attempt, content in staged.contents.items() if attempt in self.attempts), None)
+    def content_of(self, staged_key: LogicalKey, payload: bytes) -> bytes | None:
+        """What its commit makes of the key that this payload is staged for, kind and payload; None where no attempt
+        that counts has staged it. Raises DataLoss."""
+        if len(payload) >= _FIRST_CONTENT:
+            attempt, length = _HEAD.unpack_from(payload, TRANSACTION_ID_BYTES)
+            if length + _FIRST_CONTENT == len(payload):
+                # Of one attempt, as nearly all are.
+                return payload[_FIRST_CONTENT:] if self.counts(attempt) else None
+        return self._chosen(Staged.decode(staged_key, payload))
+
+    def _chosen(self, staged: Staged) -> bytes | None:
+        return next((content for attempt, content in staged.contents.items() if self.counts(attempt)), None)
 
 
 class Unresolved:
@@ -168,13 +181,7 @@ class Unresolved:
             transaction, suffix = known.get(payload[:TRANSACTION_ID_BYTES], (None, b""))
             if transaction is None or not transaction.is_committed_at(ts):
                 continue
-            attempt, length = _HEAD.unpack_from(payload, TRANSACTION_ID_BYTES)
-            content: bytes | None
-            if length + _FIRST_CONTENT == len(payload):
-                # Of one attempt, as nearly all are.
-                content = payload[_FIRST_CONTENT:] if attempt in transaction.attempts else None
-            else:
-                content = transaction.content_of(Staged.decode(staged_key, payload))
+            content = transaction.content_of(staged_key, payload)
             if content is not None:
                 made[key_of_staged(staged_key)] = Made(suffix, content)
         return made

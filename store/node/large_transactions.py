@@ -30,9 +30,10 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import STAGED_SPACE, key_of_staged, prefix_range, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.many_versions import encode_contents
 from cortado.store.mvcc.reader import Reader, logical_of
-from cortado.store.mvcc.staged import LargeTransaction, Staged
-from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Staged
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, suffix_of, unexpired
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.staging.records import expire, forget, records_of, resolve
@@ -126,20 +127,25 @@ class LargeTransactions:
     ) -> tuple[Piece, LogicalKey | None]:
         """The next of what it has staged, and where to go on, None at the end."""
         stored: list[bytes] = []
-        items: dict[bytes, Item] = {}
+        contents: dict[LogicalKey, bytes] = {}
         found, resume = self._page(start, end)
-        for key, staged in found:
-            if staged.transaction_id != transaction.transaction_id:
+        for key, payload in found:
+            if payload[:TRANSACTION_ID_BYTES] != transaction.transaction_id:
                 continue
             stored.append(key)
-            item = transaction.item_of(key_of_staged(logical_of(key)), staged)
-            if item is not None:
+            staged_key = logical_of(key)
+            content = transaction.content_of(staged_key, payload)
+            if content is not None:
                 # Of a key the newest comes first, which has what the others have.
-                items.setdefault(item[0], item)
-        return Piece(stored, list(items.values())), resume
+                contents.setdefault(staged_key, content)
+        if transaction.commit_ts is None:
+            return Piece(stored, []), resume
+        suffix = suffix_of(transaction.commit_ts)
+        engine_keys = [key_of_staged(key) + suffix for key in contents]
+        return Piece(stored, encode_contents(engine_keys, list(contents.values()))), resume
 
-    def _page(self, start: LogicalKey, end: LogicalKey) -> tuple[list[tuple[bytes, Staged]], LogicalKey | None]:
-        """The next staged values under their stored keys, and where to go on, None at the end. Raises DataLoss."""
+    def _page(self, start: LogicalKey, end: LogicalKey) -> tuple[list[tuple[bytes, bytes]], LogicalKey | None]:
+        """The next staged payloads under their stored keys, and where to go on, None at the end. Raises DataLoss."""
         store = self._group.store
         doubted = store.suspect
         with store.tree_reported(), store.engine.read() as txn:
@@ -147,11 +153,12 @@ class LargeTransactions:
         resume = None if is_end else LogicalKey(keys[-1] + b"\0")
         store.check_trusted(start, end if resume is None else resume, doubted)
         store.check_intact(keys, values)
-        found: list[tuple[bytes, Staged]] = []
+        found: list[tuple[bytes, bytes]] = []
         for key, value in zip(keys, values, strict=True):
-            version = decode_version(key, value, key[-TIMESTAMP_BYTES:])
-            if version is not None:
-                found.append((key, Staged.decode(logical_of(key), version.payload)))
+            if value[0] == PUT_KIND:
+                found.append((key, value[PAYLOAD]))
+            elif (version := unexpired(key, value, key[-TIMESTAMP_BYTES:])) is not None:
+                found.append((key, version.payload))
         return found, resume
 
     async def _sweep(self) -> None:
@@ -173,8 +180,10 @@ class LargeTransactions:
         return evaluate
 
 
-def _taking_away(found: Sequence[tuple[bytes, Staged]]) -> Evaluate:
-    return lambda reader, _ts: take_strays_away(reader, found)
+def _taking_away(found: Sequence[tuple[bytes, bytes]]) -> Evaluate:
+    """Raises DataLoss."""
+    staged = [(key, Staged.decode(logical_of(key), payload)) for key, payload in found]
+    return lambda reader, _ts: take_strays_away(reader, staged)
 
 
 def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc import many_versions
-from cortado.store.mvcc.many_versions import encode_many
-from cortado.store.mvcc.versions import encode_version, encode_versions
+from cortado.store.mvcc.many_versions import encode_contents, encode_many
+from cortado.store.mvcc.versions import encode_content, encode_version, encode_versions
 
 PAYLOADS = st.none() | st.just(b"") | st.binary(max_size=40)
 
@@ -43,3 +43,9 @@ def test_deletes_among_many_puts_are_deletes() -> None:
     keys, ts = [LogicalKey(b"%d" % number) for number in range(200)], Timestamp(0, 7, 0)
     payloads = [None if number % 3 else b"payload" for number in range(200)]
     assert encode_many(keys, payloads, ts) == encode_versions(keys, payloads, ts)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=40))))
+def test_contents_that_are_encoded_all_at_once_are_what_they_are_one_by_one(items: list[tuple[bytes, bytes]]) -> None:
+    engine_keys, contents = [key for key, _ in items], [content for _, content in items]
+    assert encode_contents(engine_keys, contents) == list(map(encode_content, engine_keys, contents))
