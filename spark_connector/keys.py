@@ -28,7 +28,7 @@ def key_part(value: Any, part: KeyPart, what: str) -> Any:
     """One part of a key bound from JSON. Raises InvalidArgument that names ``what`` and the part."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match part.type:
-        case KeyType.INT64 if is_number and isinstance(value, int):
+        case KeyType.INT64 if is_number and isinstance(value, int) and -(2**63) <= value < 2**63:
             return value
         case KeyType.FLOAT64 if is_number:
             return float(value)

@@ -46,7 +46,8 @@ class TableQuery:
         return self._with("columns", ",".join(columns))
 
     def limit(self, rows: int) -> TableQuery:
-        """At most so many rows, the first ones in the order of the keys; of groups, the first groups."""
+        """At most so many rows, the first ones in the order of the keys, of those of which all conditions are true,
+        wherever these are said; of groups, the first groups."""
         return self._with("limit", str(rows))
 
     def at(self, time: Any) -> TableQuery:

@@ -226,7 +226,11 @@ def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: 
 
 
 def _bounds_of(declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
-    return _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
+    first, last = _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
+    if first is not None and last is not None and _is_before(last, first, declared):
+        order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in declared)
+        raise InvalidArgument("option keyUpper", f"must not come before keyLower, in the order {order}", str([*last]))
+    return first, last
 
 
 def _bound(what: str, declared: Sequence[KeyPart], parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
@@ -237,3 +241,10 @@ def _bound(what: str, declared: Sequence[KeyPart], parts: tuple[Any, ...] | None
         names = ", ".join(part.path for part in declared)
         raise InvalidArgument(what, f"must have at most {len(declared)} parts ({names})", str(len(parts)))
     return tuple(key_part(value, part, what) for value, part in zip(parts, declared, strict=False))
+
+
+def _is_before(bound: tuple[Any, ...], other: tuple[Any, ...], declared: Sequence[KeyPart]) -> bool:
+    for mine, its, part in zip(bound, other, declared, strict=False):
+        if mine != its:
+            return bool(mine > its) if part.descending else bool(mine < its)
+    return len(bound) < len(other)
