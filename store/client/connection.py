@@ -30,6 +30,7 @@ from cortado.errors import (
     Cancelled,
     ClockOutOfBounds,
     DataLoss,
+    DeadlineExceeded,
     InvalidArgument,
     NotLeader,
     OutcomeUnknown,
@@ -249,6 +250,9 @@ class Connection:
             raise self._closed_meanwhile() from None
         except Failed as failed:
             problem = failed.failure.error
+        if isinstance(problem, DeadlineExceeded):
+            # What was left of the time at the end is no matter of the caller's.
+            raise DeadlineExceeded(f"no answer within {timeout_s:g} s", round(timeout_s * 1000))
         raise problem
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -13,8 +14,10 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from cortado.errors import Unavailable
+from cortado.errors import DeadlineExceeded, Unavailable
+from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.cluster import Members, MemberStatus
+from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.console import texts
 from cortado.store.gateway.console.cluster import Node, attention
 from cortado.store.gateway.console.data import Row
@@ -230,6 +233,18 @@ def test_the_cluster_page_shows_each_member_by_its_own_word(console: Gateway) ->
     text = get(console, "/ui").text
     assert all(each in text for each in (status.cluster_id, status.node_id, "serving", "Nothing stands out"))
     assert "A cluster of one has no copy" in text
+
+
+def test_a_node_that_hangs_is_asked_for_a_while_and_not_for_longer(console: Gateway) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        asked = console.client.with_timeout(0.3).open_call_at(
+            address, Stubs.cluster.Status, cluster_pb2.StatusRequest()
+        )
+        with pytest.raises(DeadlineExceeded, match=r"^no answer within 0\.3 s$"):
+            console.run(asked)
 
 
 def test_what_is_wrong_stands_above_the_members() -> None:
