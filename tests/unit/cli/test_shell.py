@@ -332,7 +332,7 @@ def completed(line: str, outer: Outer = ALONE) -> list[str]:
         ("cortado db li", ["list "]),
         ("help db li", ["list "]),
         ("ex", ["export ", "exit "]),
-        ("he", ["help "]),
+        ("he", ["health ", "help "]),
         ("db list --out", ["--output "]),
         ("db list --output j", ["json "]),
         ("db list --output=j", ["--output=json "]),
