@@ -104,19 +104,20 @@ def test_what_connects_in_another_way_is_another_client(worker: list[FakeClient]
     ca = tmp_path / "ca.pem"
     ca.write_text("first")
     encrypted = replace(TABLE, tls=Tls(ca))
-    for connection in (TABLE, replace(TABLE, timeout_s=5.0), replace(TABLE, endpoint="127.0.0.1:7622"), encrypted):
+    others = {"timeout_s": 5.0}, {"endpoint": "127.0.0.1:7622"}, {"token": "of somebody else"}
+    for connection in (TABLE, encrypted, *(replace(TABLE, **each) for each in others)):
         with open_client(connection):
             pass
     with open_client(TABLE, read_from="any"):
         pass
-    assert len(worker) == 5
-    with open_client(encrypted):
-        pass
-    assert len(worker) == 5
-    ca.write_text("renewed")
+    assert len(worker) == 6
     with open_client(encrypted):
         pass
     assert len(worker) == 6
+    ca.write_text("renewed")
+    with open_client(encrypted):
+        pass
+    assert len(worker) == 7
 
 
 def test_the_table_does_not_matter(worker: list[FakeClient]) -> None:
