@@ -9,6 +9,7 @@ import mmap
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cortado.errors import CortadoError, InvalidSchema
 from cortado.schema.columnar.column import BytesColumn, Column, FlatColumn
 from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.documents import encode_document
@@ -23,8 +25,9 @@ from cortado.schema.model import Record, Schema, Union
 from cortado.schema.parse import parse_schema
 from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.mvcc.walks import ColumnKernel, Walked
+from cortado.store.tables.columns import decode_group
 from cortado.store.tables.walked import walked_columns
-from support.avro_random import PLAIN, SchemaMaker, ValueMaker, damaged
+from support.avro_random import PLAIN, Evolution, SchemaMaker, ValueMaker, damaged
 from support.kernels import row_kernel
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -131,6 +134,36 @@ def test_a_walk_accepts_no_body_that_the_codec_refuses(seed: int, rows: int) -> 
     if found is not None:
         assert is_sound, bodies[place].hex()
         assert_same(found, expected)
+
+
+def told(view: Any, payloads: PackedPayloads, reader: Schema) -> str:
+    """What a group of rows reads as, or what is raised."""
+    try:
+        columns = decode_group(view, 1, payloads, reader, [field.name for field in reader.record.fields])
+    except CortadoError as error:
+        return f"{type(error).__name__}: {error}"
+    return repr({path: (column.type, column.to_pylist()) for path, column in columns.items()})
+
+
+@given(SEEDS)
+@settings(max_examples=150)
+def test_rows_of_an_older_schema_read_alike_with_the_walk_and_without(seed: int) -> None:
+    rng = random.Random(seed)
+    declaration = KnownMaker(rng, recursive=False).record(1)
+    changed = {**declaration, "fields": Evolution(rng).fields(declaration["fields"])}
+    writer = parse_schema(json.dumps(declaration))
+    try:
+        reader = parse_schema(json.dumps(changed))
+    except InvalidSchema:
+        return
+    values = ValueMaker(rng)
+    bodies = [encode_document(writer, values.value(writer.record)) for _ in range(9)]
+    if rng.random() < 0.3:
+        bodies[4] = damaged(rng, bodies[4])
+    view = SimpleNamespace(stored_schema=lambda _: writer, table=SimpleNamespace(full_name="shop.rows"))
+    ends, heads = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies))), b"\0\0\0\1" * len(bodies)
+    by_walk, alone = (PackedPayloads(heads, 4, b"".join(bodies), ends, each) for each in (kernel(), None))
+    assert told(view, by_walk, reader) == told(view, alone, reader)
 
 
 NUMBERS = [0, 1, -1, 31, 32, 40, 63, 64, -64, -65, 8191, 8192, 2**20, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1]
