@@ -35,6 +35,6 @@ fi
 pip=".venv/bin/python -m pip --disable-pip-version-check"
 $pip install --quiet --require-hashes -r requirements.lock
 $pip install --quiet --no-deps --no-build-isolation --editable .
-echo "Compiling the scan kernel (some ten seconds)"
+echo "Compiling the scan kernel (some fifteen seconds)"
 .venv/bin/python -m cortado.store.mvcc.kernel.compiling || echo "Python reads what it would have read." >&2
 echo "$wanted" > "$stamp"
