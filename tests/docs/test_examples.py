@@ -32,8 +32,8 @@ EXAMPLES = [
 ]
 
 NOT_HERE = re.compile(
-    r"cortado (server|gateway|cluster|member (add|promote|remove|rebuild|transfer-leader)|recover|cert .*/etc/|top$"
-    r"|logs|shell( -e .*)?$|restore|damage accept|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)"
+    r"cortado (server|gateway|cluster|member (add|grow|promote|remove|rebuild|transfer-leader)|recover|cert .*/etc/"
+    r"|top$|logs|shell( -e .*)?$|restore|damage accept|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)"
     r"|.*(10\.0\.0\.|127\.0\.0\.1:7622)|export CORTADO_TLS|.*(~/|jq |--cluster |part-\*|s3://|--follow$)"
 )
 """Runs until Ctrl-C, changes a cluster, speaks of other hosts or of damage, or writes into the reader's home."""
@@ -44,6 +44,8 @@ ENDS = (
     (r"cortado (kv )?get .*--at 2025-11-20|cortado table check .*--at|cortado schema get --id 7|cortado lease end", 3),
     # The configuration's data directory is not there.
     (r"cortado doctor .*--config", 8),
+    # No gateway runs beside the examples.
+    (r"cortado health --gateway", 6),
 )
 """Examples that end with another code than 0, since what they speak of is not so here."""
 
