@@ -47,7 +47,7 @@ async def calls(call: Call) -> Response:
     client = call.client
     members = await members_of(client)
     joined = [each for each in members.members if each.joined]
-    wanted = call.text("node") or members.leader or joined[0].node_id
+    wanted = call.text("node") or members.leader or next((each.node_id for each in joined), "")
     node = next((each for each in joined if each.node_id == wanted), None)
     if node is None:
         raise NotFound("member", wanted)
@@ -64,7 +64,7 @@ async def calls(call: Call) -> Response:
         node=wanted,
         leader=members.leader,
         within=within,
-        methods=sorted((_calls(since, method) for method in _methods(now)), key=lambda each: -each.ended),
+        methods=sorted((_calls(now, since, method) for method in _methods(now)), key=lambda each: -each.ended),
         streams=sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
         refusals=sorted(now.by_label("cortado_refusals_total").items()),
         slow=since.grown("cortado_slow_requests_total"),
@@ -92,7 +92,9 @@ class _Measured:
 
     def grown(self, name: str, of: Iterable[tuple[str, ...]] = ((),)) -> int:
         before = self._before
-        return int(sum(self._now.value(name, *each) - (before.value(name, *each) if before else 0) for each in of))
+        grown = sum(self._now.value(name, *each) - (before.value(name, *each) if before else 0) for each in of)
+        # A process that was started between the two counts from 0 again.
+        return max(int(grown), 0)
 
     def per_s(self, of: Iterable[tuple[str, ...]]) -> float | None:
         if self._before is not None:
@@ -111,8 +113,8 @@ def _methods(now: Statistics) -> list[str]:
     return sorted({labels[0] for labels in now.by_label("cortado_requests_total")})
 
 
-def _calls(since: _Measured, method: str) -> Calls:
-    labels = [each for each in since._now.by_label("cortado_requests_total") if each[0] == method]
+def _calls(now: Statistics, since: _Measured, method: str) -> Calls:
+    labels = [each for each in now.by_label("cortado_requests_total") if each[0] == method]
     name = "cortado_request_duration_seconds"
     return Calls(
         method.removeprefix("cortado.v1."),
