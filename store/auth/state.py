@@ -7,26 +7,35 @@
 
 As with the catalogue, nobody has to tell the cache of a change, and a state with writes in flight never mixes with one
 of what is applied.
+
+Damage may hide the key, and then nobody can say here who may do what. But whether roles are on is said once more beside
+all that is applied (:func:`applied_roles`): where they are off, damage of something else stops nobody.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hmac import compare_digest
+from itertools import islice
+from operator import itemgetter
 from typing import Final, NamedTuple
 
-from cortado.errors import NotFound
+from cortado.errors import DataLoss, NotFound
 from cortado.store.auth import stored
 from cortado.store.auth.roles import Rights
 from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
 from cortado.store.auth.tokens import digest_of, token_id_of
-from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Reader, Version, logical_of, suffix_from
+from cortado.store.mvcc.versions import Item, decode_version
 
 STATES_MAX: Final = 4
 CALLERS_MAX: Final = 4_096
 """Of one state, kept in mind."""
+_engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
 
 
 class Credential(NamedTuple):
@@ -58,9 +67,10 @@ class _Cached:
 
 
 class AuthCache:
-    """States by the timestamp of their last change."""
+    """States by the timestamp of their last change. ``applied_on`` says whether roles are on by what is applied."""
 
-    def __init__(self) -> None:
+    def __init__(self, applied_on: Callable[[], bool] = lambda: True) -> None:
+        self.applied_on = applied_on
         self._states: OrderedDict[bytes, _Cached] = OrderedDict()
 
     def state_of(self, version: Version | None) -> _Cached:
@@ -80,13 +90,21 @@ class AuthCache:
 
 
 class AuthState:
-    """That of ``reader``, which must not change while this is used. Raises DataLoss for what does not decode."""
+    """That of ``reader``, which must not change while this is used. Raises DataLoss for what does not decode, or is
+    hidden by damage while roles are on, as the cache says; while they are off, what is hidden is not there."""
 
     __slots__ = ("_callers", "is_enabled", "reader", "switch")
 
     def __init__(self, reader: Reader, cache: AuthCache | None = None) -> None:
         self.reader = reader
-        cached = (AuthCache() if cache is None else cache).state_of(reader.get(stored.AUTH_KEY))
+        cache = AuthCache() if cache is None else cache
+        try:
+            switch = reader.get(stored.AUTH_KEY)
+        except DataLoss:
+            if cache.applied_on():
+                raise
+            switch = None
+        cached = cache.state_of(switch)
         self._callers = cached.callers
         self.switch = cached.switch
         self.is_enabled = cached.switch.enabled
@@ -139,3 +157,15 @@ class AuthState:
         """All, by name."""
         for _, version in self.reader.scan(*stored.principals_range()):
             yield stored.decode_principal(version.payload)
+
+
+def applied_roles(items: Sequence[Item], *, before: bool) -> bool:
+    """Whether roles are on once these versions, in the order of their keys, are applied. Raises DataLoss."""
+    for engine_key, value in islice(items, bisect_left(items, stored.AUTH_KEY, key=_engine_key), None):
+        if not engine_key.startswith(stored.AUTH_KEY):
+            break
+        # Principals and tokens, whose keys go on, come first; then the newest version of the key itself.
+        if logical_of(engine_key) == stored.AUTH_KEY:
+            version = decode_version(engine_key, value, suffix_from(engine_key))
+            return version is not None and stored.decode_switch(version.payload).enabled
+    return before

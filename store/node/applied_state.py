@@ -1,9 +1,9 @@
 """Where a node stands: the record that is written in the same transaction as everything that it speaks of.
 
-Format 5, numbers big-endian (golden files pin it)::
+Format 6, numbers big-endian (golden files pin it)::
 
     format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
-    | request_bytes 8 | expires_to_ms 8 | changed_ts 12 | reserved 24 | CRC-32C 4
+    | request_bytes 8 | expires_to_ms 8 | changed_ts 12 | roles_on 1 | reserved 24 | CRC-32C 4
 
 The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: others would mean
 something that this version does not keep. The checksum is little-endian, as everywhere, and covers all bytes before it.
@@ -21,9 +21,9 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 _RESERVED: Final = bytes(2 * TIMESTAMP_BYTES)
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQQ12s24s")
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQQ12s?24s")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -40,6 +40,7 @@ class AppliedState:
     - ``expires_to_ms``: whatever was written in this epoch and expires does so by this wall time; 0: nothing does.
     - ``changed_ts``: ``last_ts`` of the last entry that changed what is stored, staged values aside: where the index of
       changes ends (:mod:`cortado.store.node.changefeed.index`).
+    - ``roles_on``: whether roles are, as the keys of principals say: known where damage hides those.
     """
 
     index: int = 0
@@ -52,6 +53,7 @@ class AppliedState:
     request_bytes: int = 0
     expires_to_ms: int = 0
     changed_ts: Timestamp = ZERO
+    roles_on: bool = False
 
     def is_after(self, other: AppliedState) -> bool:
         """Whether this may be the same group's state later on: nothing that only rises is below ``other``'s."""
@@ -78,6 +80,7 @@ class AppliedState:
             self.request_bytes,
             self.expires_to_ms,
             bytes(self.changed_ts),
+            self.roles_on,
             _RESERVED,
         )
         return record + _CHECKSUM.pack(google_crc32c.value(record))
@@ -93,7 +96,7 @@ class AppliedState:
         if len(record) != _LAYOUT.size:
             raise DataLoss("the node's state", f"a record of {len(encoded)} bytes, not of {_LAYOUT.size + 4}")
         _, index, term, last_ts, ceiling, epoch_began, request_floor, *rest = _LAYOUT.unpack(record)
-        requests, request_bytes, expires_to_ms, changed_ts, reserved = rest
+        requests, request_bytes, expires_to_ms, changed_ts, roles_on, reserved = rest
         if reserved != _RESERVED:
             raise DataLoss("the node's state", "a newer version wrote a safepoint or a resolved timestamp")
         return cls(
@@ -107,4 +110,5 @@ class AppliedState:
             request_bytes,
             expires_to_ms,
             Timestamp.from_bytes(changed_ts),
+            roles_on,
         )

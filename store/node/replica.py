@@ -90,10 +90,10 @@ class Replica:
         self.host = host
         self._loop = asyncio.get_running_loop()
         self._catalog_cache = CatalogCache()
-        self.auth_cache = AuthCache()
         self.store = group.store
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
+        self.auth_cache = AuthCache(lambda: driver.applied.roles_on)
         self.duties = Duties()
         """What this replica does while it leads, beside writes."""
         self.collector = Collector(

@@ -27,6 +27,7 @@ from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
+from cortado.store.auth.state import applied_roles
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
@@ -297,9 +298,13 @@ class StateMachine:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
-        expires_to_ms = max(state.expires_to_ms, latest_expiry(log_entry.items))
         return replace(
-            state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts, expires_to_ms=expires_to_ms
+            state,
+            index=entry.index,
+            term=entry.term,
+            last_ts=log_entry.last_ts,
+            expires_to_ms=max(state.expires_to_ms, latest_expiry(log_entry.items)),
+            roles_on=applied_roles(log_entry.items, before=state.roles_on),
         )
 
     def _applied(self, index: int, log_entry: LogEntry) -> Applied:

@@ -1,4 +1,4 @@
-"""Driver single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
+"""Flip single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from pathlib import Path
 
 def places_of(data_file: Path, found: bytes) -> list[int]:
     """Where ``found`` stands in the file, pages that are free by now included."""
-    content, places, place = data_file.read_bytes(), [], -1
+    return _places_in(data_file.read_bytes(), found)
+
+
+def _places_in(content: bytes, found: bytes) -> list[int]:
+    places, place = [], -1
     while (place := content.find(found, place + 1)) >= 0:
         places.append(place)
     return places
 
 
 def flip_bit(data_file: Path, places: list[int], bit: int) -> None:
-    """Batch bit ``bit`` of what begins at each of ``places``."""
+    """Flip bit ``bit`` of what begins at each of ``places``."""
     descriptor = os.open(data_file, os.O_RDWR)
     try:
         for place in places:
@@ -33,9 +37,11 @@ _LEAF_FLAG = 0x02
 
 def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
     """As :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
+    # Read once: a server may be writing.
     content = data_file.read_bytes()
-    flags = [content[place // PAGE_BYTES * PAGE_BYTES + 10] for place in places_of(data_file, found)]
-    return [place for place, flag in zip(places_of(data_file, found), flags, strict=True) if flag & _LEAF_FLAG]
+    return [
+        place for place in _places_in(content, found) if content[place // PAGE_BYTES * PAGE_BYTES + 10] & _LEAF_FLAG
+    ]
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from cortado.raft.registry import Roster
 from cortado.store.engine.interface import Space
 
 MAGIC: Final = b"cortado snapshot"
-FORMAT: Final = 6
+FORMAT: Final = 7
 FRAME_BYTES_MAX: Final = 64 << 20
 """A block has about 1 MiB; one item alone, the largest that is ever stored, a few more."""
 

@@ -27,6 +27,7 @@ STATE = AppliedState(
     request_bytes=700,
     expires_to_ms=1_763_643_660_000,
     changed_ts=Timestamp(1, 1_763_643_600_000, 1),
+    roles_on=True,
 )
 REQUEST_ID = bytes(range(20))
 REMEMBERED = Remembered(b"\xaa" * 16, Timestamp(0, 1_763_643_600_000, 2), b"reply")
@@ -58,12 +59,12 @@ def test_a_cut_state_is_data_loss() -> None:
 
 
 def test_another_format_of_the_state_is_refused_by_its_number() -> None:
-    older = _sealed(bytes([4]) + STATE.encode()[1:-40])
-    with pytest.raises(DataLoss, match="format 4 is unknown, this version reads 5"):
+    older = _sealed(bytes([5]) + STATE.encode()[1:-29])
+    with pytest.raises(DataLoss, match="format 5 is unknown, this version reads 6"):
         AppliedState.decode(older)
 
 
-@pytest.mark.parametrize("place", [109, 120, 121, 132])
+@pytest.mark.parametrize("place", [110, 121, 122, 133])
 def test_what_is_reserved_in_the_state_is_refused_where_it_is_used(place: int) -> None:
     record = bytearray(STATE.encode()[:-4])
     record[place] = 1

@@ -78,9 +78,9 @@ def test_a_snapshot_file_reads_back() -> None:
 def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
     files = MemorySnapshotFiles()
     bytes_ = golden("file.hex")
-    files.write("in-1", 0, bytes_[:16] + b"\x00\x07" + bytes_[18:])
+    files.write("in-1", 0, bytes_[:16] + b"\x00\x08" + bytes_[18:])
     verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
-    with pytest.raises(DataLoss, match="format 7 is unknown, this version reads 6"):
+    with pytest.raises(DataLoss, match="format 8 is unknown, this version reads 7"):
         verification.step()
 
 

@@ -6,16 +6,26 @@ from typing import Any
 
 import pytest
 
-from cortado.errors import AlreadyExists, InvalidArgument, NotFound, PermissionDenied, TooLarge, Unauthenticated
+from cortado.errors import (
+    AlreadyExists,
+    DataLoss,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    TooLarge,
+    Unauthenticated,
+)
 from cortado.store.auth import changes
 from cortado.store.auth.caller import Caller, checked, denial
 from cortado.store.auth.changes import GRANTS_MAX, PRINCIPALS_MAX, NewToken
 from cortado.store.auth.roles import CLUSTER, Demand, Permission, Resource, check_grant, check_resource
-from cortado.store.auth.state import AuthCache, AuthState, Credential
-from cortado.store.auth.stored import Kind
+from cortado.store.auth.state import AuthCache, AuthState, Credential, applied_roles
+from cortado.store.auth.stored import AUTH_KEY, Kind
 from cortado.store.auth.tokens import Token, check_token, make_token
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import logical_of
+from cortado.store.mvcc.versions import encode_versions
 from support.dict_reader import DictStore
 
 _NAMESPACE = Resource("namespace:carts")
@@ -215,3 +225,33 @@ def test_a_write_is_decided_by_the_state_that_it_is_evaluated_on(world: World) -
     world.write(changes.ungrant("app", "writer", "namespace:carts"))
     with pytest.raises(PermissionDenied):
         world.write(write)
+
+
+class Damaged:
+    """Whose keys are out of their order, so that no search can say what is not there."""
+
+    def get(self, key: Any) -> Any:
+        raise DataLoss("the first item and the items behind it", "keys are out of their order")
+
+
+def test_damage_that_hides_the_roles_stops_everybody_where_they_are_on_and_nobody_where_they_are_off() -> None:
+    hidden: Any = Damaged()
+    assert not AuthState(hidden, AuthCache(lambda: False)).is_enabled
+    with pytest.raises(DataLoss):
+        AuthState(hidden, AuthCache(lambda: True))
+
+
+def test_whether_roles_are_on_is_known_from_what_is_applied(world: World) -> None:
+    def items(evaluate: Any) -> list[Any]:
+        ts, evaluation = world.store.write(evaluate)
+        mutations = evaluation.mutations
+        return sorted(encode_versions(mutations.keys, mutations.payloads, ts))
+
+    granted = items(changes.grant("app", "reader", "namespace:carts"))
+    assert applied_roles(granted, before=False)
+    assert not applied_roles(items(changes.disable()), before=True)
+    others = [item for item in granted if logical_of(item[0]) != AUTH_KEY]
+    assert others
+    for before in (False, True):
+        assert applied_roles(others, before=before) is before
+        assert applied_roles([], before=before) is before
