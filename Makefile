@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run example-stream test test-quick test-differential test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-long test-quick test-differential test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,8 +25,12 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 example-stream: setup ## The pipeline: orders stream in, hourly sums stream out, the driver is killed, and the sums agree
 	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; exec $(PYTHON_BIN)/python -m examples.orders
 
-test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
-	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
+test: setup ## All tests but the long ones (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; \
+		$(PYTHON_BIN)/python -m pytest $(SHARED) -m "not long" $(PYTEST_ARGS)
+
+test-long: setup ## The tests that take tens of seconds each: clusters damaged, flooded and upgraded, streams, pages
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) -m long $(PYTEST_ARGS)
 
 # It waits for nobody, so it wants no more processes than there are cores.
 test-quick: WORKERS := 2

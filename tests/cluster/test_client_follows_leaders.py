@@ -15,7 +15,7 @@ from cortado.store.client.aggregates import Groups
 from support.cluster import Cluster, cortado, running_cluster
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]}
 THREADS = 8

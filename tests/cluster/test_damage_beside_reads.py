@@ -34,7 +34,7 @@ from support.engines import open_made
 from support.flips import flip_bit, leaf_places_of, places_of
 from support.server_process import running_server
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 SEEDS = (4, 7, 11, 12, 26)
 """They flip keys of pairs, of rows and of two indexes, and values of pairs and rows; a read can meet each of them."""

@@ -22,7 +22,7 @@ from support.engines import open_made
 from support.flips import flip_bit, leaf_places_of
 from support.server_process import ServerProcess, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 GROUP = (1).to_bytes(4)
 IN_GROUP, IN_EPOCH, IN_TIME, IN_RANDOM = 3, 8 * 4 + 4, 8 * 10 + 6, 8 * 20 + 1

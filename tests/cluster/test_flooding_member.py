@@ -19,7 +19,7 @@ from cortado.store.peers.frames import PREAMBLE, Kind, encode_frame
 from cortado.store.peers.hello import make_hello
 from support.cluster import Cluster, running_cluster
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 PUTS = 30
 MEMORY_MAX = 64 << 20

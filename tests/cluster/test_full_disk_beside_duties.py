@@ -17,7 +17,7 @@ from cortado.store.client.kv import Put
 from support.server_process import running_server, wait_until
 from support.small_disk import mounted_disk
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 DISK_MIB = 260
 ROWS = 10_000

@@ -13,7 +13,7 @@ from cortado.store.client import Client, Index
 from support.cluster import Cluster
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "long"}]}
 CLEARED_S = 60.0

@@ -26,7 +26,7 @@ from support.peer_calls import how_it_ended
 from support.server_process import ServerProcess, wait_until
 from support.tls_nodes import client_tls, command, node_process, two_nodes
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 AHEAD = (1 << 40, 1 << 40)
 UINT64_MAX = (1 << 64) - 1

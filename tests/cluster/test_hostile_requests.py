@@ -24,7 +24,7 @@ from cortado.store.server.config import MESSAGE_BYTES_MAX
 from support.server_process import ServerProcess, running_server
 from support.wire import Wire
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 # All of the API: a service that is added is attacked from that day on.
 MODULES: list[Any] = [

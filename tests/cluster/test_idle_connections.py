@@ -17,7 +17,7 @@ from support.cluster import Cluster
 from support.server_process import ServerProcess, running_server, wait_until
 from support.tls_nodes import node_process
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 FILES = 256
 IDLE = 300

@@ -30,7 +30,7 @@ from support.server_process import wait_until
 from support.staging_process import CHUNK_ROWS, TTL_S, staged_row
 from support.wire import Wire, table_name
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 TESTS = Path(__file__).parents[1]
 TASKS, TASK_ROWS = 3, 6_600

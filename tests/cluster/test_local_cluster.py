@@ -22,7 +22,7 @@ from support.cluster import cortado, executed
 from support.ports import free_ports
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 class LocalCluster:

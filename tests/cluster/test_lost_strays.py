@@ -20,7 +20,7 @@ from support.cluster import cortado, running_cluster
 from support.flips import flip_bit, leaf_places_of
 from support.server_process import ServerProcess, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
 HELD = {b"k%02d" % number: b"v%d" % number for number in range(60)}

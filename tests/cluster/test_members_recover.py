@@ -15,7 +15,7 @@ from support.cluster import Cluster, cortado
 from support.ports import free_port
 from support.server_process import ServerProcess, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 def recover(data_dir: Path, *options: str, answer: str = "") -> subprocess.CompletedProcess[str]:

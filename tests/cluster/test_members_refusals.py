@@ -19,7 +19,7 @@ from support.cluster import Cluster, cortado
 from support.ports import free_port, free_ports
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from support.memory import peak_of
 from support.server_process import running_server
 from support.wire import Wire, table_name
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 FIELDS = ({"name": "id", "type": "long"}, {"name": "text", "type": "string"})
 SCHEMA = parse_schema(json.dumps({"type": "record", "name": "R", "fields": FIELDS}))

@@ -43,7 +43,7 @@ from support.cluster import Cluster, cortado, running_cluster
 from support.observed import Scraped, metrics_url, page, readiness, scrape, value
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 OPTIONS = (
     *("--metrics-listen", "0", "--log-format", "json", "--slow-request-ms", "1", "--ready-lag-ms", "3000"),

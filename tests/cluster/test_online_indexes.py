@@ -24,7 +24,7 @@ from support.cluster import Cluster
 from support.server_process import ServerProcess
 from support.wire import Wire, refused
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 THING: dict[str, Any] = {
     "type": "record",

@@ -21,7 +21,7 @@ from support.cluster import running_cluster
 from support.random_history import SCHEMA, TABLE, RandomHistory, state_of, versions_of
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 SMALL = 4 << 10
 RUN = """

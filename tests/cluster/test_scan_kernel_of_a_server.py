@@ -12,7 +12,7 @@ from cortado.store.client.kv import Put
 from support.kernels import row_kernel
 from support.server_process import ServerProcess, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.slow]
 
 PAIRS = 20_000
 

@@ -14,7 +14,7 @@ from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.server.stores import Stores
 from support.cluster import Cluster
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 UINT64_MAX = (1 << 64) - 1
 

@@ -23,7 +23,7 @@ from support.damage import flip
 from support.flips import flip_bit, leaf_places_of
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
 """What is applied leaves the log soon, so that the damage is in the data alone."""

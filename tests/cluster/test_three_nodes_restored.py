@@ -28,7 +28,7 @@ from support.cluster import Cluster, running_cluster
 from support.random_history import TABLE, RandomHistory, Versions, state_of, versions_of
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 SMALL = 2 << 10
 RETAIN = ("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000")

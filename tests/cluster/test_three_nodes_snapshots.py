@@ -12,7 +12,7 @@ from support.callers import calling
 from support.cluster import Cluster, running_cluster
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 RETAIN = ("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000")
 """So few entries are kept that a node is behind at once."""

@@ -13,7 +13,7 @@ from cortado.store.clock.timestamp import Timestamp
 from support.cluster import Cluster, cortado
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 YEAR_2071_MS = 3_187_296_000_000
 BOUND_MS = 1_500

@@ -20,7 +20,7 @@ from support.pages import page
 from support.ports import free_ports
 from support.server_process import running_server
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 HERE = Path(__file__).parent
 PAGE = page("docs/cli.md")

@@ -19,6 +19,7 @@ def test_a_page_with_commands_says_what_they_need(page: Page) -> None:
     assert page.world, f"{page.name}: begins with no <!-- test: nothing|server ... -->"
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize("page", [p for p in PAGES if p.is_run and not p.wants_spark], ids=lambda p: p.name)
 def test_the_blocks_of_a_page_run(page: Page, tmp_path: Path) -> None:

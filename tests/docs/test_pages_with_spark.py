@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from support.page_runner import run_page
 from support.pages import Page, all_pages
 
-pytestmark = [pytest.mark.process, pytest.mark.spark]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.spark]
 
 
 @pytest.mark.parametrize("page", [p for p in all_pages() if p.is_run and p.wants_spark], ids=lambda p: p.name)

@@ -22,7 +22,7 @@ from support.pages import Block, page
 from support.ports import free_ports
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 PAGE = page("docs/operations.md")
 TEXT = (Path(__file__).parents[2] / PAGE.name).read_text()

@@ -52,7 +52,7 @@ from support.simulation.faults import Nemesis
 from support.simulation.process import Host
 from support.simulation.run import Plan, simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 SEEDS_MAX: Final = 60
 SHOWS: Final = (

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from cortado.store.client import Table
 from support.spark_tables import SparkTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 ROW = {"id": "long", "name": (["null", "string"], None)}
 NAME = "of_catalogue"

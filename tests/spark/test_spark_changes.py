@@ -15,7 +15,7 @@ from cortado.store.client import Table
 from cortado.store.keys.keyspace import show_table_id
 from support.spark_tables import SparkTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 PERSON = {"id": "long", "name": "string", "score": (["null", "double"], None)}
 

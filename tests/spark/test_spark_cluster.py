@@ -20,7 +20,7 @@ from support.cluster import Cluster, running_cluster
 from support.server_process import running_server, wait_until
 from support.spark_tables import SparkTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 PERSON = {"id": "long", "name": "string"}
 ROWS = 40_000

@@ -25,7 +25,7 @@ from support.filter_twin import answer, write
 from support.spark_conditions import FIELDS, condition, expression, row
 from support.spark_tables import SparkTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 ROWS: Final = int(os.environ.get("DIFFERENTIAL_ROWS", str(50 * EXAMPLES)))
 CONDITIONS: Final = int(os.environ.get("DIFFERENTIAL_CONDITIONS", str(20 * EXAMPLES)))

@@ -22,7 +22,7 @@ from pyspark_cortado.options import stream_options
 from pyspark_cortado.stream_writer import prepare_stream
 from support.spark_tables import SparkTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 PERSON = {"id": "long", "name": "string"}
 

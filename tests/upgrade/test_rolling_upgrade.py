@@ -20,7 +20,7 @@ from cortado.store.client import Client
 from support.builds import ROOT, Build, builds_in_a_row
 from support.cluster import Cluster
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 PROGRESS = 20
 """Writes that must be acknowledged between two steps."""

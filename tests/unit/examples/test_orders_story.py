@@ -54,6 +54,7 @@ def test_a_wrong_missing_or_strange_sum_fails() -> None:
         check_hours(early, early)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.spark
