@@ -17,7 +17,7 @@ from cortado.store.client import Client
 from support.cluster import Cluster, cortado
 from support.server_process import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 class Writer(threading.Thread):

@@ -16,7 +16,7 @@ from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 from support.wire import Wire, refused
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 def change(endpoints: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ import pytest
 from support.cluster import Cluster, cortado, running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 TIMEOUT_S = 2.0
 # What a busy machine may take to start a command and to end it, beside its timeout.

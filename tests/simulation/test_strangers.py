@@ -11,7 +11,7 @@ from cortado.raft.standing import Standing
 from support.simulation import network
 from support.simulation.run import simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 SEEDS = range(8)
 

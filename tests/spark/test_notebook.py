@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from examples.nycflights.dataset import TABLES, read_with_pandas
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "flights.ipynb"
 

@@ -14,7 +14,7 @@ from support.builds import Build, changed_build
 from support.cluster import cortado, running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 def ended(server: ServerProcess) -> str:
