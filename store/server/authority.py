@@ -13,8 +13,8 @@ which knows; what it allows is a read of what it has applied.
 
 **Streams** are looked at again four times a second, and ended where they are no longer allowed.
 
-While roles are off nothing is denied, and a write is checked where it is appended all the same: whoever switches roles
-on is before or behind it in the log.
+While roles are off by what is applied nothing is denied, and a write is checked where it is appended all the same:
+whoever switches roles on is before or behind it in the log.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ R = TypeVar("R")
 
 BEARER: Final = "Bearer "
 NOBODY: Final = Credential()
+_ENABLE: Final = "Auth/Enable"
 LOOK_S: Final = 0.25
 """So often open streams are looked at."""
 _LOCAL: Final = frozenset({Permission.VIEW, Permission.OPERATE})
@@ -134,6 +135,8 @@ class Authority:
         self._audit = audit
         self._state: AuthState | None = None
         self._at: Timestamp | None = None
+        self._may_be_on = False
+        """Somebody asked this node to switch roles on, which may be committed before it is applied."""
         self._streams: set[OpenStream] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -156,13 +159,17 @@ class Authority:
 
         async def call(request: Any) -> R:
             caller = check(request)
+            # What is audited is small. While somebody works on any other request, nothing here holds it.
+            audited = request if rule.changes else None
+            answer = method(request)
+            del request
             try:
-                reply = await method(request)
+                reply = await answer
             except CortadoError as error:
-                self.ended(name, rule, caller, request, error)
+                self.ended(name, rule, caller, audited, error)
                 raise
             if rule.changes:
-                self.ended(name, rule, caller, request, None)
+                self.ended(name, rule, caller, audited, None)
             return reply
 
         return call
@@ -181,6 +188,10 @@ class Authority:
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
         """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader. What it writes is checked again."""
         CALLER.set(caller)
+        # Off by what is applied: to read what is committed would keep large writes in memory for longer.
+        self._may_be_on |= name.endswith(_ENABLE)
+        if not self._may_be_on and not self._host.meta.driver.applied.roles_on:
+            return
         state = self.state()
         if not state.is_enabled:
             return
