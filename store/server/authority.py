@@ -159,17 +159,13 @@ class Authority:
 
         async def call(request: Any) -> R:
             caller = check(request)
-            # What is audited is small. While somebody works on any other request, nothing here holds it.
-            audited = request if rule.changes else None
-            answer = method(request)
-            del request
             try:
-                reply = await answer
+                reply = await method(request)
             except CortadoError as error:
-                self.ended(name, rule, caller, audited, error)
+                self.ended(name, rule, caller, request, error)
                 raise
             if rule.changes:
-                self.ended(name, rule, caller, audited, None)
+                self.ended(name, rule, caller, request, None)
             return reply
 
         return call
