@@ -14,13 +14,10 @@ all that is applied (:func:`applied_roles`): where they are off, damage of somet
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hmac import compare_digest
-from itertools import islice
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from cortado.errors import DataLoss, NotFound
@@ -28,14 +25,12 @@ from cortado.store.auth import stored
 from cortado.store.auth.roles import Rights
 from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
 from cortado.store.auth.tokens import digest_of, token_id_of
-from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Reader, Version, logical_of, suffix_from
-from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.versions import Item, newest_in
 
 STATES_MAX: Final = 4
 CALLERS_MAX: Final = 4_096
 """Of one state, kept in mind."""
-_engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
 
 
 class Credential(NamedTuple):
@@ -161,11 +156,7 @@ class AuthState:
 
 def applied_roles(items: Sequence[Item], *, before: bool) -> bool:
     """Whether roles are on once these versions, in the order of their keys, are applied. Raises DataLoss."""
-    for engine_key, value in islice(items, bisect_left(items, stored.AUTH_KEY, key=_engine_key), None):
-        if not engine_key.startswith(stored.AUTH_KEY):
-            break
-        # Principals and tokens, whose keys go on, come first; then the newest version of the key itself.
-        if logical_of(engine_key) == stored.AUTH_KEY:
-            version = decode_version(engine_key, value, suffix_from(engine_key))
-            return version is not None and stored.decode_switch(version.payload).enabled
-    return before
+    is_there, version = newest_in(items, stored.AUTH_KEY)
+    if not is_there:
+        return before
+    return version is not None and stored.decode_switch(version.payload).enabled

@@ -26,8 +26,10 @@ that is not found near it may exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import add
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from operator import add, itemgetter
 from struct import Struct
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -39,9 +41,10 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, Timestam
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Version
+from cortado.store.mvcc.reader import Version, logical_of, suffix_from
 
 Item: TypeAlias = tuple[bytes, bytes]
+_engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
 """An engine key and its value."""
 
 PUT: Final = b"P"
@@ -147,6 +150,18 @@ def decode_version(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Vers
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
     return unexpired(engine_key, engine_value, as_of)
+
+
+def newest_in(items: Sequence[Item], key: LogicalKey) -> tuple[bool, Version | None]:
+    """Whether there is a version of ``key`` among ``items``, in the order of their keys, and the newest one, as
+    :func:`decode_version` returns it at its own time. Raises DataLoss."""
+    for engine_key, engine_value in islice(items, bisect_left(items, key, key=_engine_key), None):
+        if not engine_key.startswith(key):
+            break
+        # Keys that go on behind this one may come before its versions.
+        if logical_of(engine_key) == key:
+            return True, decode_version(engine_key, engine_value, suffix_from(engine_key))
+    return False, None
 
 
 def unexpired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version | None:

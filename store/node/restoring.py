@@ -21,10 +21,8 @@ The state is a versioned key like any other: every member has it, through change
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -38,15 +36,14 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.archive import RESTORE_NAME, RESTORED_NAME, archived_ranges
 from cortado.store.mvcc.evaluation import Cleared, Evaluate, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
+from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints, safepoints_of
-from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.mvcc.versions import Item, newest_in
 
 RESTORE_KEY: Final = meta_key(RESTORE_NAME)
 RESTORED_KEY: Final = meta_key(RESTORED_NAME)
 PARTS_MAX: Final = 100_000
 CLEARED_ITEMS: Final = 4_000
-_engine_key: Final[Callable[[Item], LogicalKey]] = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +209,9 @@ def abandoned(restore_id: str, left: Sequence[tuple[bytes, bytes]], seen: Restor
 
 def applied_restore(items: Sequence[Item], before: RestoreState | None) -> RestoreState | None:
     """The state once these versions, in the order of their keys, are applied. Raises DataLoss."""
-    place = bisect_left(items, RESTORE_KEY, key=_engine_key)
-    if place == len(items) or logical_of(items[place][0]) != RESTORE_KEY:
+    is_there, version = newest_in(items, RESTORE_KEY)
+    if not is_there:
         return before
-    version = decode_version(*items[place], suffix_from(items[place][0]))
     return None if version is None else RestoreState.decode(version.payload)
 
 
