@@ -64,6 +64,8 @@ async def _run(path: Path) -> list[Measurement]:
         for number in range(GRANTS):
             await host.meta.write(changes.grant("app", "writer", f"namespace:n{number}"))
         CREDENTIAL.set(Credential(token.text))
+        while not host.meta.driver.applied.roles_on:
+            await asyncio.sleep(0.01)
         return [*off, *_rates(host, "roles on")]
 
 
