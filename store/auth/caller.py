@@ -35,13 +35,15 @@ class Caller:
     """It was denied, and that is in the audit."""
 
 
+_OFF: Final = "roles are off, and this caller is served only where they are on: see cortado auth enable"
+
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
 
 
 def denial(state: AuthState, caller: Caller, now_ms: Callable[[], int]) -> CortadoError | None:
     """Why what the caller asks for is not allowed; None where it is, or roles are off."""
     if not state.is_enabled:
-        return None
+        return Unauthenticated(_OFF) if caller.credential.needs_roles else None
     known = state.known(caller.credential, now_ms)
     if known is None:
         return Unauthenticated(_problem(caller.credential))

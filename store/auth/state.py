@@ -34,10 +34,12 @@ CALLERS_MAX: Final = 4_096
 
 
 class Credential(NamedTuple):
-    """What a caller shows: the text of a token, or the name in its certificate. Never both; both empty: nothing."""
+    """What a caller shows: the text of a token, or the name in its certificate. Never both; both empty: nothing.
+    Where it ``needs_roles``, the call is refused while they are off."""
 
     token: str = ""
     certificate: str = ""
+    needs_roles: bool = False
 
     def __repr__(self) -> str:
         return f"Credential({'a token' if self.token else repr(self.certificate)})"

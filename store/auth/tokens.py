@@ -16,6 +16,11 @@ from typing import Final
 
 from cortado.errors import InvalidArgument
 
+BEARER: Final = "Bearer "
+"""Begins the header ``authorization`` of a call."""
+ONLY_WITH_ROLES: Final = "Bearer-with-roles "
+"""The same, for a call that is refused while roles are off."""
+
 DIGEST_BYTES: Final = 32
 ID_CHARS: Final = 16
 _SECRET_BYTES: Final = 32
@@ -49,6 +54,14 @@ def token_id_of(text: str) -> str:
     """The id in a token's text; empty where it is none."""
     found = _TEXT.fullmatch(text)
     return found[1] if found else ""
+
+
+def token_of(authorization: str) -> str:
+    """The token in a header; of a header that holds something else, what no token is."""
+    for scheme in (BEARER, ONLY_WITH_ROLES):
+        if authorization.startswith(scheme):
+            return authorization[len(scheme) :]
+    return "?"
 
 
 def digest_of(text: str) -> bytes:

@@ -4,7 +4,8 @@
 
     Client(token="ctd_...")            a token's text
     Client(token=Path("app.token"))    a file that holds one, and is read again when it is replaced
-    ON_BEHALF                          of the task that runs: what its caller has shown to us, passed on as it is
+    ON_BEHALF                          of the task that runs: what its caller has shown to us, passed on as it is, or
+                                       as one that counts only where roles are on
 
 A client that hands on others' credentials never adds its own: :data:`ON_BEHALF` replaces them, also where it holds none
 (``Bearer`` with nothing behind it), and then the call is nobody's.
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.store.auth.tokens import check_token
+from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, token_of
 from cortado.store.client.traces import trace_metadata
 
 TokenSource: TypeAlias = str | Path
@@ -31,10 +32,16 @@ _FILE_BYTES_MAX: Final = 4_096
 _LOOK_S: Final = 1.0
 """A file is not looked at more often."""
 
-NOBODY: Final = "Bearer "
+NOBODY: Final = BEARER
 """A header that shows nothing, and so is not ourselves."""
 ON_BEHALF: Final[ContextVar[str]] = ContextVar("cortado_on_behalf", default="")
 """A header's text, or empty: nobody but ourselves."""
+
+
+def only_with_roles(header: str) -> str:
+    """``header``, as that of a call which is refused while the cluster has no roles: then it would be allowed whatever
+    it shows."""
+    return f"{ONLY_WITH_ROLES}{token_of(header)}"
 
 
 class Authorization:
@@ -96,7 +103,7 @@ NOBODYS: Final = Authorization(None)
 
 
 def _bearer(token: str) -> str:
-    return f"Bearer {token}"
+    return f"{BEARER}{token}"
 
 
 def _read(path: Path) -> str:

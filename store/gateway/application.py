@@ -18,7 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.client.authorization import NOBODY, ON_BEHALF
+from cortado.store.auth.tokens import BEARER
+from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_roles
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
-_BASIC: Final = "basic "
 _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 
@@ -47,17 +47,26 @@ def all_operations() -> list[Operation]:
 
 
 class Application:
-    """What uvicorn calls. ``client`` belongs to the loop that this runs in."""
+    """What uvicorn calls. ``client`` belongs to the loop that this runs in. Where it ``is_public``, others than this
+    machine reach it, over HTTPS: then it makes its calls only where roles are on."""
 
     def __init__(
-        self, client: AsyncClient, limits: GatewayLimits, operations: Iterable[Operation] | None = None
+        self,
+        client: AsyncClient,
+        limits: GatewayLimits,
+        operations: Iterable[Operation] | None = None,
+        *,
+        is_public: bool = False,
     ) -> None:
+        self._is_public = is_public
         self.bounds = Bounds(limits)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
-        routes = [Route(path, _Resource(listed, client, self.bounds)) for path, listed in by_path.items()]
+        routes = [
+            Route(path, _Resource(listed, client, self.bounds, is_public=is_public)) for path, listed in by_path.items()
+        ]
         self._router = Router(routes, redirect_slashes=False, default=_nothing_here)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +74,7 @@ class Application:
             raise RuntimeError(f"serves HTTP alone, and not {scope['type']}")
         scope["path"] = scope["raw_path"].decode("latin-1")
         try:
-            _check_request(Request(scope))
+            _check_request(Request(scope), is_public=self._is_public)
             with self.bounds.call():
                 await self._router(scope, receive, send)
         except (CortadoError, Refused) as error:
@@ -77,11 +86,14 @@ class Application:
 class _Resource:
     """The operations of one path."""
 
-    def __init__(self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds) -> None:
+    def __init__(
+        self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds, *, is_public: bool
+    ) -> None:
         self._operations = {each.method: each for each in operations}
         self._failed = operations[0].failed
         self._client = client
         self._bounds = bounds
+        self._on_behalf = only_with_roles if is_public else str
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
         self._allowed = ", ".join(sorted(allowed))
 
@@ -97,7 +109,7 @@ class _Resource:
         call: Call | None = None
         try:
             # Whoever calls here calls the cluster, and nobody else: a header that is missing is nobody's, and not ours.
-            ON_BEHALF.set(_authorization(request) or NOBODY)
+            ON_BEHALF.set(self._on_behalf(_authorization(request) or NOBODY))
             call = Call(request, operation, self._client, self._bounds)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
@@ -129,7 +141,7 @@ async def _nothing_here(scope: Scope, *_: Any) -> None:
     raise NotFound("resource", shown(scope["path"]))
 
 
-def _check_request(request: Request) -> None:
+def _check_request(request: Request, *, is_public: bool) -> None:
     """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two requests,
     and for what a browser was led to by another site's page."""
     headers = request.headers
@@ -142,9 +154,11 @@ def _check_request(request: Request) -> None:
         both = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
         raise Refused(400, both, {"Connection": "close"})
     hosts = headers.getlist("host")
-    # A page of another site may give its own name this machine's address; then the name is still its own.
-    if len(hosts) != 1 or not is_loopback(_host_of(hosts[0])):
-        raise Refused(421, InvalidArgument("Host", "must be localhost or a loopback address", shown(", ".join(hosts))))
+    # A page of another site may give its own name this machine's address; then the name is still its own, and over
+    # HTTPS the certificate is not good for it.
+    if len(hosts) != 1 or not (is_public or is_loopback(_host_of(hosts[0]))):
+        must = "must be given once" if is_public else "must be localhost or a loopback address"
+        raise Refused(421, InvalidArgument("Host", must, shown(", ".join(hosts))))
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != hosts[0]:
         must = "must be the gateway's own: other sites' pages may not call it"
@@ -157,14 +171,17 @@ def _authorization(request: Request) -> str:
     given = request.headers.getlist("authorization")
     if len(given) > 1 or any(not each.isascii() for each in given):
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
-    header = given[0] if given else ""
-    if not header.lower().startswith(_BASIC):
-        return header
+    scheme, _, rest = given[0].partition(" ") if given else ("", "", "")
+    if scheme.lower() == "bearer":
+        return f"{BEARER}{rest}"
+    if scheme.lower() != "basic":
+        # Of another scheme, and so nobody's: no scheme of ours is taken from outside.
+        return f"{BEARER}?" if given else ""
     try:
-        _, _, password = b64decode(header[len(_BASIC) :], validate=True).decode("ascii").partition(":")
+        _, _, password = b64decode(rest, validate=True).decode("ascii").partition(":")
     except ValueError:
         return NOBODY
-    return f"Bearer {password}"
+    return f"{BEARER}{password}"
 
 
 def _host_of(host: str) -> str:

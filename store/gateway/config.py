@@ -9,18 +9,20 @@ from typing import Any
 
 from cortado.errors import InvalidArgument
 from cortado.store.addresses import is_loopback, split_address
+from cortado.store.gateway.certificate import ServedFiles
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.settings.gateway import GATEWAY_SETTINGS, PREFIX
-from cortado.store.settings.gather import check_variables, gather
+from cortado.store.settings.gather import Found, check_variables, gather
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless insecure was set.
-    ``port_file``: where to tell it."""
+    """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
+    ``https``, or insecure was set. ``port_file``: where to tell it."""
 
     listen: str
     port_file: Path | None = None
+    https: ServedFiles | None = None
     limits: GatewayLimits = field(default_factory=GatewayLimits)
 
 
@@ -37,10 +39,22 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
         if table == "limit":
             limits[rest.replace("-", "_")] = each.value
     host, _ = split_address(listen.named(), listen.value, port_min=0)
-    if not is_loopback(host) and not found["insecure"].value:
+    https, insecure = _https(found["https-cert"], found["https-key"]), found["insecure"]
+    if https is not None and insecure.value:
+        raise InvalidArgument(insecure.named(), "contradicts https-cert: with it, every connection is encrypted")
+    if not is_loopback(host) and https is None and not insecure.value:
         problem = (
-            "must be a loopback address, unless insecure is set: the gateway has no encryption, so tokens and data "
-            "could be read on the way, and without roles whoever reaches its port may read and change everything"
+            "must be a loopback address without https-cert and https-key, unless insecure is set: tokens and data "
+            "could be read on the way, and without roles whoever reaches the port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
-    return GatewayConfig(listen.value, found["port-file"].value, GatewayLimits(**limits))
+    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits))
+
+
+def _https(cert: Found, key: Found) -> ServedFiles | None:
+    if cert.value is None and key.value is None:
+        return None
+    for each, other in ((cert, key), (key, cert)):
+        if each.value is None:
+            raise InvalidArgument(each.named(), f"must be given, too, beside {other.named()}")
+    return ServedFiles(cert.value, key.value)

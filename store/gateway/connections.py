@@ -32,15 +32,9 @@ _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in 
 class Connection(HttpToolsProtocol):
     """uvicorn's, bounded."""
 
-    limits: GatewayLimits
-
-    @classmethod
-    def bounded(cls, limits: GatewayLimits) -> type[Connection]:
-        """The class with these limits: uvicorn makes its connections itself."""
-        return type("Connection", (cls,), {"limits": limits})
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, limits: GatewayLimits, **named: Any) -> None:
+        super().__init__(**named)
+        self.limits = limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._unread = b""

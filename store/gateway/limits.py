@@ -11,6 +11,10 @@ HEAD_BYTES_MAX: Final = 32 << 10
 """Of the request line and all headers."""
 
 
+HANDSHAKES_MAX: Final = 256
+"""Connections at a time that have not finished their TLS handshake."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
     """- ``connections_max``: connections at a time; one more is answered 429, and closed.

@@ -2,7 +2,7 @@
 
 ::
 
-    serve(config, connect) ─► the address is taken ─► AsyncClient ─► uvicorn, until SIGTERM or Ctrl-C
+    serve(config, connect) ─► the address is taken ─► AsyncClient ─► Listener, uvicorn, until SIGTERM or Ctrl-C
                                                                       ─► calls under way are answered ─► closed
 """
 
@@ -22,9 +22,12 @@ import uvloop
 
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.addresses import address_of, split_address
+from cortado.store.gateway.accepting import Listener
 from cortado.store.gateway.application import Application
+from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
+from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.observe.logs import log_to_stderr
 
 if TYPE_CHECKING:
@@ -39,11 +42,32 @@ STOP_S: Final = 10
 
 class _Server(uvicorn.Server):
     """uvicorn's, which ends streams when it is asked to stop, and then the process as one that did stop: its own waits
-    for them, and raises the signal once more."""
+    for them, and raises the signal once more. What it serves comes from a listener of ours."""
 
-    def __init__(self, settings: uvicorn.Config, application: Application) -> None:
+    def __init__(
+        self,
+        settings: uvicorn.Config,
+        application: Application,
+        limits: GatewayLimits,
+        taken: socket.socket,
+        certificate: ServedCertificate | None,
+    ) -> None:
         super().__init__(settings)
         self._application = application
+        self._limits = limits
+        self._listener = Listener(taken, self._connection, limits, certificate)
+
+    def _connection(self) -> Connection:
+        return Connection(self._limits, config=self.config, server_state=self.server_state, app_state={})
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        self.servers = []
+        self._listener.start()
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._listener.close()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -59,21 +83,28 @@ class _Server(uvicorn.Server):
 
 def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
     """Serves until it is asked to stop. Raises Unavailable for a port that cannot be taken, InvalidArgument for a file
-    that cannot be written."""
+    that cannot be written, and for a certificate that is not good."""
+    certificate = None if config.https is None else ServedCertificate(config.https)
     host, port = split_address("listen", config.listen, port_min=0)
     log_to_stderr()
     taken = _listen(host, port)
     address = address_of(host, taken.getsockname()[1])
     with taken:
-        uvloop.run(_serve(config, connect, taken, address))
+        uvloop.run(_serve(config, connect, taken, address, certificate))
 
 
-async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], taken: socket.socket, address: str) -> None:
+async def _serve(
+    config: GatewayConfig,
+    connect: Callable[[], AsyncClient],
+    taken: socket.socket,
+    address: str,
+    certificate: ServedCertificate | None,
+) -> None:
     async with connect() as client:
-        application = Application(client, config.limits)
+        application = Application(client, config.limits, is_public=certificate is not None)
         settings = uvicorn.Config(
             application,
-            http=Connection.bounded(config.limits),
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -83,8 +114,8 @@ async def _serve(config: GatewayConfig, connect: Callable[[], AsyncClient], take
             timeout_keep_alive=max(1, config.limits.idle_ms // 1000),
             timeout_graceful_shutdown=STOP_S,
         )
-        server = _Server(settings, application)
-        serving = asyncio.ensure_future(server.serve(sockets=[taken]))
+        server = _Server(settings, application, config.limits, taken, certificate)
+        serving = asyncio.ensure_future(server.serve())
         _announce(config, address)
         await serving
 
@@ -113,6 +144,7 @@ def _announce(config: GatewayConfig, address: str) -> None:
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
             raise InvalidArgument("port-file", problem, str(config.port_file)) from error
-    sys.stdout.write(f"listening on http://{address}\n")
+    scheme = "http" if config.https is None else "https"
+    sys.stdout.write(f"listening on {scheme}://{address}\n")
     sys.stdout.flush()
-    _LOG.info("serves HTTP on %s", address)
+    _LOG.info("serves %s on %s", scheme.upper(), address)

@@ -3,8 +3,9 @@
 ::
 
     authority  ca.crt, ca.key        signs the others; its key need not be on any node
-       ├── node    n1.crt, n1.key    cortado:node:n1, its host names and addresses; server and client
-       └── client  app.crt, app.key  cortado:client:app; client only
+       ├── node     n1.crt, n1.key    cortado:node:n1, its host names and addresses; server and client
+       ├── client   app.crt, app.key  cortado:client:app; client only
+       └── gateway  gw.crt, gw.key    its host names and addresses; server only
 
 Keys are EC P-256, unencrypted PEM. Certificates of another authority serve as well, as long as they carry the same
 names (:mod:`cortado.store.peers.identity`). Time comes in by the door; keys and serial numbers are drawn by
@@ -81,14 +82,11 @@ def make_authority(name: str, days: int, now: datetime) -> Pair:
 def make_node(authority: Authority, node_id: str, hosts: Sequence[str], days: int, now: datetime) -> Pair:
     """A certificate for one node, to be served under ``hosts`` (names or addresses). Raises InvalidArgument."""
     check_name(node_id, "node id")
-    if not hosts:
-        problem = "at least one is needed: the names or addresses under which clients reach the node"
-        raise InvalidArgument("host", problem)
     names: list[x509.GeneralName] = [
         x509.UniformResourceIdentifier(uri_of("node", node_id)),
         x509.DNSName(dns_name_of(node_id)),
+        *_hosts(hosts, "the node"),
     ]
-    names += [_host(each) for each in hosts]
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     return _make_leaf(authority, node_id, names, usages, days, now)
 
@@ -98,6 +96,14 @@ def make_client(authority: Authority, name: str, days: int, now: datetime) -> Pa
     check_name(name, "client name")
     names = [x509.UniformResourceIdentifier(uri_of("client", name))]
     return _make_leaf(authority, name, names, [ExtendedKeyUsageOID.CLIENT_AUTH], days, now)
+
+
+def make_gateway(authority: Authority, name: str, hosts: Sequence[str], days: int, now: datetime) -> Pair:
+    """A certificate for an HTTP gateway, to be served under ``hosts``. It is no client's: a gateway calls its cluster
+    with another one. Raises InvalidArgument."""
+    check_name(name, "gateway name")
+    names = _hosts(hosts, "the gateway")
+    return _make_leaf(authority, name, names, [ExtendedKeyUsageOID.SERVER_AUTH], days, now)
 
 
 def load_authority(certificate: bytes, key: bytes, *, certificate_name: str, key_name: str) -> Authority:
@@ -214,6 +220,13 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _common_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _hosts(hosts: Sequence[str], whose: str) -> list[x509.GeneralName]:
+    if not hosts:
+        problem = f"at least one is needed: the names or addresses under which clients reach {whose}"
+        raise InvalidArgument("host", problem)
+    return [_host(each) for each in hosts]
 
 
 def _host(host: str) -> x509.GeneralName:

@@ -21,16 +21,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.store.certificate_files import check_period, day_of, file_signature, handshake, load_chain, read_file
 from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
 
 _LOG: Final = logging.getLogger(__name__)
 
-FILE_BYTES_MAX: Final = 1 << 20
 # X509_V_FLAG_NO_CHECK_TIME. The dates are looked at afterwards, to be named.
 _NO_CHECK_TIME: Final = 0x200000
 
@@ -75,14 +74,14 @@ class TlsFiles:
 
         Raises InvalidArgument naming the file and what is wrong with it.
         """
-        cert, key, ca = (_read(path) for path in (self.cert, self.key, self.ca))
+        cert, key, ca = (read_file(path) for path in (self.cert, self.key, self.ca))
         shown = _shown_certificate(self)
         try:
             contexts = contexts_of(self)
         except OSError as problem:
             # Those of ssl are among them. They were good a moment ago.
             raise InvalidArgument(str(self.cert), "changed while it was read") from problem
-        if (cert, key, ca) != tuple(_read(path) for path in (self.cert, self.key, self.ca)):
+        if (cert, key, ca) != tuple(read_file(path) for path in (self.cert, self.key, self.ca)):
             raise InvalidArgument(str(self.cert), "changed while it was read")
         not_after_s, authority_not_after_s = _check_dates(self, shown, wall_s())
         found_role, found_name = _check_names(self, shown, role, name)
@@ -90,7 +89,7 @@ class TlsFiles:
 
     def signature(self) -> tuple[object, ...]:
         """Changes when a file does."""
-        return tuple(_stat(path) for path in (self.cert, self.key, self.ca))
+        return tuple(file_signature(path) for path in (self.cert, self.key, self.ca))
 
 
 class Certificates:
@@ -124,7 +123,7 @@ class Certificates:
         except InvalidArgument as problem:
             _LOG.warning("changed certificate files are not used, those read before are: %s", problem)
         else:
-            _LOG.info("certificate %s renewed, valid until %s", self._files.cert, _day(self._material.not_after_s))
+            _LOG.info("certificate %s renewed, valid until %s", self._files.cert, day_of(self._material.not_after_s))
 
 
 def contexts_of(files: TlsFiles) -> Contexts:
@@ -147,25 +146,6 @@ def contexts_of(files: TlsFiles) -> Contexts:
     )
 
 
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as problem:
-        raise InvalidArgument(str(path), f"cannot be read: {problem.strerror}") from problem
-    if len(content) > FILE_BYTES_MAX:
-        raise InvalidArgument(str(path), f"is larger than {FILE_BYTES_MAX} bytes, which no certificate is")
-    return content
-
-
-def _stat(path: Path) -> object:
-    try:
-        stat = path.stat()
-    except OSError as problem:
-        return problem.errno
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
 def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
     """What the certificate shows to a server of the same authority. Raises InvalidArgument naming the file at fault."""
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -174,7 +154,7 @@ def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
     server.verify_mode = ssl.CERT_REQUIRED
     server.verify_flags |= _NO_CHECK_TIME
     for context in (server, client):
-        _load_chain(context, files)
+        load_chain(context, files.cert, files.key)
     try:
         server.load_verify_locations(files.ca)
     except ssl.SSLError as problem:
@@ -184,13 +164,13 @@ def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
     if not server.get_ca_certs():
         raise InvalidArgument(str(files.ca), "holds no certificate of an authority")
     try:
-        shown = _handshake(server, client)
+        shown = handshake(client, server)[1]
         if shown_identity(shown)[0] == "node":
             # It serves, too, which other purposes than calling must allow.
             client.load_verify_locations(files.ca)
             client.verify_mode = ssl.CERT_REQUIRED
             client.verify_flags |= _NO_CHECK_TIME
-            _handshake(server, client)
+            handshake(client, server)
     except ssl.SSLCertVerificationError as problem:
         reason = f"does not come from the authority in {files.ca}: {problem.verify_message}"
         raise InvalidArgument(str(files.cert), reason) from problem
@@ -199,54 +179,12 @@ def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
     return {**shown, "authorities": server.get_ca_certs()}
 
 
-def _load_chain(context: ssl.SSLContext, files: TlsFiles) -> None:
-    try:
-        # Without a password of ours, OpenSSL would ask for one on the terminal.
-        context.load_cert_chain(files.cert, files.key, password=lambda: "")
-    except ssl.SSLError as problem:
-        if problem.reason == "KEY_VALUES_MISMATCH":
-            raise InvalidArgument(str(files.key), f"is not the key of {files.cert}") from problem
-        if b"BEGIN CERTIFICATE" not in _read(files.cert):
-            raise InvalidArgument(str(files.cert), "holds no certificate in PEM form") from problem
-        if b"PRIVATE KEY-----" not in _read(files.key):
-            raise InvalidArgument(str(files.key), "holds no private key in PEM form") from problem
-        if b"ENCRYPTED" in _read(files.key):
-            raise InvalidArgument(str(files.key), "is encrypted; the server needs a plain one") from problem
-        reason = f"or its key {files.key} is damaged: {problem.reason or problem}"
-        raise InvalidArgument(str(files.cert), reason) from problem
-    except OSError as problem:
-        raise InvalidArgument(str(files.cert), f"cannot be read: {problem.strerror}") from problem
-
-
-def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
-    """The client's certificate, as the server sees it after a handshake in memory. Raises ssl.SSLError."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
-        client.wrap_bio(to_client, to_server, server_side=False),
-        server.wrap_bio(to_server, to_client, server_side=True),
-    ]
-    waiting = list(ends)
-    while waiting:
-        for end in list(waiting):
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            waiting.remove(end)
-    return ends[1].getpeercert() or {}
-
-
 def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> tuple[float, float]:
     """When the certificate ends, and the authority that lasts longest. Raises InvalidArgument."""
-    not_before_s, not_after_s = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
-    if now_s > not_after_s:
-        raise InvalidArgument(str(files.cert), f"expired on {_day(not_after_s)}")
-    if now_s < not_before_s:
-        problem = f"is valid only from {_day(not_before_s)} on: is this host's clock right?"
-        raise InvalidArgument(str(files.cert), problem)
+    not_after_s = check_period(files.cert, shown, now_s)
     ends_s = [ssl.cert_time_to_seconds(authority["notAfter"]) for authority in shown["authorities"]]
     if now_s > max(ends_s):
-        raise InvalidArgument(str(files.ca), f"expired on {_day(max(ends_s))}")
+        raise InvalidArgument(str(files.ca), f"expired on {day_of(max(ends_s))}")
     return not_after_s, max(ends_s)
 
 
@@ -268,7 +206,3 @@ def _check_names(files: TlsFiles, shown: dict[str, Any], role: Role | None, name
 def shown_identity(shown: Mapping[str, Any]) -> tuple[str, str]:
     """Role and name in a certificate, as ``ssl`` shows it: see :func:`~cortado.store.peers.identity.identity_of`."""
     return identity_of(value for kind, value in shown.get("subjectAltName", ()) if kind == "URI")
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

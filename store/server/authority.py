@@ -31,6 +31,7 @@ from cortado.errors import CortadoError, NotLeader, PermissionDenied, Unauthenti
 from cortado.store.auth.caller import CALLER, Caller, denial
 from cortado.store.auth.roles import Permission
 from cortado.store.auth.state import AuthState, Credential
+from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
@@ -40,7 +41,6 @@ from cortado.store.server.receiving import Context
 
 R = TypeVar("R")
 
-BEARER: Final = "Bearer "
 NOBODY: Final = Credential()
 _ENABLE: Final = "Auth/Enable"
 LOOK_S: Final = 0.25
@@ -56,8 +56,7 @@ def credential_of(authorization: str, certificate: str = "") -> Credential:
     """What a caller shows. A header counts alone, also where it holds no token: whoever calls on behalf of others says
     so by it, and is never taken for them."""
     if authorization:
-        token = authorization.removeprefix(BEARER)
-        return Credential(token=token if token != authorization else "?")
+        return Credential(token=token_of(authorization), needs_roles=authorization.startswith(ONLY_WITH_ROLES))
     return Credential(certificate=certificate)
 
 
@@ -186,11 +185,9 @@ class Authority:
         CALLER.set(caller)
         # Off by what is applied: to read what is committed would keep large writes in memory for longer.
         self._may_be_on |= name.endswith(_ENABLE)
-        if not self._may_be_on and not self._host.meta.driver.applied.roles_on:
+        if not self._may_be_on and not self._host.meta.driver.applied.roles_on and not caller.credential.needs_roles:
             return
         state = self.state()
-        if not state.is_enabled:
-            return
         refusal = denial(state, caller, self._now_ms)
         if refusal is None:
             return

@@ -30,15 +30,26 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         "127.0.0.1:7629",
         "Address to serve HTTP on. Port 0 takes a free port.",
         GATEWAY,
-        bound="a loopback address, unless insecure is true",
+        bound="a loopback address, unless https-cert is given or insecure is true",
     ),
+    Setting(
+        "https-cert",
+        PATH,
+        None,
+        "Serve HTTPS with this certificate, on any address, to a cluster with roles alone. Reloaded on change.",
+        GATEWAY,
+        bound="https-cert and https-key: both, or none",
+        metavar="PEM",
+    ),
+    Setting("https-key", PATH, None, "The certificate's private key.", GATEWAY, bound="as https-cert", metavar="PEM"),
     Setting(
         "insecure",
         FLAG,
         False,
-        "Allow an address that is not loopback: no encryption. Callers must still name localhost or a loopback address "
-        "as the host, as those of a port that is forwarded from there do.",
+        "Allow an address that is not loopback without HTTPS: no encryption. Callers must still name localhost or a "
+        "loopback address as the host, as those of a port that is forwarded from there do.",
         GATEWAY,
+        bound="not together with https-cert",
     ),
     Setting(
         "port-file",

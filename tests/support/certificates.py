@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cortado.store.peers.certificates import Authority, Pair, load_authority, make_authority, make_client, make_node
+from cortado.store.peers.certificates import (
+    Authority,
+    Pair,
+    load_authority,
+    make_authority,
+    make_client,
+    make_gateway,
+    make_node,
+)
 from cortado.store.peers.credentials import Certificates, TlsFiles
 
 NOW = datetime.now(UTC)
@@ -34,6 +42,11 @@ class Certifier:
 
     def client(self, name: str, *, under: str = "") -> TlsFiles:
         return self._write(under or name, make_client(self.authority, name, DAYS, NOW))
+
+    def gateway(
+        self, name: str, *, under: str = "", hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: datetime = NOW
+    ) -> TlsFiles:
+        return self._write(under or name, make_gateway(self.authority, name, hosts, DAYS, now))
 
     def certificates(self, node_id: str) -> Certificates:
         return Certificates(self.node(node_id), node_id=node_id)

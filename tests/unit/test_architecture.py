@@ -45,6 +45,7 @@ BELOW_TABLES = SHARED | {
 ALLOWED |= {
     "cortado.store.addresses": SHARED,
     "cortado.store.api_level": SHARED,
+    "cortado.store.certificate_files": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.retentions": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
@@ -109,6 +110,7 @@ ALLOWED |= {
         "cortado.store.node",
         "cortado.store.clock",
         "cortado.store.engine",
+        "cortado.store.certificate_files",
         "cortado.store.rpc_errors",
     },
     "cortado.store.settings": SHARED
@@ -130,6 +132,7 @@ ALLOWED |= {
     "cortado.store.gateway": CLIENT
     | {
         "cortado.store.addresses",
+        "cortado.store.certificate_files",
         "cortado.store.client",
         "cortado.store.observe.call",
         "cortado.store.observe.logs",

@@ -106,6 +106,33 @@ def client(
 
 
 @command(
+    "cert gateway",
+    remote=False,
+    examples="""
+        cortado cert gateway gw --host gw.example.com --host 10.0.0.9
+        cortado gateway --listen 0.0.0.0:7629 --https-cert certs/gw.crt --https-key certs/gw.key
+    """,
+)
+def gateway(
+    _: Session,
+    name: Annotated[str, Argument(help="The name of the files.", metavar="NAME")],
+    host: Annotated[
+        list[str] | None,
+        Option(help="A DNS name or address that callers use; may be repeated.", metavar="HOST"),
+    ] = None,
+    directory: _Dir = Path("certs"),
+    ca_cert: _CaCert = None,
+    ca_key: _CaKey = None,
+    days: _Days = 365,
+    force: _Force = False,
+) -> Answer:
+    """Create the certificate and key that an HTTP gateway serves with, signed by the CA: NAME.crt and NAME.key. It is
+    no client's: a cluster with certificates wants another one from the gateway."""
+    authority = _authority(directory, ca_cert, ca_key)
+    return _write(directory, name, _certificates().make_gateway(authority, name, host or [], days, _now()), force=force)
+
+
+@command(
     "cert show",
     remote=False,
     examples="""

@@ -15,6 +15,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 SERVING: Final = "serving"
+_HTTPS: Final = "https://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,14 @@ class HealthAnswer:
         cortado health
         cortado health -e 127.0.0.1:7621 --timeout 3
         cortado health --gateway 127.0.0.1:7629
+        cortado health --gateway https://gw.example.com:7629 --tls-ca certs/ca.crt
     """,
 )
 def health(
     session: Session,
     gateway: Annotated[
-        str | None, Option("--gateway", help="Ask the HTTP gateway at this address.", metavar="HOST:PORT")
+        str | None,
+        Option("--gateway", help="Ask the gateway at this address; https:// before it for HTTPS.", metavar="HOST:PORT"),
     ] = None,
 ) -> Answer:
     """Say whether every node that --endpoint names can serve. Exit code 6 if one cannot.
@@ -54,7 +57,7 @@ def health(
     No other node answers for one that does not.
     """
     if gateway is not None:
-        return HealthAnswer(((gateway, _gateway_state(gateway, session.timeout_s)),))
+        return HealthAnswer(((gateway, _gateway_state(gateway, session)),))
     return HealthAnswer(tuple((each, _node_state(session, each)) for each in session.endpoint.split(",")))
 
 
@@ -75,20 +78,26 @@ def _node_state(session: Session, address: str) -> str:
         return error.message()
 
 
-def _gateway_state(address: str, timeout_s: float) -> str:
-    from http.client import HTTPConnection, HTTPException
+def _gateway_state(asked: str, session: Session) -> str:
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from ssl import create_default_context
 
     from cortado.store.client.endpoints import is_endpoint
 
+    address = asked.removeprefix(_HTTPS)
     if not is_endpoint(address):
-        raise InvalidArgument("--gateway", "must look like host:port, such as 127.0.0.1:7629", address)
+        raise InvalidArgument("--gateway", "must look like host:port, such as 127.0.0.1:7629", asked)
     host, _, port = address.rpartition(":")
-    asked = HTTPConnection(host.strip("[]"), int(port), timeout=timeout_s)
+    session.tls()  # Says what is wrong with the files.
+    connection = HTTPConnection(host.strip("[]"), int(port), timeout=session.timeout_s)
+    if asked != address:
+        context = create_default_context(cafile=session.tls_ca)
+        connection = HTTPSConnection(host.strip("[]"), int(port), timeout=session.timeout_s, context=context)
     try:
-        asked.request("GET", "/healthz")
-        answered = asked.getresponse()
+        connection.request("GET", "/healthz")
+        answered = connection.getresponse()
     except (OSError, HTTPException) as error:
         return f"cannot be reached: {error}"
     finally:
-        asked.close()
+        connection.close()
     return SERVING if answered.status == 200 else f"answers {answered.status} {answered.reason}"
