@@ -24,6 +24,7 @@ from cortado.store.gateway import alive, batches, documents, listings, openapi, 
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console import pages, site
+from cortado.store.gateway.console.forms import Forms
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
@@ -57,15 +58,18 @@ class Application:
         operations: Iterable[Operation] | None = None,
         *,
         is_public: bool = False,
+        acts_without_roles: bool = False,
     ) -> None:
         self._is_public = is_public
         self.bounds = Bounds(limits)
+        forms = Forms(without_roles=acts_without_roles)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
         routes = [
-            Route(path, _Resource(listed, client, self.bounds, is_public=is_public)) for path, listed in by_path.items()
+            Route(path, _Resource(listed, client, self.bounds, forms, is_public=is_public))
+            for path, listed in by_path.items()
         ]
         self._router = Router(routes, redirect_slashes=False, default=_nothing_here)
 
@@ -87,13 +91,14 @@ class _Resource:
     """The operations of one path."""
 
     def __init__(
-        self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds, *, is_public: bool
+        self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds, forms: Forms, *, is_public: bool
     ) -> None:
         self._operations = {each.method: each for each in operations}
         self._failed = operations[0].failed
         self._client = client
         self._bounds = bounds
         self._on_behalf = only_with_roles if is_public else str
+        self._forms = forms
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
         self._allowed = ", ".join(sorted(allowed))
 
@@ -110,7 +115,7 @@ class _Resource:
         try:
             # Whoever calls here calls the cluster, and nobody else: a header that is missing is nobody's, and not ours.
             ON_BEHALF.set(self._on_behalf(_authorization(request) or NOBODY))
-            call = Call(request, operation, self._client, self._bounds)
+            call = Call(request, operation, self._client, self._bounds, self._forms)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
             response = operation.failed(error)

@@ -22,17 +22,22 @@ from cortado.store.transfer.operation_json import expires_of
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient, AsyncTable
+    from cortado.store.gateway.console.forms import Forms
 
 _SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 _FLAGS: Final = {"true": True, "false": False}
 
 
 class Call:
-    """``client`` reaches the cluster. Everything that it gives of the call raises InvalidArgument naming the place."""
+    """``client`` reaches the cluster, ``forms`` are the console's. Everything that it gives of the call raises
+    InvalidArgument naming the place."""
 
-    def __init__(self, request: Request, operation: Operation, client: AsyncClient, bounds: Bounds) -> None:
+    def __init__(
+        self, request: Request, operation: Operation, client: AsyncClient, bounds: Bounds, forms: Forms
+    ) -> None:
         self.client = client
         self.bounds = bounds
+        self.forms = forms
         self.operation = operation
         self.headers = request.headers
         self._request = request

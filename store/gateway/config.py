@@ -18,12 +18,14 @@ from cortado.store.settings.gather import Found, check_variables, gather
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
     """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
-    ``https``, or insecure was set. ``port_file``: where to tell it."""
+    ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console has acts
+    while roles are off."""
 
     listen: str
     port_file: Path | None = None
     https: ServedFiles | None = None
     limits: GatewayLimits = field(default_factory=GatewayLimits)
+    acts_without_roles: bool = False
 
 
 def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
@@ -48,7 +50,8 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
             "could be read on the way, and without roles whoever reaches the port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
-    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits))
+    acts = found["console-acts-without-roles"].value
+    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts)
 
 
 def _https(cert: Found, key: Found) -> ServedFiles | None:

@@ -101,7 +101,12 @@ async def _serve(
     certificate: ServedCertificate | None,
 ) -> None:
     async with connect() as client:
-        application = Application(client, config.limits, is_public=certificate is not None)
+        application = Application(
+            client,
+            config.limits,
+            is_public=certificate is not None,
+            acts_without_roles=config.acts_without_roles,
+        )
         settings = uvicorn.Config(
             application,
             http=Connection,

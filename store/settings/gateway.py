@@ -60,6 +60,14 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         bound="in a directory that exists",
         default_text="nowhere",
     ),
+    Setting(
+        "console-acts-without-roles",
+        FLAG,
+        False,
+        "Let the console change things while roles are off: whoever reaches it may then drop, remove and create. With "
+        "roles on it always may, with its visitor's rights.",
+        GATEWAY,
+    ),
     _limit("connections_max", "Connections at a time; one more is answered 429, and closed.", WHOLE, _COUNT_MAX),
     _limit("calls_max", "Calls at a time, streams among them; one more is answered 429.", WHOLE, _COUNT_MAX),
     _limit("streams_max", "Streams of rows and of changes at a time; one more is answered 429.", WHOLE, _COUNT_MAX),

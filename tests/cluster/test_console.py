@@ -23,6 +23,7 @@ from cortado.store.gateway.console.cluster import Node, attention
 from cortado.store.gateway.console.data import Row
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
+from support.console_forms import act, path_of
 from support.gateways import Gateway, gateway_before
 from support.server_process import running_server
 
@@ -162,7 +163,9 @@ def test_the_files_of_a_page_are_served_and_name_no_other_host(console: Gateway)
 
 def test_nothing_is_changed_by_any_page(console: Gateway) -> None:
     assert {(each.method, each.path) for each in operations() if each.method != "GET"} == {
-        ("POST", "/ui/schemas/{subject}")
+        ("POST", "/ui/schemas/{subject}"),
+        ("POST", "/ui/acts/{act}"),
+        ("POST", "/ui/sign-out"),
     }
     before = console.run(console.client.now())
     for path in PAGES:
@@ -388,3 +391,14 @@ def test_what_cannot_be_shown_is_a_page_that_says_why(console: Gateway, path: st
     page = get(console, path, status)
     assert says in unescape(page.text)
     assert page.all("main")
+
+
+def test_a_lease_is_ended_and_old_versions_are_collected(console: Gateway) -> None:
+    held = console.run(console.client.collection.move_consumer("tail", console.run(console.client.now())))
+    assert "/ui/acts/" not in console.run(console.http.get("/ui")).text
+    with gateway_before(console.client.endpoint, acts_without_roles=True) as acting:
+        assert any("/ui/acts/end-lease" in each["href"] for each in get(acting, "/ui").all("a"))
+        path = path_of("end-lease", lease=held.lease_id)
+        assert "The lease has ended" in act(acting, "end-lease", {"typed": held.lease_id}, lease=held.lease_id)
+        assert acting.run(acting.http.get(path)).status_code == 404
+        assert "stored items were removed" in act(acting, "collect")

@@ -131,7 +131,7 @@ def test_the_keyboard_alone_leads_everywhere(console: Console) -> None:
     assert window.script(FOCUSED) == "Data"
     window.press(ENTER)
     console.await_text("h1", "Data")
-    window.press(*[TAB] * 9)
+    window.press(*[TAB] * 10)
     assert window.script(FOCUSED) == "items"
     window.press(ENTER)
     console.await_text("h1", "items")

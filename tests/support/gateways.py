@@ -94,13 +94,16 @@ def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
 
 
 @contextmanager
-def gateway_before(endpoint: str, limits: GatewayLimits | None = None) -> Iterator[Gateway]:
+def gateway_before(
+    endpoint: str, limits: GatewayLimits | None = None, *, acts_without_roles: bool = False
+) -> Iterator[Gateway]:
     """A gateway before the cluster that is there."""
     with _loop() as loop:
 
         async def begin() -> Gateway:
             client = AsyncClient(endpoint, timeout_s=10)
-            return Gateway(loop, client, Application(client, limits or GatewayLimits()))
+            application = Application(client, limits or GatewayLimits(), acts_without_roles=acts_without_roles)
+            return Gateway(loop, client, application)
 
         made: Gateway = asyncio.run_coroutine_threadsafe(begin(), loop).result(WAIT_S)
         try:

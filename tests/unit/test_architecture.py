@@ -132,6 +132,7 @@ ALLOWED |= {
     "cortado.store.gateway": CLIENT
     | {
         "cortado.store.addresses",
+        "cortado.store.auth.roles",
         "cortado.store.certificate_files",
         "cortado.store.client",
         "cortado.store.observe.call",

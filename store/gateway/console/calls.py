@@ -16,6 +16,7 @@ from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.cluster import NODE_S, members_of
 from cortado.store.gateway.console.pages import page
+from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.observe.measures import quantile
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Calls:
     p99_s: float | None
 
 
-async def calls(call: Call) -> Response:
+async def calls(call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
     members = await members_of(client)
@@ -58,6 +59,7 @@ async def calls(call: Call) -> Response:
     now = await _statistics(client, node.address)
     since = _Measured(now, before)
     return page(
+        visitor,
         "calls.html",
         area="calls",
         nodes=[each.node_id for each in joined],

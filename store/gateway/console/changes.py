@@ -12,6 +12,7 @@ from starlette.responses import Response
 from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.names import check_namespace, split_table_name
 from cortado.store.transfer.byte_text import parse_bytes
 from cortado.store.transfer.key_text import parse_key
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
 
-async def changes(call: Call) -> Response:
+async def changes(call: Call, visitor: Visitor) -> Response:
     """The page: what can be followed, and what is."""
     client = call.client
     tables, namespaces = await asyncio.gather(tried(client.tables()), tried(client.namespaces()))
@@ -36,6 +37,7 @@ async def changes(call: Call) -> Response:
     except CortadoError as error:
         followed = error
     return page(
+        visitor,
         "changes.html",
         area="changes",
         tables=tables if isinstance(tables, CortadoError) else [each.full_name for each in tables],

@@ -17,6 +17,7 @@ from cortado.store.client.stubs import Stubs
 from cortado.store.clock.spans import between_text
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.sizes import size_text
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Node:
         return isinstance(self.said, Status) and self.said.state == "serving"
 
 
-async def cluster(call: Call) -> Response:
+async def cluster(call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
     members = await members_of(client)
@@ -65,6 +66,7 @@ async def cluster(call: Call) -> Response:
     ended_last = jobs if isinstance(jobs, CortadoError) else sorted(jobs, key=_job_order)[:JOBS_SHOWN]
     known = [each.said for each in nodes if isinstance(each.said, Status)]
     return page(
+        visitor,
         "cluster.html",
         area="cluster",
         leader=members.leader,

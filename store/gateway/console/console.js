@@ -1,6 +1,6 @@
 "use strict";
-// What a page has beside its markup: the slider through time, the live tail, and reloading. Everything that comes from
-// the cluster is put in as text, never as markup.
+// What a page has beside its markup: the slider through time, the live tail, reloading, and forms that are
+// sent once. Everything that comes from the cluster is put in as text, never as markup.
 
 const SHOWN_MAX = 200;
 const RELOAD_MS = 5000;
@@ -140,6 +140,14 @@ function reload(head) {
   }, RELOAD_MS);
 }
 
+// --- acts ------------------------------------------------------------------------------------------------------
+
+function once(form) {
+  // Sent twice, it has one effect all the same; but the second answer knows nothing of the first.
+  form.addEventListener("submit", () => form.querySelectorAll("button").forEach((each) => { each.disabled = true; }));
+}
+
+document.querySelectorAll("[data-once]").forEach(once);
 document.querySelectorAll("[data-slider]").forEach(slide);
 document.querySelectorAll("[data-watch]").forEach(follow);
 document.querySelectorAll("[data-reload]").forEach(reload);

@@ -21,6 +21,7 @@ from cortado.store.client.watch import Change, Changed, Resolved
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
 from cortado.store.transfer.key_text import NULL_TEXT, parse_key
 
@@ -93,17 +94,17 @@ def _texts(value: Mapping[str, Any], descriptor: TableDescriptor) -> tuple[str, 
     )
 
 
-async def listing(call: Call) -> Response:
+async def listing(call: Call, visitor: Visitor) -> Response:
     """Databases with their tables, and namespaces."""
     client = call.client
-    databases, tables, namespaces = await asyncio.gather(
-        client.databases(), client.tables(), tried(client.namespaces())
+    databases, tables, namespaces, dropped = await asyncio.gather(
+        client.databases(), client.tables(), tried(client.namespaces()), tried(client.dropped())
     )
     by_database = {name: [each for each in tables if each.database == name] for name in databases}
-    return page("data.html", area="data", databases=by_database, namespaces=namespaces)
+    return page(visitor, "data.html", area="data", databases=by_database, namespaces=namespaces, dropped=dropped)
 
 
-async def rows(call: Call) -> Response:
+async def rows(call: Call, visitor: Visitor) -> Response:
     """Rows of a table, at one time or at two."""
     client = call.client
     table = call.table(client)
@@ -121,6 +122,7 @@ async def rows(call: Call) -> Response:
     asked = {name: call.text(name) for name in ("query", "index", "at", "compare", "order")}
     more = next_of(token)
     return page(
+        visitor,
         "rows.html",
         area="data",
         table=descriptor,
@@ -222,7 +224,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-async def row(call: Call) -> Response:
+async def row(call: Call, visitor: Visitor) -> Response:
     """One row, and what became of it."""
     client, at = call.client, call.text("at") or None
     table = call.table(client)
@@ -235,6 +237,7 @@ async def row(call: Call) -> Response:
     if found is None and (isinstance(history, CortadoError) or not history[0]):
         raise NotFound("document", f"{'/'.join(call.rest('key'))} in table {descriptor.full_name}")
     return page(
+        visitor,
         "row.html",
         area="data",
         table=descriptor,

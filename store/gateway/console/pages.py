@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, Unauthenticated
 from cortado.store.gateway.console import texts
+from cortado.store.gateway.console.visitor import NOBODY, Visitor
 from cortado.store.gateway.problems import Refused, challenge, problem_response
 
 T = TypeVar("T")
@@ -53,17 +54,19 @@ def _environment() -> Environment:
 _ENVIRONMENT: Final = _environment()
 
 
-def page(name: str, status: int = 200, **found: Any) -> Response:
-    """The template with what was ``found``. Nobody keeps it: it shows what may be another thing a moment later."""
-    text = _ENVIRONMENT.get_template(name).render(**found)
+def page(visitor: Visitor, name: str, status: int = 200, **found: Any) -> Response:
+    """The template with what was ``found``, for who looks at it. Nobody keeps it: it shows what may be another thing a
+    moment later."""
+    may = {"operates": visitor.operates, "administers": visitor.administers, "defines": visitor.defines}
+    text = _ENVIRONMENT.get_template(name).render(visitor=visitor, **may, **found)
     return Response(text.encode("utf-8", "replace"), status, {**HEADERS, "Cache-Control": "no-store"}, HTML)
 
 
 def failed(error: CortadoError | Refused) -> Response:
-    """A page that says what was wrong."""
+    """A page that says what was wrong, to whomever."""
     told = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
-    answer = page("problem.html", told.status_code, area="", error=cause)
+    answer = page(NOBODY, "problem.html", told.status_code, area="", error=cause)
     answer.headers.update({name: told.headers[name] for name in ("allow", "retry-after") if name in told.headers})
     challenge(answer, cause)
     return answer

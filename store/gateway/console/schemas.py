@@ -5,65 +5,89 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError, InvalidArgument
+from cortado.errors import CortadoError, InvalidArgument, NotFound
 from cortado.schema.json_text import json_text
+from cortado.store.auth.roles import Demand, Permission, subject_resource
 from cortado.store.client.schemas import SchemaCheck, SchemaVersion
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.acts.serving import form_of
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.paths import parameters
+from cortado.store.names import check_subject, shown
 
 FORM: Final = "application/x-www-form-urlencoded"
 _VERSION_MAX: Final = (1 << 32) - 1
 _LINES_MAX: Final = 1_000
 
 
-async def listing(call: Call) -> Response:
-    """The subjects."""
+async def listing(call: Call, visitor: Visitor) -> Response:
+    """The subjects; or the page of one that is not there yet, for who wants to make it."""
+    new = call.text("subject")
+    if new is not None:
+        return await _subject(call, visitor, check_subject(new.strip()))
     subjects, level = await asyncio.gather(call.client.schemas.subjects(), call.client.schemas.default_compatibility())
-    return page("schemas.html", area="schemas", subjects=subjects, level=level)
+    return page(visitor, "schemas.html", area="schemas", subjects=subjects, level=level)
 
 
-async def subject(call: Call) -> Response:
+async def subject(call: Call, visitor: Visitor) -> Response:
     """One subject: its versions, and what differs between two of them."""
-    return await _subject(call, "", None)
+    return await _subject(call, visitor, call.name("subject"))
 
 
-async def verdict(call: Call) -> Response:
+async def verdict(call: Call, visitor: Visitor) -> Response:
     """The same, with what registering the schema of the form would say. Nothing is registered."""
     call.media_type()
     fields = parameters(await call.body())
     unknown = fields.keys() - {"schema"}
     if unknown or "schema" not in fields:
-        raise InvalidArgument("body", "must have the field schema, and no other", ", ".join(sorted(unknown)))
-    text = fields["schema"].strip()
-    found = await tried(call.client.schemas.check(call.name("subject"), text))
-    return await _subject(call, text, found)
+        raise InvalidArgument("body", "must have the field schema, and no other", shown(", ".join(sorted(unknown))))
+    name, text = call.name("subject"), fields["schema"].strip()
+    checked = await tried(call.client.schemas.check(name, text))
+    return await _subject(call, visitor, name, text, checked)
 
 
-async def _subject(call: Call, given: str, checked: SchemaCheck | CortadoError | None) -> Response:
-    schemas, name = call.client.schemas, call.name("subject")
-    versions, level = await asyncio.gather(schemas.versions(name), schemas.compatibility(name))
-    new = _chosen(call, "to", versions, versions[-1])
-    old = _chosen(
-        call, "from", versions, next((each for each in reversed(versions) if each.version < new.version), new)
-    )
+async def _subject(
+    call: Call, visitor: Visitor, name: str, given: str = "", checked: SchemaCheck | CortadoError | None = None
+) -> Response:
+    """``given`` is a schema, and ``checked`` the verdict on it. Raises NotFound for a subject that has no version, but
+    where somebody is about to make its first one."""
+    schemas = call.client.schemas
+    try:
+        versions = await schemas.versions(name)
+    except NotFound:
+        if not visitor.may_act or (checked is None and call.text("subject") is None):
+            raise
+        versions = []
+    level = await (schemas.compatibility(name) if versions else schemas.default_compatibility())
+    newest = _lines(versions[-1]) if versions else []
     return page(
+        visitor,
         "subject.html",
         area="schemas",
         subject=name,
         versions=versions,
         level=level,
-        old=old,
-        new=new,
-        lines=await asyncio.to_thread(_difference, old, new),
-        newest=_lines(versions[-1]),
+        newest=newest,
         given=given,
         checked=checked,
+        defines_it=visitor.may(Demand(Permission.DEFINE, subject_resource(name))),
+        form=await form_of(call, visitor, "register-schema", {"subject": name}) if checked is not None else "",
+        **(await _differences(call, versions) if versions else {}),
     )
+
+
+async def _differences(call: Call, versions: list[SchemaVersion]) -> dict[str, Any]:
+    """The two versions that are compared, and how they differ."""
+    new = _chosen(call, "to", versions, versions[-1])
+    old = _chosen(
+        call, "from", versions, next((each for each in reversed(versions) if each.version < new.version), new)
+    )
+    return {"old": old, "new": new, "lines": await asyncio.to_thread(_difference, old, new)}
 
 
 def _chosen(call: Call, name: str, versions: list[SchemaVersion], default: SchemaVersion) -> SchemaVersion:

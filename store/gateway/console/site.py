@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeAlias
 
 from starlette.responses import Response
 
+from cortado.errors import InvalidArgument, Unauthenticated
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console import calls, changes, cluster, data, schemas
+from cortado.store.gateway.console import calls, changes, cluster, data, roles, schemas
+from cortado.store.gateway.console.acts import serving
+from cortado.store.gateway.console.forms import check_own
 from cortado.store.gateway.console.pages import HEADERS, HTML, failed
+from cortado.store.gateway.console.visitor import Visitor, visitor_of
 from cortado.store.gateway.elements import PAGE
 from cortado.store.gateway.operations import Operation, Parameter
 
 ROOT: Final = "/ui"
+Page: TypeAlias = Callable[[Call, Visitor], Awaitable[Response]]
 
 _FILES: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
-_TABLE: Final = ROOT + "/data/{database}/{table}"
-_SUBJECT: Final = ROOT + "/schemas/{subject}"
 _ROWS: Final = (
     Parameter("query", "Only rows for which this is true, in the filter grammar."),
     Parameter("index", "By this index: its order."),
@@ -28,6 +31,7 @@ _ROWS: Final = (
     Parameter("compare", "And as of another one, side by side; now for the newest."),
     PAGE,
 )
+_SUBJECT: Final = (Parameter("subject", "The page of a subject that is not there yet."),)
 _VERSIONS: Final = (
     Parameter("from", "The version to compare with.", kind="integer"),
     Parameter("to", "The version that is compared.", kind="integer"),
@@ -50,15 +54,16 @@ def operations() -> list[Operation]:
         _page("/data", data.listing, "databases and tables"),
         _page("/data/{database}/{table}", data.rows, "the rows of a table", _ROWS),
         _page("/data/{database}/{table}/{key:path}", data.row, "a row and its history", _ROWS[3:4]),
-        _page("/schemas", schemas.listing, "subjects"),
+        _page("/schemas", schemas.listing, "subjects", _SUBJECT),
         _page("/schemas/{subject}", schemas.subject, "the versions of a schema", _VERSIONS),
         _page("/changes", changes.changes, "a live tail of changes", _CHANGES),
         _page("/calls", calls.calls, "the calls of a node", _CALLS),
-        Operation(
-            "POST", _SUBJECT, schemas.verdict, "The console: the verdict on a schema; nothing is registered.",
-            takes=(schemas.FORM,), gives={200: (HTML,)}, failed=failed,
-        ),
-    ]  # fmt: skip
+        _page("/roles", roles.roles, "principals and what they may"),
+        _page("/acts/{act}", serving.show, "what an act would do", serving.TARGETS),
+        _form("/schemas/{subject}", schemas.verdict, "the verdict on a schema; nothing is registered"),
+        _form("/acts/{act}", serving.act, "an act", serving.TARGETS),
+        _form("/sign-out", leave, "the browser forgets who signed in"),
+    ]
     served = [
         Operation("GET", f"{ROOT}/{name}", partial(_file, name, kind), f"The console: {name}.", gives={200: (kind,)})
         for name, kind in _FILES.items()
@@ -66,11 +71,30 @@ def operations() -> list[Operation]:
     return [*served, *pages]
 
 
-def _page(
-    path: str, handler: Callable[[Call], Awaitable[Response]], what: str, parameters: tuple[Parameter, ...] = ()
+def _page(path: str, handler: Page, what: str, parameters: tuple[Parameter, ...] = ()) -> Operation:
+    return _operation("GET", path, handler, what, parameters)
+
+
+def _form(path: str, handler: Page, what: str, parameters: tuple[Parameter, ...] = ()) -> Operation:
+    return _operation("POST", path, handler, what, parameters, (schemas.FORM,))
+
+
+def _operation(
+    method: str, path: str, handler: Page, what: str, parameters: tuple[Parameter, ...], takes: tuple[str, ...] = ()
 ) -> Operation:
+    async def answer(call: Call) -> Response:
+        return await handler(call, await visitor_of(call))
+
     summary = f"The console: {what}."
-    return Operation("GET", ROOT + path, handler, summary, parameters, gives={200: (HTML,)}, failed=failed)
+    return Operation(method, ROOT + path, answer, summary, parameters, takes, {200: (HTML,)}, failed)
+
+
+async def leave(call: Call, visitor: Visitor) -> Response:
+    """Refused as one who is not signed in: that makes a browser forget what it has sent so far."""
+    check_own(call.headers)
+    if not visitor.name:
+        raise InvalidArgument("visitor", "must have signed in to sign out")
+    raise Unauthenticated("you have signed out; who signs in now is somebody else")
 
 
 async def _file(name: str, kind: str, _: Call) -> Response:

@@ -1,0 +1,118 @@
+"""What an act is: one row of :data:`cortado.store.gateway.console.acts.table.ACTS`, from which its page is made and its
+form is read. Each is one call of the public API, with its visitor's own rights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from urllib.parse import quote
+
+from cortado.errors import InvalidArgument
+from cortado.store.names import shown
+from cortado.store.retentions import FORM, parse_retention
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+Texts: TypeAlias = Mapping[str, str]
+_COUNT: Final = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something that the visitor says. ``value`` is what stands there at first, and ``choices`` all that may."""
+
+    name: str
+    label: str
+    kind: Literal["line", "lines", "choice", "flag"] = "line"
+    hint: str = ""
+    value: str = ""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What an act's page shows of its target: ``facts`` by their names, and ``same``, which changes where the target
+    becomes another one, so that a form says which one was seen. ``value`` goes into the inputs of these names."""
+
+    facts: tuple[tuple[str, str], ...] = ()
+    same: str = ""
+    value: Texts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done, and where to see it. ``secret`` is shown this once."""
+
+    text: str
+    where: str
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """- ``target``: the parameters of the page that name what it acts on;
+    - ``says``: what will happen, and what of it cannot be taken back;
+    - ``look``: what there is of the target now; raises NotFound where there is nothing to act on;
+    - ``typed``: the one of ``target`` whose value must be typed, where the act is dangerous;
+    - ``back``: the page that it belongs to.
+    """
+
+    name: str
+    title: str
+    verb: str
+    says: str
+    look: Callable[[AsyncClient, Texts], Awaitable[Sight]]
+    do: Callable[[AsyncClient, Texts, Texts], Awaitable[Done]]
+    back: Callable[[Texts], str]
+    target: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    typed: str = ""
+
+
+async def nothing(_client: AsyncClient, _target: Texts) -> Sight:
+    """Of an act that makes what is not there yet."""
+    return Sight()
+
+
+def optional(given: str) -> str | None:
+    """None for a field that was left empty."""
+    return given.strip() or None
+
+
+def listed(given: str) -> list[str]:
+    """What stands between commas."""
+    return [each.strip() for each in given.split(",") if each.strip()]
+
+
+def span_ms(given: str, field: str, *, empty: int = 0) -> int:
+    """A time such as 12h; ``empty`` for none. Raises InvalidArgument."""
+    text = given.strip()
+    found = empty if not text else parse_retention(text)
+    if found is None or (found < 0 and text):
+        raise InvalidArgument(field, "must be a time such as 90s, 30m, 12h or 7d, or empty", shown(given))
+    return found
+
+
+def retention_ms(given: str, field: str) -> int:
+    """As :func:`span_ms`, or ``all``."""
+    text = given.strip()
+    found = parse_retention(text) if text else 0
+    if found is None:
+        raise InvalidArgument(field, f"{FORM}, or empty", shown(given))
+    return found
+
+
+def number(given: str, field: str) -> int:
+    """A whole number. Raises InvalidArgument."""
+    if _COUNT.fullmatch(given) is None:
+        raise InvalidArgument(field, "must be a whole number", shown(given))
+    return int(given)
+
+
+def table_path(full_name: str) -> str:
+    """Of a table's page."""
+    return "/ui/data/" + "/".join(quote(each, safe="") for each in full_name.split(".", 1))

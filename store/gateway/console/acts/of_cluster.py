@@ -1,0 +1,171 @@
+"""Acts on members, jobs, leases, and what may be collected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from cortado.errors import DeadlineExceeded, NotFound
+from cortado.store.client.jobs import Job
+from cortado.store.gateway.console.acts.act import Act, Done, Input, Sight, Texts, nothing, number
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+COLLECTS_S: Final = 20.0
+"""How long a page waits for a collection."""
+
+
+def _cluster(_target: Texts) -> str:
+    return "/ui"
+
+
+# --- members --------------------------------------------------------------------------------------------------------
+
+
+async def _member(client: AsyncClient, target: Texts) -> Sight:
+    members = await client.membership.members(at_leader=True)
+    found = members.member(target["node"])
+    if found is None:
+        raise NotFound("member", target["node"])
+    role = "leader" if found.node_id == members.leader else "voter" if found.voter else "learner"
+    voters = sum(each.voter for each in members.members)
+    behind = "-" if not found.joined else f"{found.behind:,} entries"
+    return Sight(
+        (
+            ("Node", found.node_id),
+            ("Role", role),
+            ("Address", found.address or "has not joined yet"),
+            ("Behind", behind),
+            ("Leader", members.leader),
+            ("Voters", str(voters)),
+        ),
+        f"{found.node_id} {role} {found.peer_address} {members.leader} {voters}",
+    )
+
+
+async def _transfer(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+    leader = await client.membership.transfer_leader(target["node"])
+    return Done(f"{leader} leads.", "/ui")
+
+
+async def _promote(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+    await client.membership.promote(target["node"])
+    return Done(f"{target['node']} is a voter.", "/ui")
+
+
+async def _remove(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+    await client.membership.remove(target["node"])
+    return Done(f"{target['node']} is no member any more. Stop its process, and delete its data directory.", "/ui")
+
+
+async def _add(client: AsyncClient, _target: Texts, given: Texts) -> Done:
+    node, address = given["node"].strip(), given["address"].strip()
+    await client.membership.add(node, address)
+    return Done(
+        f"{node} is announced at {address}. Start it there with --join; once it has caught up, make it a voter.", "/ui"
+    )
+
+
+# --- jobs and leases ------------------------------------------------------------------------------------------------
+
+
+async def _job(client: AsyncClient, target: Texts) -> Sight:
+    found = await client.jobs.get(number(target["job"], "job"))
+    facts = (("Job", str(found.job_id)), ("Kind", found.kind), ("Of", found.target), ("State", str(found.state)))
+    return Sight(facts, f"{found.job_id} {found.state}")
+
+
+def _of_job(
+    change: Callable[[AsyncClient, int], Awaitable[Job]],
+) -> Callable[[AsyncClient, Texts, Texts], Awaitable[Done]]:
+    async def do(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+        job = await change(client, number(target["job"], "job"))
+        return Done(f"Job {job.job_id} is {job.state}.", "/ui")
+
+    return do
+
+
+async def _lease(client: AsyncClient, target: Texts) -> Sight:
+    found = next((each for each in await client.collection.leases() if each.lease_id == target["lease"]), None)
+    if found is None:
+        raise NotFound("lease", target["lease"])
+    return Sight(
+        (
+            ("Lease", found.lease_id),
+            ("Consumer", found.consumer or "none: it ends with its holder"),
+            ("Label", found.label or "none"),
+            ("Keeps from", str(found.timestamp)),
+        ),
+        f"{found.lease_id} {found.acquired}",
+    )
+
+
+async def _end(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+    ended = await client.collection.end_lease(target["lease"])
+    return Done("The lease has ended." if ended else "There was no such lease any more.", "/ui")
+
+
+async def _collect(client: AsyncClient, _target: Texts, _given: Texts) -> Done:
+    try:
+        async with asyncio.timeout(COLLECTS_S):
+            removed = await client.collection.run()
+    except TimeoutError:
+        problem = "there is more to collect than a page waits for; what is left is collected by itself"
+        raise DeadlineExceeded(problem, round(COLLECTS_S * 1000)) from None
+    return Done(f"{removed:,} stored items were removed on the leader.", "/ui")
+
+
+ACTS: Final = (
+    Act(
+        "transfer-leader", "Hand leadership over", "Make it the leader",
+        "Writes wait while leadership moves, usually for less than a second. Nothing is lost.",
+        _member, _transfer, _cluster, ("node",),
+    ),
+    Act(
+        "add-member", "Add a member", "Announce it",
+        "The node joins as a learner when it is started with --join, and has no vote until it is promoted.",
+        nothing, _add, _cluster,
+        inputs=(
+            Input("node", "Node id", hint="one that was never used in this cluster", required=True),
+            Input("address", "Address for its peers", hint="HOST:PORT, as other nodes reach it", required=True),
+        ),
+    ),
+    Act(
+        "promote-member", "Make a voter of a learner", "Promote it",
+        "From then on it counts for majorities. It must have caught up.",
+        _member, _promote, _cluster, ("node",),
+    ),
+    Act(
+        "remove-member", "Remove a member", "Remove it",
+        "The node serves no more, and its id can never be used again. With fewer voters, fewer failures are survived. "
+        "A leader hands leadership over first.",
+        _member, _remove, _cluster, ("node",), typed="node",
+    ),
+    Act(
+        "pause-job", "Pause a job", "Pause it", "No step is done until it is resumed.",
+        _job, _of_job(lambda client, job: client.jobs.pause(job)), _cluster, ("job",),
+    ),
+    Act(
+        "resume-job", "Resume a job", "Resume it", "It goes on where it was.",
+        _job, _of_job(lambda client, job: client.jobs.resume(job)), _cluster, ("job",),
+    ),
+    Act(
+        "cancel-job", "Cancel a job", "Cancel it",
+        "It ends, and what it has made so far is taken away: an index that was being built is not there.",
+        _job, _of_job(lambda client, job: client.jobs.cancel(job)), _cluster, ("job",), typed="job",
+    ),
+    Act(
+        "end-lease", "End a lease", "End it",
+        "What its holder reads may be collected then: a backup, a scan or a stream that needs it fails, and a consumer "
+        "cannot go on from its place.",
+        _lease, _end, _cluster, ("lease",), typed="lease",
+    ),
+    Act(
+        "collect", "Collect old versions now", "Collect",
+        "Removes what no read may need any more, which the cluster does by itself within minutes. It takes room on the "
+        "disk of a busy leader, and keeps what retentions and leases keep.",
+        nothing, _collect, _cluster,
+    ),
+)  # fmt: skip

@@ -1,0 +1,155 @@
+"""``/ui/acts/{act}``: the page of an act, and its form when it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnknown
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.acts.act import Act, Sight, Texts
+from cortado.store.gateway.console.acts.table import ACTS
+from cortado.store.gateway.console.forms import FORM, check_own, digest
+from cortado.store.gateway.console.pages import page
+from cortado.store.gateway.console.visitor import Visitor
+from cortado.store.gateway.operations import Parameter
+from cortado.store.gateway.paths import parameters
+from cortado.store.gateway.problems import Refused, status_of
+from cortado.store.names import shown
+
+TYPED: Final = "typed"
+"""The field into which the name of what is acted on is typed."""
+TARGETS: Final = tuple(
+    Parameter(name, "What is acted on, where the act is on such a thing.")
+    for name in sorted({name for act in ACTS.values() for name in act.target})
+)
+_NO_ACTS: Final = (
+    "must be allowed: while roles are off the console changes nothing, unless its gateway was started with "
+    "--console-acts-without-roles"
+)
+
+
+async def show(call: Call, visitor: Visitor) -> Response:
+    """The page of an act."""
+    act, target = _asked(call, visitor)
+    sight = await act.look(call.client, target)
+    return await _page(call, visitor, act, target, sight, {**{each.name: each.value for each in act.inputs}})
+
+
+async def act(call: Call, visitor: Visitor) -> Response:
+    """What became of a form. Nothing was done where the answer is its page again, which says why."""
+    check_own(call.headers)
+    wanted, target = _asked(call, visitor)
+    call.media_type()
+    given = _given(wanted, parameters(await call.body()))
+    sent = call.forms.read(visitor.secret, wanted.name, target, given.pop(FORM))
+    try:
+        _check_typed(wanted, target, given.pop(TYPED, ""))
+        sight = await wanted.look(call.client, target)
+        if digest(sight.same) != sent.seen:
+            raise _changed(wanted)
+        done = await wanted.do(call.client.with_request_id(sent.request_id), target, given)
+    except OutcomeUnknown as unknown:
+        where = wanted.back(target)
+        return page(visitor, "unknown.html", status_of(unknown), area="", act=wanted, error=unknown, where=where)
+    except (CortadoError, Refused) as error:
+        return await _again(call, visitor, wanted, target, given, error)
+    return page(visitor, "done.html", area="", act=wanted, done=done)
+
+
+async def form_of(call: Call, visitor: Visitor, name: str, target: Texts) -> str:
+    """The form of an act that stands on another page; empty for who has no acts."""
+    if not visitor.may_act:
+        return ""
+    sight = await ACTS[name].look(call.client, target)
+    return call.forms.written(visitor.secret, name, target, await call.client.new_request_id(), sight.same)
+
+
+def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
+    """The act, and what it is on. Raises NotFound, Refused, InvalidArgument."""
+    name = call.name("act")
+    found = ACTS.get(name)
+    if found is None:
+        raise NotFound("act", name)
+    if not visitor.may_act:
+        raise Refused(403, InvalidArgument("act", _NO_ACTS, name))
+    target: dict[str, str] = {}
+    for each in TARGETS:
+        value = call.text(each.name)
+        if (value is not None) is not (each.name in found.target):
+            must = "must be given" if value is None else "is no parameter of this act"
+            raise InvalidArgument(
+                each.name, f"{must}: {name} is on {', '.join(found.target) or 'nothing'}", value or ""
+            )
+        if value is not None:
+            target[each.name] = value
+    return found, target
+
+
+def _given(act: Act, fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields of the form, those of boxes that are not ticked too. Raises InvalidArgument."""
+    known = {each.name: each for each in act.inputs}
+    extra = fields.keys() - known.keys() - {FORM, TYPED if act.typed else FORM}
+    if extra:
+        raise InvalidArgument("body", "must have no other fields than its form has", shown(", ".join(sorted(extra))))
+    given = {name: fields.get(name, "") for name in (*known, FORM)}
+    for name, each in known.items():
+        if each.required and not given[name].strip():
+            raise InvalidArgument(name, "must be filled in")
+        if each.kind == "choice" and given[name] not in each.choices:
+            raise InvalidArgument(name, f"must be one of {', '.join(filter(None, each.choices))}", shown(given[name]))
+    return {**given, TYPED: fields.get(TYPED, "")}
+
+
+def _check_typed(act: Act, target: Texts, typed: str) -> None:
+    if act.typed and typed.strip() != target[act.typed]:
+        problem = f"must be the name of what is acted on, {target[act.typed]}"
+        raise InvalidArgument(TYPED, problem, shown(typed))
+
+
+def _changed(act: Act) -> Refused:
+    problem = (
+        "what the page showed is not what is there now, so nothing was done by this form: somebody has changed it "
+        "meanwhile, or the form was sent before. Look at it again"
+    )
+    return Refused(409, InvalidArgument(act.name, problem))
+
+
+async def _again(
+    call: Call, visitor: Visitor, act: Act, target: Texts, given: Texts, error: CortadoError | Refused
+) -> Response:
+    """The page of the act with what was given, what is there now, and why nothing was done."""
+    cause = error.error if isinstance(error, Refused) else error
+    status = error.status if isinstance(error, Refused) else status_of(error)
+    try:
+        sight = await act.look(call.client, target)
+    except CortadoError:
+        # There is nothing to act on any more, or nobody to ask: what went wrong first says more.
+        raise error from None
+    return await _page(call, visitor, act, target, sight, given, cause, status)
+
+
+async def _page(
+    call: Call, visitor: Visitor, act: Act, target: Texts, sight: Sight, given: Texts,
+    error: CortadoError | None = None, status: int = 200,
+) -> Response:  # fmt: skip
+    request_id = await call.client.new_request_id()
+    values = given if error is not None else {**given, **(sight.value or {})}
+    return page(
+        visitor,
+        "act.html",
+        status,
+        area="",
+        act=act,
+        target=target,
+        named=target[act.typed] if act.typed else "",
+        here=f"/ui/acts/{act.name}" + (f"?{urlencode(target)}" if target else ""),
+        back=act.back(target),
+        facts=sight.facts,
+        values=values,
+        form=call.forms.written(visitor.secret, act.name, target, request_id, sight.same),
+        error=error,
+    )

@@ -1,0 +1,18 @@
+"""``/ui/roles``: principals, their tokens and what they may; for who is no admin, who he is himself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.visitor import Visitor
+
+
+async def roles(call: Call, visitor: Visitor) -> Response:
+    """The page."""
+    auth = call.client.auth
+    status, me, principals = await asyncio.gather(auth.status(), auth.who_am_i(), tried(auth.principals()))
+    return page(visitor, "roles.html", area="roles", is_on=status.enabled, me=me.principal, principals=principals)

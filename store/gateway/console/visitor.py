@@ -1,0 +1,61 @@
+"""Who looks at a page, and which acts it offers him. What he may, the cluster decides; here it is decided what gets a
+link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cortado.store.auth.roles import Demand, Permission, Rights, check_grant, database_resource, table_resource
+from cortado.store.auth.tokens import token_of
+from cortado.store.client.auth import WhoAmI
+from cortado.store.client.authorization import ON_BEHALF
+from cortado.store.gateway.calls import Call
+
+NO_RIGHTS = Rights({}, is_operator=False, is_admin=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """``name`` is the principal's, empty while roles are off, and ``secret`` what it has shown. ``may_act``: whether there
+    is any act for him."""
+
+    name: str
+    has_roles: bool
+    may_act: bool
+    rights: Rights
+    secret: bytes = field(default=b"", repr=False)
+
+    @property
+    def operates(self) -> bool:
+        """Acts on members, leases and what is collected."""
+        return self.may(Demand(Permission.OPERATE))
+
+    @property
+    def administers(self) -> bool:
+        """Acts on principals and rights."""
+        return self.has_roles and self.may(Demand(Permission.ADMINISTER))
+
+    def defines(self, name: str) -> bool:
+        """Acts on a database, or a table by its full name."""
+        database, dot, table = name.partition(".")
+        resource = table_resource(database, table) if dot else database_resource(database)
+        return self.may(Demand(Permission.DEFINE, resource))
+
+    def may(self, demand: Demand) -> bool:
+        return self.may_act and (not self.has_roles or self.rights.allow(demand))
+
+
+NOBODY = Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS)
+"""Of a page that says what went wrong."""
+
+
+async def visitor_of(call: Call) -> Visitor:
+    """Raises Unauthenticated where roles are on, and nobody is signed in."""
+    who: WhoAmI = await call.client.auth.who_am_i()
+    if not who.enabled:
+        return Visitor("", has_roles=False, may_act=call.forms.without_roles, rights=NO_RIGHTS)
+    if who.principal is None:
+        return Visitor("", has_roles=True, may_act=False, rights=NO_RIGHTS)
+    rights = Rights.of(check_grant(each.role, each.resource) for each in who.principal.grants)
+    secret = token_of(ON_BEHALF.get()).encode()
+    return Visitor(who.principal.name, has_roles=True, may_act=True, rights=rights, secret=secret)

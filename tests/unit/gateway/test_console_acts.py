@@ -1,0 +1,447 @@
+"""The console's acts: each does what it says once, with its visitor's rights, and for nobody who was led there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from cortado.errors import OutcomeUnknown
+from cortado.store.client import AsyncClient
+from cortado.store.gateway.console.acts.table import ACTS
+from cortado.store.gateway.console.forms import AGE_MS_MAX, Forms, digest
+from cortado.store.gateway.problems import Refused
+from support.console_forms import act, act_refused, basic, form_of, get, path_of, send, text_of
+from support.gateways import Gateway, gateway_before
+from support.memory_engine import MemoryEngine
+from support.served_node import served_node
+
+ITEM: Final = {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}]}
+NEXT: Final = '{"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}, %s]}'
+MARKUP: Final = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Gateway]:
+    with served_node(MemoryEngine()) as node, gateway_before(node.endpoint, acts_without_roles=True) as made:
+        made.run(made.client.create_database("acts"))
+        yield made
+
+
+def make_table(made: Gateway, name: str) -> str:
+    async def make() -> None:
+        await made.client.schemas.register(f"acts.{name}", ITEM)
+        await made.client.create_table(f"acts.{name}", key=["id"])
+        await made.client.table(f"acts.{name}").put({"id": "tea"})
+
+    made.run(make())
+    return f"acts.{name}"
+
+
+def is_there(made: Gateway, table: str) -> bool:
+    return table in {each.full_name for each in made.run(made.client.tables("acts"))}
+
+
+# --- each act -------------------------------------------------------------------------------------------------------
+
+
+def test_a_database_and_a_table_are_made_altered_renamed_dropped_and_brought_back(console: Gateway) -> None:
+    assert "Database made was created" in act(console, "create-database", {"database": "made"})
+    console.run(console.client.schemas.register("made.items", ITEM))
+    given = {"database": "made", "name": "items", "key": "id", "subject": "", "retention": "7d", "ttl": ""}
+    assert "Table made.items was created" in act(console, "create-table", given)
+    assert console.run(console.client.describe("made.items")).retention_ms == 7 * 86_400_000
+    assert 'value="7d"' in get(console, path_of("alter-table", table="made.items")).text
+    act(console, "alter-table", {"retention": "all", "ttl": "90s"}, table="made.items")
+    found = console.run(console.client.describe("made.items"))
+    assert (found.retention_ms, found.ttl_ms) == (-1, 90_000)
+    assert "is called made.things" in act(console, "rename-table", {"name": "things"}, table="made.items")
+    given = {"name": "by_id", "parts": "id desc", "unique": "on"}
+    assert "Index by_id of made.things is" in act(console, "create-index", given, table="made.things")
+    [index] = console.run(console.client.indexes("made.things"))
+    assert (index.unique, index.parts[0].descending) == (True, True)
+    act(console, "drop-index", {"typed": "by_id"}, table="made.things", index="by_id")
+    assert "is empty" in act(console, "truncate-table", {"typed": "made.things"}, table="made.things")
+    assert "1 tables" in act(console, "drop-database", {"typed": "made", "cascade": "on"}, database="made")
+    [record] = [each for each in console.run(console.client.dropped()) if each.kind == "database"]
+    assert "with 1 tables" in act(console, "undrop", {"name": "made"}, number=str(record.number))
+    act(console, "drop-table", {"typed": "made.things"}, table="made.things")
+    dropped = console.run(console.client.dropped())
+    number = max(each.number for each in dropped if each.kind == "table")
+    assert "Table made.again is back" in act(console, "undrop", {"name": "again"}, number=str(number))
+
+
+def test_a_namespace_is_dropped_and_brought_back(console: Gateway) -> None:
+    console.run(console.client.kv("carts").put(b"a", b"1"))
+    assert "Namespace carts was dropped" in act(console, "drop-namespace", {"typed": "carts"}, namespace="carts")
+    assert get(console, path_of("drop-namespace", namespace="carts")).status_code == 404
+    [record] = [each for each in console.run(console.client.dropped()) if each.name == "carts"]
+    assert "is back" in act(console, "undrop", {"name": ""}, number=str(record.number))
+    assert console.run(console.client.kv("carts").get(b"a")).value == b"1"
+
+
+def test_a_schema_is_registered_behind_its_verdict(console: Gateway) -> None:
+    answer = send(console, "/ui/schemas/acts.new", {"schema": NEXT % '{"name": "a", "type": "int", "default": 0}'})
+    assert "It would be the first version" in text_of(answer)
+    given = {"form": form_of(answer), "schema": NEXT % '{"name": "a", "type": "int", "default": 0}'}
+    answer = send(console, path_of("register-schema", subject="acts.new"), given)
+    assert "It is version 1 of acts.new" in text_of(answer)
+    assert "FULL" in act(console, "set-compatibility", {"mode": "FULL"}, subject="acts.new")
+    wrong = act_refused(
+        console, "register-schema", {"schema": NEXT % '{"name": "b", "type": "int"}'}, subject="acts.new"
+    )
+    assert wrong.status_code == 409
+    assert "Nothing was done" in wrong.text
+    assert len(console.run(console.client.schemas.versions("acts.new"))) == 1
+
+
+def test_a_member_is_announced_and_removed(console: Gateway) -> None:
+    given = {"node": "n9", "address": "127.0.0.1:9"}
+    assert "n9 is announced" in act(console, "add-member", given)
+    assert "n9 is no member any more" in act(console, "remove-member", {"typed": "n9"}, node="n9")
+    assert get(console, path_of("remove-member", node="n9")).status_code == 404
+
+
+# --- by whom, and from where ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ACTS))
+def test_no_act_is_done_by_a_form_that_was_not_given_out(console: Gateway, name: str) -> None:
+    target = dict.fromkeys(ACTS[name].target, "x")
+    given = {each.name: (each.choices or ("x",))[-1] for each in ACTS[name].inputs}
+    before = console.run(console.client.now())
+    assert console.run(console.http.get(path_of(name, **target), params={"form": "x"})).status_code == 400
+    for form in ("", "x", f"{'0' * 40}.{'0' * 13}.{'0' * 32}.{'0' * 64}"):
+        answer = send(console, path_of(name, **target), {"form": form, **given})
+        assert (answer.status_code, "form: " in answer.text) == (403, True), answer.text
+    assert console.run(console.client.now()) == before
+
+
+@pytest.mark.parametrize(
+    ("headers", "named"),
+    [
+        ({"Origin": "http://example.org"}, "Origin"),
+        ({"Origin": "null"}, "Origin"),
+        ({"Origin": "http://localhost:1"}, "Origin"),
+        ({"Origin": "http://127.0.0.1:7629"}, "Origin"),
+        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site"),
+        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site"),
+        ({"Sec-Fetch-Site": "none"}, "Sec-Fetch-Site"),
+    ],
+)
+def test_a_form_of_another_page_is_refused(console: Gateway, headers: dict[str, str], named: str) -> None:
+    table = make_table(console, "elsewhere") if not is_there(console, "acts.elsewhere") else "acts.elsewhere"
+    path = path_of("drop-table", table=table)
+    answer = send(console, path, {"form": form_of(get(console, path)), "typed": table}, **headers)
+    assert answer.status_code == 403
+    assert named in text_of(answer)
+    assert is_there(console, table)
+
+
+def test_a_form_says_where_it_comes_from(console: Gateway) -> None:
+    path = path_of("create-database")
+    given = {"form": form_of(get(console, path)), "database": "unsaid"}
+    answer = console.run(console.http.post(path, data=given))
+    assert answer.status_code == 403
+    assert "Origin: must be there" in text_of(answer)
+    assert "unsaid" not in console.run(console.client.databases())
+
+
+def test_a_form_is_for_one_act_on_one_thing(console: Gateway) -> None:
+    one, other = make_table(console, "one"), make_table(console, "other")
+    form = form_of(get(console, path_of("drop-table", table=one)))
+    for path, typed in (
+        (path_of("drop-table", table=other), other),
+        (path_of("truncate-table", table=one), one),
+    ):
+        answer = send(console, path, {"form": form, "typed": typed})
+        assert answer.status_code == 403
+        assert "was not made for you, this act and what it acts on" in text_of(answer)
+    assert is_there(console, one)
+    assert is_there(console, other)
+
+
+def test_a_form_grows_old() -> None:
+    now = [1_000.0]
+    forms = Forms(now_s=lambda: now[0])
+    form = forms.written(b"", "drop-table", {"table": "a.b"}, b"\1" * 20, "seen")
+    assert forms.read(b"", "drop-table", {"table": "a.b"}, form).seen == digest("seen")
+    now[0] += AGE_MS_MAX / 1000 + 1
+    with pytest.raises(Refused) as refused:
+        forms.read(b"", "drop-table", {"table": "a.b"}, form)
+    assert "is older than 10 minutes" in refused.value.error.message()
+
+
+def test_no_two_targets_have_one_form() -> None:
+    forms = Forms()
+    form = forms.written(b"", "revoke-grant", {"a": "b", "c": "d"}, b"\1" * 20, "")
+    for act_name, target in (("revoke-grant", {"a": "bcd"}), ("revoke-granta", {"b": "c", "d": ""})):
+        with pytest.raises(Refused):
+            forms.read(b"", act_name, target, form)
+
+
+def test_while_roles_are_off_nothing_is_changed_unless_the_gateway_was_told_so(console: Gateway) -> None:
+    with gateway_before(console.client.endpoint) as quiet:
+        assert "/ui/acts/" not in get(quiet, "/ui/data").text + get(quiet, "/ui").text
+        assert "Read-only" in get(quiet, "/ui").text
+        # A form of another gateway, too.
+        form = form_of(get(console, path_of("create-database")))
+        for answer in (
+            get(quiet, path_of("create-database")),
+            send(quiet, path_of("create-database"), {"form": form, "database": "no"}),
+        ):
+            assert answer.status_code == 403
+            assert "--console-acts-without-roles" in answer.text
+    assert "no" not in console.run(console.client.databases())
+
+
+def test_other_gateways_keys_are_others(console: Gateway) -> None:
+    with gateway_before(console.client.endpoint, acts_without_roles=True) as other:
+        form = form_of(get(other, path_of("create-database")))
+        assert send(console, path_of("create-database"), {"form": form, "database": "no"}).status_code == 403
+
+
+# --- what is typed, sent twice, or changed meanwhile ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("typed", ["", "acts.type", "ACTS.TYPED", "acts.typed2", "acts"])
+def test_the_name_must_be_typed_as_it_is(console: Gateway, typed: str) -> None:
+    table = "acts.typed" if is_there(console, "acts.typed") else make_table(console, "typed")
+    answer = act_refused(console, "drop-table", {"typed": typed}, table=table)
+    assert answer.status_code == 400
+    assert "typed: must be the name of what is acted on, acts.typed" in text_of(answer)
+    assert is_there(console, table)
+
+
+def test_every_act_that_takes_something_away_asks_for_its_name() -> None:
+    takes = re.compile(r"drop-|remove-|truncate|revoke-principal|cancel|end-")
+    assert {each.name for each in ACTS.values() if each.typed} == {name for name in ACTS if takes.match(name)}
+
+
+def test_a_form_that_is_sent_twice_has_one_effect(console: Gateway) -> None:
+    path = path_of("create-database")
+    given = {"form": form_of(get(console, path)), "database": "twice"}
+    first, second = send(console, path, given), send(console, path, given)
+    assert "Database twice was created" in text_of(first)
+    assert text_of(second) == text_of(first)
+    table = make_table(console, "twice")
+    path = path_of("truncate-table", table=table)
+    given = {"form": form_of(get(console, path)), "typed": table}
+    assert "is empty" in text_of(send(console, path, given))
+    console.run(console.client.table(table).put({"id": "new"}))
+    again = send(console, path, given)
+    assert again.status_code == 409
+    assert "what the page showed is not what is there now" in text_of(again)
+    assert console.run(console.client.table(table).get("new")) is not None
+
+
+def test_a_form_for_what_has_become_another_thing_is_refused(console: Gateway) -> None:
+    table = make_table(console, "stale")
+    path = path_of("drop-table", table=table)
+    given = {"form": form_of(get(console, path)), "typed": table}
+    console.run(console.client.drop_table(table))
+    gone = send(console, path, given)
+    assert gone.status_code == 404
+    console.run(console.client.create_table(table, key=["id"]))
+    answer = send(console, path, given)
+    assert answer.status_code == 409
+    assert "somebody has changed it meanwhile" in text_of(answer)
+    assert is_there(console, table)
+    # The page that answers has a form for what is there now.
+    found = re.search(r'name="form" value="([^"]+)"', answer.text)
+    assert found is not None
+    assert "was dropped" in text_of(send(console, path, {**given, "form": found[1]}))
+
+
+def test_an_outcome_that_is_unknown_is_told_as_such(console: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(_: AsyncClient, name: str) -> None:
+        raise OutcomeUnknown(f"the leader was lost while it made {name}{MARKUP}")
+
+    monkeypatch.setattr(AsyncClient, "create_database", lost)
+    answer = act_refused(console, "create-database", {"database": "maybe"})
+    assert answer.status_code == 504
+    assert "It is not known whether this was done" in text_of(answer)
+    assert "Nothing was done" not in text_of(answer)
+    assert "<script>alert" not in answer.text
+
+
+def test_a_refusal_keeps_what_was_given(console: Gateway) -> None:
+    answer = act_refused(console, "create-database", {"database": f'"{MARKUP}'})
+    assert answer.status_code == 400
+    assert "Nothing was done" in answer.text
+    assert "&#34;&lt;script&gt;" in answer.text
+    assert len(re.findall("<script", answer.text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "given", "status", "says"),
+    [
+        ("nothing", {}, {}, 404, "act nothing"),
+        ("drop-table", {}, {}, 400, "table: must be given"),
+        ("drop-table", {"table": "acts.x", "node": "n"}, {}, 400, "node: is no parameter of this act"),
+        ("drop-table", {"table": f"a.{MARKUP}"}, {}, 400, "table"),
+        ("drop-table", {"table": "a.b\r\nSet-Cookie: a=b"}, {}, 400, "table"),
+        ("undrop", {"number": "1e9"}, {}, 400, "must be a whole number"),
+    ],
+)
+def test_what_is_no_act_is_a_page_that_says_why(
+    console: Gateway, name: str, target: dict[str, str], given: dict[str, str], status: int, says: str
+) -> None:
+    answer = get(console, path_of(name, **target), **given)
+    assert answer.status_code == status
+    assert says in text_of(answer)
+    assert "set-cookie" not in answer.headers
+    assert len(re.findall("<script", answer.text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"database": ""}, "database: must be filled in"),
+        ({"database": "x", "more": "y"}, "must have no other fields"),
+        ({"database": "x", "typed": "y"}, "must have no other fields"),
+    ],
+)
+def test_a_form_has_its_fields_and_no_others(console: Gateway, given: dict[str, str], says: str) -> None:
+    answer = act_refused(console, "create-database", given)
+    assert answer.status_code == 400
+    assert says in text_of(answer)
+
+
+def test_every_act_leads_back_into_the_console_and_its_page_can_be_used_by_everybody(console: Gateway) -> None:
+    table = make_table(console, "pages")
+    for name, target in (("create-table", {}), ("drop-table", {"table": table}), ("grant", {})):
+        page = get(console, path_of(name, **target)).text
+        for link in re.findall(r'(?:href|action)="([^"]*)"', page):
+            assert link.startswith(("/ui", "/try", "/openapi.json", "#")), link
+        labels = set(re.findall(r'<label[^>]* for="([^"]+)"', page))
+        ids = set(re.findall(r'<(?:input|select|textarea)[^>]* id="([^"]+)"', page))
+        assert ids <= labels
+        assert set(re.findall(r'aria-describedby="([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page))
+
+
+# --- with roles -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[tuple[Gateway, dict[str, Any]]]:
+    """A gateway before a node with roles, and headers by who sends them."""
+    with served_node(MemoryEngine()) as node, gateway_before(node.endpoint) as made:
+
+        async def prepare() -> dict[str, Any]:
+            client = made.client
+            await client.create_database("shop")
+            await client.schemas.register("shop.items", ITEM)
+            await client.create_table("shop.items", key=["id"])
+            issued = {"nobody": await client.auth.create("nobody"), "reader": await client.auth.create("reader")}
+            issued["owner"] = await client.auth.create("owner")
+            issued["operator"] = await client.auth.create("operator")
+            await client.auth.grant("reader", "reader", "cluster")
+            await client.auth.grant("owner", "owner", "database:shop")
+            await client.auth.grant("owner", "reader", "cluster")
+            await client.auth.grant("operator", "operator", "cluster")
+            issued["root"] = await client.auth.enable("root")
+            return {name: basic(each.token.text) for name, each in issued.items() if each.token is not None}
+
+        yield made, made.run(prepare())
+
+
+def test_who_is_not_signed_in_sees_and_does_nothing(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, _ = guarded
+    for path in ("/ui", "/ui/roles", path_of("create-database")):
+        answer = get(made, path)
+        assert answer.status_code == 401
+        assert "shop" not in answer.text
+    answer = send(made, path_of("create-database"), {"form": "x", "database": "no"})
+    assert answer.status_code == 401
+
+
+def test_links_to_acts_are_for_those_who_may(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+    seen = {name: get(made, "/ui/data/shop/items", **headers).text for name, headers in who.items()}
+    assert {name for name, page in seen.items() if "/ui/acts/drop-table" in page} == {"owner", "root"}
+    seen = {name: get(made, "/ui", **headers).text for name, headers in who.items()}
+    assert {name for name, page in seen.items() if "/ui/acts/add-member" in page} == {"operator", "root"}
+    seen = {name: get(made, "/ui/roles", **headers).text for name, headers in who.items()}
+    assert {name for name, page in seen.items() if "/ui/acts/grant" in page} == {"root"}
+    assert all(f"You are <strong>{name}</strong>" in page for name, page in seen.items())
+    # What is denied stands beside what is not.
+    assert "Principals cannot be shown" in seen["reader"]
+
+
+def test_the_cluster_denies_whatever_a_page_offers(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+    for name in ("nobody", "reader", "operator"):
+        page = get(made, path_of("create-database"), **who[name])
+        answer = send(made, path_of("create-database"), {"form": form_of(page), "database": "denied"}, **who[name])
+        assert answer.status_code == 403
+        assert "may not do this: owner of database:denied is needed" in text_of(answer)
+    page = get(made, path_of("drop-table", table="shop.items"), **who["reader"])
+    answer = send(
+        made, path_of("drop-table", table="shop.items"), {"form": form_of(page), "typed": "shop.items"}, **who["reader"]
+    )
+    assert answer.status_code == 403
+    # Whether it exists is not told.
+    texts = {
+        text_of(get(made, path_of("drop-table", table=each), **who["nobody"])).replace(each, "")
+        for each in ("shop.items", "shop.none")
+    }
+    assert len(texts) == 1
+
+
+def test_a_form_of_one_visitor_is_none_of_another_and_of_every_gateway(
+    guarded: tuple[Gateway, dict[str, Any]],
+) -> None:
+    made, who = guarded
+    path = path_of("create-principal")
+    given = {"principal": "stolen", "kind": "token", "expires": ""}
+    form = form_of(get(made, path, **who["operator"]))
+    answer = send(made, path, {"form": form, **given}, **who["root"])
+    assert answer.status_code == 403
+    assert "was not made for you" in text_of(answer)
+    with gateway_before(made.client.endpoint) as other:
+        form = form_of(get(other, path, **who["root"]))
+        given = {"principal": "shared", "kind": "certificate", "expires": ""}
+        assert "Principal shared was created" in text_of(send(made, path, {"form": form, **given}, **who["root"]))
+
+
+def test_a_principal_is_created_granted_rotated_and_taken_away(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+
+    def does(name: str, given: dict[str, str], **target: str) -> httpx.Response:
+        path = path_of(name, **target)
+        answer = send(made, path, {"form": form_of(get(made, path, **who["root"])), **given}, **who["root"])
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["Cache-Control"] == "no-store"
+        return answer
+
+    answer = does("create-principal", {"principal": "reports", "kind": "token", "expires": "90d"})
+    [token] = re.findall(r"ctd_[\w-]+", answer.text)
+    assert "You are <strong>reports</strong>" in get(made, "/ui/roles", **basic(token)).text
+    # Once: no other page has it.
+    assert token not in get(made, "/ui/roles", **who["root"]).text
+    does("grant", {"principal": "reports", "role": "reader", "resource": "table:shop.items"})
+    assert get(made, "/ui/data/shop/items", **basic(token)).status_code == 200
+    target = {"principal": "reports", "role": "reader", "resource": "table:shop.items"}
+    does("revoke-grant", {}, **target)
+    assert get(made, path_of("revoke-grant", **target), **who["root"]).status_code == 404
+    [fresh] = re.findall(
+        r"ctd_[\w-]+", does("rotate-token", {"overlap": "1h", "expires": ""}, principal="reports").text
+    )
+    assert fresh != token
+    does("revoke-principal", {"typed": "reports"}, principal="reports")
+    assert get(made, "/ui/roles", **basic(fresh)).status_code == 401
+
+
+def test_signing_out_makes_the_browser_forget(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+    answer = send(made, "/ui/sign-out", {"leave": ""}, **who["root"])
+    assert answer.status_code == 401
+    assert "you have signed out" in text_of(answer)
+    assert any(each.startswith("Basic") for each in answer.headers.get_list("WWW-Authenticate"))
+    assert (
+        send(made, "/ui/sign-out", {"leave": ""}, **{**who["root"], "Origin": "http://example.org"}).status_code == 403
+    )
