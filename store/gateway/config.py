@@ -18,8 +18,8 @@ from cortado.store.settings.gather import Found, check_variables, gather
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
     """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
-    ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console has acts
-    while roles are off."""
+    ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console changes
+    anything while roles are off."""
 
     listen: str
     port_file: Path | None = None

@@ -57,7 +57,7 @@ class Forms:
         self._key = secrets.token_bytes(32)
 
     def written(self, secret: bytes, act: str, target: Mapping[str, str], request_id: bytes, seen: str) -> str:
-        """The value of the hidden field. ``secret`` is what the visitor alone knows, empty where nobody is signed in."""
+        """The hidden field. ``secret`` is what the visitor alone knows, empty where nobody is signed in."""
         head = f"{request_id.hex()}.{self._now_ms():013d}.{digest(seen)}"
         return f"{head}.{self._mac(secret, act, target, head)}"
 

@@ -16,8 +16,8 @@ NO_RIGHTS = Rights({}, is_operator=False, is_admin=False)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """``name`` is the principal's, empty while roles are off, and ``secret`` what it has shown. ``may_act``: whether there
-    is any act for him."""
+    """``name`` is the principal's, empty while roles are off, and ``secret`` what it has shown. ``may_act``: whether
+    there is any act for him."""
 
     name: str
     has_roles: bool
