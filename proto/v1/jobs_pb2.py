@@ -15,13 +15,17 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x63ortado/proto/v1/jobs.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xd2\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.cortado.v1.JobState\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\r\n\x05total\x18\x06 \x01(\x04\x12&\n\x07\x63reated\x18\x07 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12$\n\x05\x65nded\x18\x08 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05\x65rror\x18\t \x01(\t\"8\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"n\n\x10ListJobsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x1d\n\x04jobs\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Job\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\"6\n\x10\x43hangeJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"O\n\x0bJobResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x1c\n\x03job\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Job*\x95\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_RUNNING\x10\x01\x12\x14\n\x10JOB_STATE_PAUSED\x10\x02\x12\x12\n\x0eJOB_STATE_DONE\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xc6\x02\n\x04Jobs\x12\x41\n\x04List\x12\x1b.cortado.v1.ListJobsRequest\x1a\x1c.cortado.v1.ListJobsResponse\x12\x39\n\x03Get\x12\x19.cortado.v1.GetJobRequest\x1a\x17.cortado.v1.JobResponse\x12>\n\x05Pause\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponse\x12?\n\x06Resume\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponse\x12?\n\x06\x43\x61ncel\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x63ortado/proto/v1/jobs.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xd2\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.cortado.v1.JobState\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\r\n\x05total\x18\x06 \x01(\x04\x12&\n\x07\x63reated\x18\x07 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12$\n\x05\x65nded\x18\x08 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05\x65rror\x18\t \x01(\t\"8\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"n\n\x10ListJobsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x1d\n\x04jobs\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Job\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\"6\n\x10\x43hangeJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"O\n\x0bJobResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x1c\n\x03job\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Job*\x95\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_RUNNING\x10\x01\x12\x14\n\x10JOB_STATE_PAUSED\x10\x02\x12\x12\n\x0eJOB_STATE_DONE\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xd0\x02\n\x04Jobs\x12\x46\n\x04List\x12\x1b.cortado.v1.ListJobsRequest\x1a\x1c.cortado.v1.ListJobsResponse\"\x03\x90\x02\x01\x12>\n\x03Get\x12\x19.cortado.v1.GetJobRequest\x1a\x17.cortado.v1.JobResponse\"\x03\x90\x02\x01\x12>\n\x05Pause\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponse\x12?\n\x06Resume\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponse\x12?\n\x06\x43\x61ncel\x12\x1c.cortado.v1.ChangeJobRequest\x1a\x17.cortado.v1.JobResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.jobs_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_JOBS'].methods_by_name['List']._options = None
+  _globals['_JOBS'].methods_by_name['List']._serialized_options = b'\220\002\001'
+  _globals['_JOBS'].methods_by_name['Get']._options = None
+  _globals['_JOBS'].methods_by_name['Get']._serialized_options = b'\220\002\001'
   _globals['_JOBSTATE']._serialized_start=628
   _globals['_JOBSTATE']._serialized_end=777
   _globals['_JOB']._serialized_start=75
@@ -37,5 +41,5 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_JOBRESPONSE']._serialized_start=546
   _globals['_JOBRESPONSE']._serialized_end=625
   _globals['_JOBS']._serialized_start=780
-  _globals['_JOBS']._serialized_end=1106
+  _globals['_JOBS']._serialized_end=1116
 # @@protoc_insertion_point(module_scope)

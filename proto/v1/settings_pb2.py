@@ -15,13 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63ortado/proto/v1/settings.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\x15\n\x13ListSettingsRequest\"a\n\x14ListSettingsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x08settings\x18\x02 \x03(\x0b\x32\x13.cortado.v1.Setting\"\xb0\x01\n\x07Setting\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rdefault_value\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\r\n\x05\x62ound\x18\x05 \x01(\t\x12\x0f\n\x07meaning\x18\x06 \x01(\t\x12\x0e\n\x06origin\x18\x07 \x01(\t\x12\r\n\x05place\x18\x08 \x01(\tB\x08\n\x06_valueB\x10\n\x0e_default_value2]\n\x08Settings\x12Q\n\x0cListSettings\x12\x1f.cortado.v1.ListSettingsRequest\x1a .cortado.v1.ListSettingsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63ortado/proto/v1/settings.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\x15\n\x13ListSettingsRequest\"a\n\x14ListSettingsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x08settings\x18\x02 \x03(\x0b\x32\x13.cortado.v1.Setting\"\xb0\x01\n\x07Setting\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rdefault_value\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\r\n\x05\x62ound\x18\x05 \x01(\t\x12\x0f\n\x07meaning\x18\x06 \x01(\t\x12\x0e\n\x06origin\x18\x07 \x01(\t\x12\r\n\x05place\x18\x08 \x01(\tB\x08\n\x06_valueB\x10\n\x0e_default_value2b\n\x08Settings\x12V\n\x0cListSettings\x12\x1f.cortado.v1.ListSettingsRequest\x1a .cortado.v1.ListSettingsResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.settings_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_SETTINGS'].methods_by_name['ListSettings']._options = None
+  _globals['_SETTINGS'].methods_by_name['ListSettings']._serialized_options = b'\220\002\001'
   _globals['_LISTSETTINGSREQUEST']._serialized_start=78
   _globals['_LISTSETTINGSREQUEST']._serialized_end=99
   _globals['_LISTSETTINGSRESPONSE']._serialized_start=101
@@ -29,5 +31,5 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_SETTING']._serialized_start=201
   _globals['_SETTING']._serialized_end=377
   _globals['_SETTINGS']._serialized_start=379
-  _globals['_SETTINGS']._serialized_end=472
+  _globals['_SETTINGS']._serialized_end=477
 # @@protoc_insertion_point(module_scope)

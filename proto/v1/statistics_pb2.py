@@ -15,13 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/statistics.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\x15ReadStatisticsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\xac\x01\n\x16ReadStatisticsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x19\n\x11monotonic_seconds\x18\x02 \x01(\x01\x12.\n\x08problems\x18\x03 \x03(\x0b\x32\x1c.cortado.v1.ReadinessProblem\x12#\n\x07metrics\x18\x04 \x03(\x0b\x32\x12.cortado.v1.Metric\"3\n\x10ReadinessProblem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8c\x01\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.cortado.v1.MetricKind\x12\x13\n\x0blabel_names\x18\x03 \x03(\t\x12\x0e\n\x06\x62ounds\x18\x04 \x03(\x01\x12)\n\x07samples\x18\x05 \x03(\x0b\x32\x18.cortado.v1.MetricSample\"W\n\x0cMetricSample\x12\x14\n\x0clabel_values\x18\x01 \x03(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x15\n\rbucket_counts\x18\x03 \x03(\x04\x12\x0b\n\x03sum\x18\x04 \x01(\x01*t\n\nMetricKind\x12\x1b\n\x17METRIC_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11METRIC_KIND_GAUGE\x10\x01\x12\x17\n\x13METRIC_KIND_COUNTER\x10\x02\x12\x19\n\x15METRIC_KIND_HISTOGRAM\x10\x03\x32\x65\n\nStatistics\x12W\n\x0eReadStatistics\x12!.cortado.v1.ReadStatisticsRequest\x1a\".cortado.v1.ReadStatisticsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/statistics.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\x15ReadStatisticsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\xac\x01\n\x16ReadStatisticsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x19\n\x11monotonic_seconds\x18\x02 \x01(\x01\x12.\n\x08problems\x18\x03 \x03(\x0b\x32\x1c.cortado.v1.ReadinessProblem\x12#\n\x07metrics\x18\x04 \x03(\x0b\x32\x12.cortado.v1.Metric\"3\n\x10ReadinessProblem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8c\x01\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.cortado.v1.MetricKind\x12\x13\n\x0blabel_names\x18\x03 \x03(\t\x12\x0e\n\x06\x62ounds\x18\x04 \x03(\x01\x12)\n\x07samples\x18\x05 \x03(\x0b\x32\x18.cortado.v1.MetricSample\"W\n\x0cMetricSample\x12\x14\n\x0clabel_values\x18\x01 \x03(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x15\n\rbucket_counts\x18\x03 \x03(\x04\x12\x0b\n\x03sum\x18\x04 \x01(\x01*t\n\nMetricKind\x12\x1b\n\x17METRIC_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11METRIC_KIND_GAUGE\x10\x01\x12\x17\n\x13METRIC_KIND_COUNTER\x10\x02\x12\x19\n\x15METRIC_KIND_HISTOGRAM\x10\x03\x32j\n\nStatistics\x12\\\n\x0eReadStatistics\x12!.cortado.v1.ReadStatisticsRequest\x1a\".cortado.v1.ReadStatisticsResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.statistics_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_STATISTICS'].methods_by_name['ReadStatistics']._options = None
+  _globals['_STATISTICS'].methods_by_name['ReadStatistics']._serialized_options = b'\220\002\001'
   _globals['_METRICKIND']._serialized_start=580
   _globals['_METRICKIND']._serialized_end=696
   _globals['_READSTATISTICSREQUEST']._serialized_start=80
@@ -35,5 +37,5 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_METRICSAMPLE']._serialized_start=491
   _globals['_METRICSAMPLE']._serialized_end=578
   _globals['_STATISTICS']._serialized_start=698
-  _globals['_STATISTICS']._serialized_end=799
+  _globals['_STATISTICS']._serialized_end=804
 # @@protoc_insertion_point(module_scope)

@@ -159,9 +159,8 @@ class AsyncClient(ClientTransactions):
     async def open_call(self, method: Method, request: Any) -> Any:
         """The reply to a request that somebody else made, of any unary method. A write without an id gets a new one."""
         if not hasattr(request, "request_id"):
-            # What names no time to read at may change something: then a silence is no failure.
-            changes = not method.is_read_at
-            return await self._connection.call(method, request, timeout_s=self._timeout_s, changes=changes)
+            # Of a change a silence is no failure.
+            return await self._connection.call(method, request, timeout_s=self._timeout_s, changes=method.changes)
         if request.request_id:
             return await self._connection.call(method, request, timeout_s=self._timeout_s)
         return await self._connection.write(method, request, timeout_s=self._timeout_s)

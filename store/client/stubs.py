@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
 from cortado.proto import message_class, streams_of
@@ -36,7 +37,8 @@ from cortado.proto.v1 import (
 class Method:
     """A call of a service. ``name`` is such as "cortado.v1.KeyValue/Put".
 
-    ``is_read_at``: its requests say in ``at`` when to read. ``is_resumable``: a stream whose replies carry tokens.
+    ``changes``: it may change something, and is no read. ``is_read_at``: its requests say in ``at`` when to read.
+    ``is_resumable``: a stream whose replies carry tokens.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Method:
     reply_of: Callable[[bytes], Any]
     client_streaming: bool
     server_streaming: bool
+    changes: bool
     is_read_at: bool
     is_resumable: bool
 
@@ -63,6 +66,7 @@ def _method(descriptor: MethodDescriptor) -> Method:
         reply_of=message_class(descriptor.output_type).FromString,
         client_streaming=streams.client,
         server_streaming=streams.server,
+        changes=descriptor.GetOptions().idempotency_level != MethodOptions.NO_SIDE_EFFECTS,
         is_read_at="at" in fields,
         is_resumable="page_token" in fields,
     )

@@ -7,6 +7,7 @@ one belongs to a key cannot be told once they are decoded.
 from __future__ import annotations
 
 import logging
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+_HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:@\[\]/]+))(?::[0-9]{1,5})?")
 _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 
@@ -118,7 +120,7 @@ class _Resource:
             call = Call(request, operation, self._client, self._bounds, self._forms)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
-            response = operation.failed(error)
+            response = operation.failed(operation.named(error))
         except ClientDisconnect:
             return
         except Exception as error:
@@ -190,7 +192,6 @@ def _authorization(request: Request) -> str:
 
 
 def _host_of(host: str) -> str:
-    """Without the port and the brackets."""
-    if host.startswith("["):
-        return host.partition("]")[0][1:]
-    return host.partition(":")[0]
+    """Without the port and the brackets; empty for what is none."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found[1] or found[2])

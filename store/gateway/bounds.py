@@ -36,10 +36,26 @@ class Bounds:
             self._calls -= 1
 
     @contextmanager
-    def stream(self) -> Iterator[None]:
-        """Around a stream of rows or of changes. Raises ResourceExhausted."""
+    def waiting(self) -> Iterator[None]:
+        """Within a call, while it waits for its caller: it takes the place of no other. Raises ResourceExhausted where
+        there is none left behind it."""
+        self._calls -= 1
+        try:
+            yield
+        finally:
+            self._calls += 1
+        if self._calls > self.limits.calls_max:
+            raise _full("calls", self.limits.calls_max)
+
+    def check_stream(self) -> None:
+        """Raises ResourceExhausted where there is no room for a stream."""
         if len(self._streams) >= self.limits.streams_max:
             raise _full("streams", self.limits.streams_max)
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """Around a stream of rows or of changes. Raises ResourceExhausted."""
+        self.check_stream()
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a stream runs in a task")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -14,7 +16,7 @@ from cortado.store.client.values import Expires
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.conditions import Condition, condition_of
 from cortado.store.gateway.idempotency import repeatable
-from cortado.store.gateway.operations import IF_ABSENT, JSON, Operation
+from cortado.store.gateway.operations import JSON, Operation
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
 from cortado.store.gateway.problems import Refused
 from cortado.store.names import check_database, check_table, shown
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from cortado.store.gateway.console.forms import Forms
 
 _SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
+_PROMISES: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
+"""What a call asks for by these must hold, or it must not be done: where an operation has none, it is refused."""
+_HARMLESS_WHERE_READ: Final = ("If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
+_WEIGHT: Final = re.compile(r"q=([0-9]?(?:\.[0-9]{0,3})?)")
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -49,6 +55,12 @@ class Call:
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"
                 raise InvalidArgument(shown(name), f"is no parameter of this call, which has {listed}", shown(value))
+        self._check_promises()
+
+    @property
+    def http_version(self) -> str:
+        """Such as 1.1."""
+        return str(self._request.scope.get("http_version", "1.1"))
 
     # --- what stands in the URL ----------------------------------------------------------------------------------
 
@@ -107,18 +119,36 @@ class Call:
 
     async def writer(self) -> AsyncClient:
         """The client for the one write of this call: repeated under an ``Idempotency-Key``, it has one effect."""
-        given = self.headers.get("idempotency-key")
+        given = self.header("Idempotency-Key")
         return self.client if given is None else await repeatable(self.client, given)
 
     # --- what stands in the head ---------------------------------------------------------------------------------
 
+    def header(self, name: str) -> str | None:
+        """A header that is given once at most."""
+        given = self.headers.getlist(name)
+        if len(given) > 1:
+            raise InvalidArgument(name, "must be given once", shown(", ".join(given)))
+        return given[0] if given else None
+
     def condition(self) -> Condition:
         """The condition of a write."""
-        return condition_of(self.headers, may_insert=IF_ABSENT in self.operation.parameters)
+        return condition_of(self.headers)
+
+    def _check_promises(self) -> None:
+        declared = {each.name for each in self.operation.parameters if each.where == "header"}
+        for name in _PROMISES:
+            given = self.headers.get(name)
+            if given is None or name in declared:
+                continue
+            if self.operation.method != "GET" or name not in _HARMLESS_WHERE_READ:
+                raise InvalidArgument(
+                    name, "is no header of this call, which would be made without regard to it", shown(given)
+                )
 
     def media_type(self) -> str:
         """That of the body, one of those that the operation takes. Raises Refused where it is another one."""
-        given = self.headers.get("content-type", "")
+        given = self.header("Content-Type") or ""
         kind, _, more = given.partition(";")
         charset = more.strip().lower().replace('"', "")
         takes = self.operation.takes
@@ -128,17 +158,22 @@ class Call:
         return kind.strip().lower()
 
     def wanted(self, offered: tuple[str, ...]) -> str:
-        """The media type of ``offered`` that the answer is wanted in; the first where it may be any.
-
-        What is wanted is taken in the order given; weights are not looked at. Raises Refused where it is none of them.
-        """
+        """The media type of ``offered`` that the answer is wanted in: that of the greatest weight, among them the one
+        that is named first. Raises Refused where it is none of them."""
         given = ",".join(self.headers.getlist("accept")) or "*/*"
-        for each in given.split(","):
-            kind = each.partition(";")[0].strip().lower()
-            if kind in offered:
-                return kind
-            if kind in ("*/*", f"{offered[0].partition('/')[0]}/*"):
-                return offered[0]
+        ranges: dict[str, tuple[float, int]] = {}
+        for place, each in enumerate(given.split(",")):
+            kind, *more = (part.strip().lower() for part in each.split(";"))
+            # As Java's own client writes it.
+            ranges.setdefault("*/*" if kind == "*" else kind, (_weight(more), -place))
+
+        def rank(kind: str) -> tuple[float, int]:
+            named = (kind, f"{kind.partition('/')[0]}/*", "*/*")
+            return next((ranges[each] for each in named if each in ranges), (0, 0))
+
+        best = max(offered, key=rank)
+        if rank(best)[0] > 0:
+            return best
         raise Refused(406, InvalidArgument("Accept", f"must allow {' or '.join(offered)}", shown(given)))
 
     # --- the body ------------------------------------------------------------------------------------------------
@@ -146,20 +181,21 @@ class Call:
     async def body(self) -> bytes:
         """All of the body. Raises TooLarge, ResourceExhausted, and Refused where it does not come."""
         limits = self.bounds.limits
-        encoding = self.headers.get("content-encoding", "identity")
-        if encoding != "identity":
+        encoding = self.header("Content-Encoding") or "identity"
+        if encoding.lower() != "identity":
             problem = InvalidArgument("Content-Encoding", "must be left out: bodies come as they are", shown(encoding))
             raise Refused(415, problem)
         # Refused before any of it is asked for, where its sender waits for a 100.
         self._check_size(int(self.headers.get("content-length", "0")))
         read = bytearray()
         try:
-            async with asyncio.timeout(limits.body_ms / 1000):
-                async for chunk in self._request.stream():
-                    self._check_size(len(read) + len(chunk))
-                    self.bounds.take_body(len(chunk))
-                    self._body_taken += len(chunk)
-                    read += chunk
+            with self.bounds.waiting():
+                async with asyncio.timeout(limits.body_ms / 1000):
+                    async for chunk in self._request.stream():
+                        self._check_size(len(read) + len(chunk))
+                        self.bounds.take_body(len(chunk))
+                        self._body_taken += len(chunk)
+                        read += chunk
         except TimeoutError:
             late = DeadlineExceeded(f"the body did not come within {limits.body_ms} ms", limits.body_ms)
             raise Refused(408, late, {"Connection": "close"}) from None
@@ -185,6 +221,12 @@ class Call:
         if size > limit:
             problem = TooLarge("body", f"must have at most {limit} bytes", str(size), length=size, limit=limit)
             raise Refused(413, problem, {"Connection": "close"})
+
+
+def _weight(parameters: Sequence[str]) -> float:
+    """That of a media type in ``Accept``: 1, but where it says another one that can be read."""
+    found = next((match for each in parameters if (match := _WEIGHT.fullmatch(each))), None)
+    return float(found[1]) if found and found[1] not in ("", ".") else 1.0
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -41,15 +41,14 @@ def quoted(etag: str) -> str:
     return f'"{etag}"'
 
 
-def condition_of(headers: Headers, *, may_insert: bool = False) -> Condition:
+def condition_of(headers: Headers) -> Condition:
     """What a write asks for. Raises InvalidArgument naming the header."""
     match, none_match = _joined(headers, "If-Match"), _joined(headers, "If-None-Match")
     if match is not None and none_match is not None:
         raise InvalidArgument("If-None-Match", "must not be given together with If-Match", shown(none_match))
     if none_match is not None:
-        if not may_insert or none_match != "*":
-            problem = "must be * on a PUT" if may_insert else "is for GET and PUT: this call has If-Match"
-            raise InvalidArgument("If-None-Match", problem, shown(none_match))
+        if none_match != "*":
+            raise InvalidArgument("If-None-Match", "must be * on a PUT", shown(none_match))
         return Condition(if_absent=True)
     if match is None:
         return Condition()
@@ -57,7 +56,8 @@ def condition_of(headers: Headers, *, may_insert: bool = False) -> Condition:
         return Condition(if_present=True)
     found = _QUOTED.fullmatch(match)
     if found is None:
-        raise InvalidArgument("If-Match", 'must be one strong etag in quotes, such as "0.1763643600000.2", or *', match)
+        problem = 'must be one strong etag in quotes, such as "0.1763643600000.2", or *'
+        raise InvalidArgument("If-Match", problem, shown(match))
     return Condition(if_match=found[1])
 
 

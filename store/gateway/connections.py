@@ -10,6 +10,10 @@ one form that :mod:`cortado.store.gateway.heads` takes, and as many bytes behind
 
     bytes ─► head, complete and strict ─► parser ─► call        a chunked body ends where the parser says;
                 └ body, of its length ──► parser                 nothing is read behind it, and the connection ends
+
+What is sent ahead is looked at once the call before it is answered: whatever is wrong with it is no answer to that one.
+Of a chunked body, what is no content (sizes, extensions) is bounded, and trailers are refused: they would be headers
+that nobody has checked.
 """
 
 from __future__ import annotations
@@ -42,6 +46,9 @@ class Connection(HttpToolsProtocol):
         self._body_left = 0
         self._is_last = False
         """Nothing behind this call is read: its body ends where the parser says, or it asked for another protocol."""
+        self._is_head_over = False
+        self._framing_bytes = 0
+        """Of a chunked body, since the last of its content."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,25 +63,28 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._unread += data
         self._read()
-        if self._is_within_call():
-            self._stop_timer("_head_timer")
-        elif self._head_timer is None and not self.transport.is_closing():
-            self._await_head()
+        self._keep_head_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._read()
+        if self._unread:
+            self._unset_keepalive_if_required()
+            self._read()
+            self._keep_head_timer()
 
     def _read(self) -> None:
-        """Gives the parser what is there, as long as no call waits for the one before it to be answered."""
-        while self._unread and not self.pipeline and not self.transport.is_closing():
+        """Gives the parser what is there, up to the end of the call that is under way."""
+        while self._unread and not self.transport.is_closing():
             if self._is_last:
                 taken, self._unread = self._unread, b""
-                self._feed(taken)
+                self._feed_chunks(taken)
             elif self._body_left:
                 taken, self._unread = self._unread[: self._body_left], self._unread[self._body_left :]
                 self._body_left -= len(taken)
                 self._feed(taken)
+            elif self._is_within_call():
+                self.flow.pause_reading()
+                break
             elif not self._take_head():
                 break
 
@@ -109,10 +119,33 @@ class Connection(HttpToolsProtocol):
             if not (self._is_last and self.cycle is not None and not self.cycle.more_body):
                 self.send_400_response("")
 
+    def _feed_chunks(self, data: bytes) -> None:
+        self._framing_bytes += len(data)
+        self._feed(data)
+        if self._framing_bytes > HEAD_BYTES_MAX and self._is_body_awaited():
+            self.send_400_response("")
+
+    def _is_body_awaited(self) -> bool:
+        return self._is_within_call() and self.cycle.more_body
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
+        super().on_body(body)
+
     def on_message_begin(self) -> None:
         if self._is_last and self.cycle is not None and not self.cycle.more_body:
             raise ValueError("nothing is read behind a last call")
+        self._is_head_over = False
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_head_over:
+            raise ValueError("a trailer")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._is_head_over = True
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer("_head_timer")
@@ -135,6 +168,13 @@ class Connection(HttpToolsProtocol):
     def _is_within_call(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _keep_head_timer(self) -> None:
+        """Where something was read: a call is under way, or a head is."""
+        if self._is_within_call():
+            self._stop_timer("_head_timer")
+        elif self._head_timer is None and not self.transport.is_closing():
+            self._await_head()
+
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.limits.head_ms / 1000, self._head_is_late)
 
@@ -144,6 +184,10 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, response: Response) -> None:
+        """Answers and closes; where another answer has begun, there is no place for this one."""
+        if self._is_within_call() and self.cycle.response_started:
+            self.transport.abort()
+            return
         headers = [*response.raw_headers, (b"connection", b"close")]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         self.transport.write(STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body))

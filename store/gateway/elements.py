@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.gateway.calls import Call, json_response
 from cortado.store.gateway.operations import Parameter
 from cortado.store.gateway.problems import problem
-from cortado.store.gateway.streams import Stream, StreamCut
+from cortado.store.gateway.streams import Stream, StreamCut, check_stream
 from cortado.store.names import shown
 
 _LOG: Final = logging.getLogger(__name__)
@@ -32,11 +32,13 @@ COUNT_MAX: Final = 1_000
 COUNT_DEFAULT: Final = 100
 PAGE_BYTES_MAX: Final = 4 << 20
 """A page that has so many bytes ends, however few elements it has."""
+PIECE_BYTES: Final = 64 << 10
+"""So many bytes of lines are sent at a time, or one line."""
 
 COUNT: Final = Parameter("count", f"Elements of a page, at most {COUNT_MAX}; default {COUNT_DEFAULT}.", kind="integer")
-PAGE: Final = Parameter("page", "Go on behind a page: what it has as next.")
+PAGE: Final = Parameter("page", "Go on behind a page: what it has as next.", field="page_token")
 LOWER: Final = Parameter("lower", "From this key on: a part, or a JSON array of parts.")
-UPPER: Final = Parameter("upper", "Up to this key, without it.")
+UPPER: Final = Parameter("upper", "Up to this key, without it.", field="range.upper")
 REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="boolean")
 
 
@@ -66,23 +68,37 @@ def next_of(token: bytes) -> str | None:
 
 async def lines_response(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Response:
     """All elements, a line each. The first page is waited for: what is refused at once is answered as such."""
-    first = await anext(pages, ())
-    return Stream(call.bounds, _lines(call, first, pages), LINES)
+    check_stream(call)
+    first = await anext(pages, None)
+    return Stream(call.bounds, _lines(call, first or (), pages), LINES)
 
 
 async def _lines(
     call: Call, first: Iterable[Any], pages: AsyncGenerator[Iterable[Any], None]
 ) -> AsyncGenerator[bytes, None]:
     async with aclosing(pages):
-        yield _joined(first)
+        for piece in _pieces(first):
+            yield piece
         try:
             async for page in pages:
-                yield _joined(page)
+                for piece in _pieces(page):
+                    yield piece
         except CortadoError as error:
             _LOG.warning("a stream of %s ended early: %s", call.operation.path, error)
-            yield _joined([{"problem": problem(error)}])
+            yield _line({"problem": problem(error)})
             raise StreamCut from error
 
 
-def _joined(elements: Iterable[Any]) -> bytes:
-    return "".join(json_text(each) + "\n" for each in elements).encode()
+def _pieces(elements: Iterable[Any]) -> Iterator[bytes]:
+    """The lines, some at a time: of a page with large elements there is never all of the text."""
+    piece = bytearray()
+    for each in elements:
+        piece += _line(each)
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+def _line(element: Any) -> bytes:
+    return json_text(element).encode() + b"\n"

@@ -2,8 +2,8 @@
 
 Who sits before a gateway, and the gateway itself, must see the same requests in the same bytes. So a head has the one
 form that HTTP/1.1 writes (RFC 9112), without what readers forgive in different ways: lines that end otherwise than with
-CRLF, folded lines, more than a space, a target that is another server's, a length said twice or with a sign, codings
-beside ``chunked``.
+CRLF, folded lines, more than a space, a target that is another server's or has a fragment, a length said twice or with
+a sign, codings beside ``chunked`` or before HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ END: Final = b"\r\n\r\n"
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _HEAD: Final = re.compile(
-    _TOKEN + rb" (?:/[!-~]*|\*) HTTP/1\.[01]\r\n(?:" + _TOKEN + rb":[^\x00-\x08\x0a-\x1f\x7f]*\r\n)+\r\n"
+    _TOKEN + rb" (?:/[!-\"$-~]*|\*) HTTP/1\.([01])\r\n(?:" + _TOKEN + rb":[^\x00-\x08\x0a-\x1f\x7f]*\r\n)+\r\n"
 )
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n")
@@ -30,11 +30,12 @@ class Framing(Enum):
 
 def body_of(head: bytes) -> int | Framing | None:
     """How long the body is that follows ``head``, which ends with an empty line; None for what is no head."""
-    if _HEAD.fullmatch(head) is None:
+    form = _HEAD.fullmatch(head)
+    if form is None:
         return None
     lower = head.lower()
     lengths, codings = lower.count(b"\r\ncontent-length:"), lower.count(b"\r\ntransfer-encoding:")
-    if lower.count(b"\r\nhost:") != 1 or lengths + codings > 1:
+    if lower.count(b"\r\nhost:") != 1 or lengths + codings > 1 or (codings and form[1] == b"0"):
         return None
     if lengths:
         found = _LENGTH.search(lower)

@@ -44,7 +44,7 @@ from cortado.store.transfer.key_text import parse_bound, parse_key
 
 TABLE: Final = "/v1/db/{database}/{table}"
 
-QUERY: Final = Parameter("query", "Only documents for which this is true, in the filter grammar.")
+QUERY: Final = Parameter("query", "Only documents for which this is true, in the filter grammar.", field="filter")
 INDEX: Final = Parameter("index", "By this index: its order, its parts.")
 PREFIX: Final = Parameter("prefix", r"Keys that begin so; \xNN is a byte.")
 KEYS_ONLY: Final = Parameter("keysOnly", "Leave the values out.", kind="boolean")
@@ -90,7 +90,7 @@ async def documents(call: Call) -> Response:
 async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGenerator[Iterable[Any], None]:
     async with aclosing(await table.open_scan(scan)) as pages:
         async for page in pages:
-            yield [_element(call, each) for each in page]
+            yield (_element(call, each) for each in page)
 
 
 def _element(call: Call, document: Document) -> dict[str, Any]:
@@ -153,7 +153,7 @@ async def _pair_lines(
 ) -> AsyncGenerator[Iterable[Any], None]:
     async with aclosing(pages):
         async for page in pages:
-            yield [_pair_json(each, keys_only=keys_only) for each in page]
+            yield (_pair_json(each, keys_only=keys_only) for each in page)
 
 
 def _pair_json(pair: KvPair, *, keys_only: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.gateway.problems import Refused, problem_response
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema."""
+    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema; ``field`` is what the cluster's errors
+    call it, where that is another name."""
 
     name: str
     meaning: str
     where: Literal["query", "header"] = "query"
     kind: Literal["string", "integer", "boolean"] = "string"
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +54,27 @@ class Operation:
     gives: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: {200: (JSON,)})
     failed: Callable[[CortadoError | Refused], Response] = problem_response
 
+    def named(self, error: CortadoError | Refused) -> CortadoError | Refused:
+        """The error, with the name that its caller used for what was wrong."""
+        if isinstance(error, InvalidArgument):
+            names = {each.field: each.name for each in self.parameters if each.field}
+            error.field = names.get(error.field, error.field)
+        return error
 
-IF_MATCH: Final = Parameter("If-Match", "Only if this is the etag of the newest version; * for any.", "header")
+
+IF_MATCH: Final = Parameter(
+    "If-Match", "Only if this is the etag of the newest version; * for any.", "header", field="condition.etag"
+)
 IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
 IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")
 IDEMPOTENCY: Final = Parameter(
-    "Idempotency-Key", "A name for this write: made again within ten minutes, it has no second effect.", "header"
+    "Idempotency-Key",
+    "A name for this write: made again within ten minutes, it has no second effect.",
+    "header",
+    field="request_id",
 )
 AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
 SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
-FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.")
+FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.", field="columns")
 LONGS: Final = Parameter("longs", "string: numbers of 64 bits are text, for readers that lose them. Default: number.")
 TTL: Final = Parameter("ttl", "How long it lives: 90s, 30m, 12h, 7d; none for ever.")

@@ -3,6 +3,9 @@
 There are at most so many streams (:class:`~cortado.store.gateway.limits.GatewayLimits`). Each counts from before its
 first byte until it is over, however it ends. Nothing is fetched for a reader that takes nothing: each piece waits until
 the last one is sent, and a reader that stands still is cut off (:mod:`cortado.store.gateway.connections`).
+
+HTTP/1.0 has no way to tell the end of such an answer from a broken connection, so it gets none; and who asks for a head
+alone (HEAD) gets that, and nothing runs on behind it.
 """
 
 from __future__ import annotations
@@ -14,11 +17,24 @@ from contextlib import aclosing
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from cortado.errors import InvalidArgument
 from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.problems import Refused
 
 
 class StreamCut(Exception):
     """An answer that cannot be ended as it began; its connection is cut."""
+
+
+def check_stream(call: Call) -> None:
+    """Before anything is asked of the cluster for a stream. Raises Refused for HTTP/1.0, and ResourceExhausted."""
+    if call.http_version == "1.0":
+        error = InvalidArgument(
+            "request", "must be one of HTTP/1.1: HTTP/1.0 cannot tell where a stream ends", "HTTP/1.0"
+        )
+        raise Refused(505, error)
+    call.bounds.check_stream()
 
 
 class Stream(StreamingResponse):
@@ -31,6 +47,12 @@ class Stream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._pieces):
+            if scope["method"] == "HEAD":
+                # Begun, so that closing it ends what it reads from.
+                await anext(self._pieces, b"")
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await send({"type": "http.response.body", "body": b""})
+                return
             with self._bounds.stream():
                 try:
                     await super().__call__(scope, receive, send)

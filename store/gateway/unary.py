@@ -9,9 +9,11 @@ One handler serves all of them, from the descriptors: a call that the API gets i
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from starlette.responses import Response
 
@@ -23,6 +25,7 @@ from cortado.store.gateway.operations import JSON, Operation, Parameter
 from cortado.store.gateway.problems import Refused, challenge, problem, problem_response
 from cortado.store.names import shown
 
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _TIMEOUT_MS_MAX: Final = 86_400_000
 _VERSION: Final = Parameter("Connect-Protocol-Version", "1, where it is given.", "header")
 _TIMEOUT: Final = Parameter("Connect-Timeout-Ms", "How long the caller waits.", "header")
@@ -43,7 +46,7 @@ def _operation(method: Method) -> Operation:
 
 async def unary(method: Method, call: Call) -> Response:
     """The reply, as JSON."""
-    version, timeout = call.headers.get("connect-protocol-version"), call.headers.get("connect-timeout-ms")
+    version, timeout = call.header("Connect-Protocol-Version"), call.header("Connect-Timeout-Ms")
     if version not in (None, "1"):
         raise InvalidArgument("Connect-Protocol-Version", "must be 1", shown(version))
     client = call.client
@@ -52,13 +55,33 @@ async def unary(method: Method, call: Call) -> Response:
             problem = f"must be a whole number from 1 to {_TIMEOUT_MS_MAX}"
             raise InvalidArgument("Connect-Timeout-Ms", problem, shown(timeout))
         client = client.with_timeout(int(timeout) / 1000)
-    request = method.request()
+    request, given = method.request(), await call.json()
+    if not isinstance(given, dict):
+        raise InvalidArgument("body", f"must be an object: a {request.DESCRIPTOR.full_name}", type(given).__name__)
+    _check_bytes(request.DESCRIPTOR, given, "body")
     try:
-        ParseDict(await call.json(), request)
+        ParseDict(given, request)
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = f"must be a {request.DESCRIPTOR.full_name} as protobuf's JSON has it: {error}"
         raise InvalidArgument("body", problem) from None
     return json_response(MessageToDict(await client.open_call(method, request)))
+
+
+def _check_bytes(kind: Any, given: Any, path: str) -> None:
+    """Raises InvalidArgument where bytes are no base64: protobuf's JSON passes over what it cannot read. What has
+    another form altogether is left to it."""
+    if not isinstance(given, dict):
+        return
+    for name, value in given.items():
+        found = kind.fields_by_camelcase_name.get(name) or kind.fields_by_name.get(name)
+        if found is None:
+            continue
+        for place, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            at = f"{path}.{name}" if place is None else f"{path}.{name}[{place}]"
+            if found.type == FieldDescriptor.TYPE_BYTES and isinstance(each, str) and not _BASE64.fullmatch(each):
+                raise InvalidArgument(at, "must be base64", shown(each))
+            if found.message_type is not None:
+                _check_bytes(found.message_type, each, at)
 
 
 def failed(error: CortadoError | Refused) -> Response:

@@ -31,7 +31,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.listings import PREFIX
 from cortado.store.gateway.operations import SCHEMA_VERSION, Operation, Parameter
 from cortado.store.gateway.problems import problem
-from cortado.store.gateway.streams import Stream
+from cortado.store.gateway.streams import Stream, check_stream
 from cortado.store.transfer.byte_text import parse_bytes
 from cortado.store.transfer.change_json import document_json, pair_json
 from cortado.store.transfer.key_text import parse_key
@@ -43,8 +43,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 EVENTS: Final = "text/event-stream"
 
-AFTER: Final = Parameter("after", "Changes after this timestamp or time; beginning for all. Default: from now on.")
-UNTIL: Final = Parameter("until", "End with the changes of this timestamp or time. Default: no end.")
+AFTER: Final = Parameter(
+    "after", "Changes after this timestamp or time; beginning for all. Default: from now on.", field="options.after"
+)
+UNTIL: Final = Parameter(
+    "until", "End with the changes of this timestamp or time. Default: no end.", field="options.until"
+)
 INITIAL: Final = Parameter("initialState", "First what there is at that time.", kind="boolean")
 PREVIOUS: Final = Parameter("previous", "With each change, what it replaced.", kind="boolean")
 LAST_EVENT: Final = Parameter("Last-Event-ID", "An id that was sent: goes before after.", "header")
@@ -95,7 +99,7 @@ async def namespace(call: Call) -> Response:
 
 
 def _after(call: Call) -> At:
-    last = call.headers.get("last-event-id")
+    last = call.header("Last-Event-ID")
     if last is not None:
         return parse_at(last, "Last-Event-ID")
     after = call.text("after")
@@ -111,6 +115,7 @@ def _until(call: Call) -> At:
 
 async def _answer(call: Call, watch: AsyncWatch[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]) -> Response:
     """The stream, once the first event is there: what is refused at once is answered as such."""
+    check_stream(call)
     try:
         first = await anext(watch, None)
     except BaseException:

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.process
 PUT = b"PUT /v1/kv/ns/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
 GET = b"GET /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n"
 END = b"\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+LINES = b"Accept: application/x-ndjson\r\n"
 ROWS = 20
 ROW_BYTES = 1_000_000
 
@@ -83,6 +85,14 @@ def is_refused(answer: Answer, status: int = 400) -> None:
         PUT + b"Content-Length: 3, 3\r\n\r\nabc",
         PUT + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         PUT + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        b"GET /v1/kv/ns/there#fragment HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        PUT.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        PUT + CHUNKED + b"1\r\na\r\n0\r\nIf-Match: *\r\n\r\n",
+        PUT + CHUNKED + b"1\r\na\r\n0\r\n" + b"X: 1\r\n" * 20_000,
+        PUT + CHUNKED + b"1\r\na\r\n0\r\nX: " + b"x" * 400_000,
+        PUT + CHUNKED + b"1;" + b"x" * 400_000,
+        PUT + CHUNKED + b"1\r\na\r\n" + b"0" * 400_000,
     ],
     ids=lambda each: repr(each[-40:]),
 )
@@ -101,6 +111,11 @@ def test_what_is_no_request_is_refused(gateway: GatewayProcess, request_bytes: b
         (GET + b"X: x\r\n" * 200 + END, 431),
         (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         (b"TRACE /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"CONNECT /v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"GET //v1/kv/ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET /v1/kv/ns/a\\b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /v1/kv/ns HTTP/1.0\r\nHost: localhost\r\n" + LINES + END, 505),
+        (b"GET /v1/kv/ns:watch HTTP/1.0\r\nHost: localhost\r\n\r\n", 505),
         (b"GET /v1/kv/ns/../ns/there HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (b"GET /v1/kv/ns/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (PUT + b"Content-Length: 9999999999\r\n\r\n", 413),
@@ -149,6 +164,49 @@ def test_many_calls_at_once_are_answered_in_their_order(gateway: GatewayProcess)
                 answer = read_answer(connection, begun)
                 assert answer.status == 200 and expected in (None, answer.body)
                 begun = answer.rest
+
+
+def test_what_is_wrong_behind_a_call_is_no_answer_to_it(gateway: GatewayProcess) -> None:
+    stored = PUT.replace(b"/ns/a", b"/ns/before") + b"Content-Length: 5\r\n\r\nvalue"
+    for wrong in (b"GET  / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"x" * 40_000, GET + b"X: x\r\n" * 10_000):
+        with gateway.connect() as connection:
+            connection.sendall(stored + wrong)
+            answer = read_answer(connection)
+            assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+            assert read_answer(connection, answer.rest).status in (400, 431)
+
+
+def test_a_body_that_goes_wrong_behind_the_beginning_of_its_answer_ends_the_connection(gateway: GatewayProcess) -> None:
+    with gateway.connect() as connection:
+        connection.sendall(b"GET /v1/kv/ns:watch HTTP/1.1\r\nHost: localhost\r\n" + CHUNKED)
+        answer = read_answer(connection)
+        assert answer.status == 200
+        connection.sendall(b"no size\r\n")
+        got = answer.rest
+        while piece := received(connection):
+            got += piece
+        assert b"HTTP/1.1" not in got
+
+
+def test_the_head_of_a_stream_is_a_head_alone(gateway: GatewayProcess) -> None:
+    for path, more in ((b"/v1/kv/ns:watch", b""), (b"/v1/kv/large", LINES)):
+        with gateway.connect() as connection:
+            connection.sendall(b"HEAD " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + END + GET + END)
+            head = read_answer(connection)
+            assert head.status == 200
+            assert read_answer(connection, head.rest).body == b"value", "and its place is given back"
+
+
+def test_callers_whose_bodies_are_slow_are_in_nobodys_way(node: ServerProcess, tmp_path: Path) -> None:
+    with gateway_process(node.endpoint, tmp_path, "--limit.calls-max", "2") as running:
+        slow = [running.connect() for _ in range(10)]
+        try:
+            for each in slow:
+                each.sendall(PUT + b"Content-Length: 10\r\n\r\n1")
+            assert running.send(GET + END).body == b"value"
+        finally:
+            for each in slow:
+                each.close()
 
 
 def test_an_upgrade_is_not_one(gateway: GatewayProcess) -> None:

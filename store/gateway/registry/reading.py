@@ -66,7 +66,7 @@ _OF_OTHERS: Final = (
     *("schemaTagsToAdd", "schemaTagsToRemove", "propagateSchemaTags"),
 )
 _DECLARATION: Final = frozenset({"schema", "schemaType", "id", "version", *_OF_OTHERS})
-_UNKNOWN_TOO: Final = "confluent-accept-unknown-properties"
+_UNKNOWN_TOO: Final = "Confluent-Accept-Unknown-Properties"
 
 
 def operation(method: str, path: str, handler: Any, summary: str, *parameters: Parameter) -> Operation:
@@ -175,7 +175,7 @@ async def fields_of(call: Call, known: Set[str]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidArgument("body", "must be a JSON object", shown(body))
     fields = {name: value for name, value in body.items() if value is not None}
-    if call.headers.get(_UNKNOWN_TOO, "").lower() != "true":
+    if (call.header(_UNKNOWN_TOO) or "").lower() != "true":
         for name in sorted(fields.keys() - known):
             problem = f"is no field of this call, which has {', '.join(sorted(known))}"
             raise Coded(422, InvalidArgument(shown_name(name), problem))

@@ -53,10 +53,29 @@ ITEM = "/v1/db/shop/items/bad"
         ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-Match": '"0.1.1", "0.1.2"'}}, 400, "If-Match"),
         ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-None-Match": '"0.1.1"'}}, 400, "If-None-Match"),
         ("DELETE", ITEM, {"headers": {"If-None-Match": "*"}}, 400, "If-None-Match"),
+        ("DELETE", ITEM, {"headers": {"If-Match": '"0.1"'}}, 400, "If-Match"),
+        ("GET", ITEM, {"headers": {"If-Match": '"0.1.1"'}}, 400, "If-Match"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"If-Unmodified-Since": "Sat, 29 Oct 1994 19:43:31 GMT"}}, 400,
+         "If-Unmodified-Since"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]}, 400,
+         "Idempotency-Key"),
+        ("PUT", ITEM, {"content": b'{"id": "bad"}', "headers": [("Content-Type", "application/json"),
+                                                               ("Content-Type", "text/plain")]}, 400, "Content-Type"),
+        ("PUT", ITEM, {"json": {"id": "bad"}, "headers": [("Content-Encoding", "identity"),
+                                                         ("Content-Encoding", "gzip")]}, 400, "Content-Encoding"),
+        ("GET", f"{ITEM}?fields=id,id", {}, 400, "fields"),
+        ("GET", "/v1/db/shop/items?page=AAAA", {}, 400, "page"),
+        ("GET", "/v1/db/shop/items?query=left", {}, 400, "query"),
+        ("GET", "/v1/db/shop/items?lower=z&upper=a", {}, 400, "upper"),
+        ("GET", "/v1/kv/ns:watch?after=9.99999999999999.0", {}, 400, "after"),
+        ("GET", "/v1/db/shop/items", {"headers": {"Accept": "avro/binary"}}, 406, "Accept"),
+        ("GET", "/v1/db/shop/items", {"headers": {"Accept": "*/*;q=0"}}, 406, "Accept"),
+        ("GET", "/v1/kv/ns:watch", {"headers": {"Accept": "text/event-stream;q=0.0, */*"}}, 406, "Accept"),
         ("GET", ITEM, {"headers": {"If-None-Match": "0.1.1"}}, 404, None),
         ("GET", ITEM, {"headers": {"Accept": "text/html"}}, 404, None),
         ("GET", "/v1/kv/ns/a", {"headers": {"Host": "evil.example"}}, 421, "Host"),
         ("GET", "/v1/kv/ns/a", {"headers": {"Host": "127.0.0.1.evil.example:7629"}}, 421, "Host"),
+        ("GET", "/v1/kv/ns/a", {"headers": {"Host": "localhost:80@evil.example"}}, 421, "Host"),
         ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"Origin": "http://evil.example"}}, 403, "Origin"),
         ("PUT", ITEM, {"json": {"id": "bad"}, "headers": {"Origin": "null"}}, 403, "Origin"),
         ("POST", ITEM, {"json": {}}, 405, None),
@@ -79,6 +98,34 @@ def test_a_wrong_call_is_refused_by_name(
     assert told["detail"]
     assert field is None or told["field"] == field
     assert served.request("GET", ITEM).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["If-Match", "If-None-Match", "Idempotency-Key"])
+def test_what_a_batch_cannot_promise_is_refused_and_nothing_of_it_is_done(served: Gateway, name: str) -> None:
+    put = {"put": {"table": "items", "document": {"id": "bad"}}}
+    body = {"operations": [put, {"check": {"table": "items", "key": ["bad"], "if_absent": True}}]}
+    refused = served.request("POST", "/v1/db/shop:batch", json=body, headers={name: "*"})
+    # A batch can be named, and then says what is wrong with it.
+    assert refused.status_code == (412 if name == "Idempotency-Key" else 400), refused.text
+    assert name == "Idempotency-Key" or refused.json()["field"] == name
+    assert served.request("GET", ITEM).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json;q=0.1, application/x-ndjson", "application/x-ndjson"),
+        ("application/x-ndjson;q=0.9, application/json", "application/json"),
+        ("application/x-ndjson, application/json", "application/x-ndjson"),
+        ("application/json;q=0, */*", "application/x-ndjson"),
+        ("text/html, image/gif, *; q=.2, */*; q=.2", "application/json"),
+        ("application/*, application/x-ndjson;q=0.5", "application/json"),
+        ("application/json;q=soon", "application/json"),
+    ],
+)
+def test_the_weights_of_media_types_decide(served: Gateway, accept: str, kind: str) -> None:
+    answer = served.request("GET", "/v1/db/shop/events", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
 
 
 def test_a_method_that_is_not_there_is_told_which_are(served: Gateway) -> None:

@@ -59,6 +59,8 @@ def test_a_head_says_how_long_its_body_is(more: bytes, body: int | Framing) -> N
         LINE + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
         LINE + b"Transfer-Encoding: chunked, chunked\r\n\r\n",
         LINE + b"Transfer-Encoding: xchunked\r\n\r\n",
+        LINE.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n",
+        LINE.replace(b"/subjects", b"/subjects#1") + b"\r\n",
         LINE + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )

@@ -53,6 +53,12 @@ def elements(served: Gateway, path: str, **parameters: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize("path", [f"{EVENTS}/999", "/v1/kv/empty"])
+def test_of_nothing_there_are_no_lines(listed: Gateway, path: str) -> None:
+    found = listed.request("GET", path, headers=LINES)
+    assert (found.status_code, found.text) == (200, "")
+
+
 @pytest.mark.parametrize("count", [1, 3, 10, 1000])
 def test_pages_hold_each_document_of_a_prefix_once(listed: Gateway, count: int) -> None:
     found = elements(listed, f"{EVENTS}/102", count=count)

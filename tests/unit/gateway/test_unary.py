@@ -46,6 +46,9 @@ def test_a_write_under_an_id_of_its_callers_has_one_effect(served: Gateway) -> N
     [
         ("KeyValue/Get", {"namespace": "unary", "keys": ""}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", [], {}, 400, "invalid_argument"),
+        ("Cluster/Status", [], {}, 400, "invalid_argument"),
+        ("KeyValue/Put", {"namespace": "unary", "key": "hello world!", "value": ""}, {}, 400, "invalid_argument"),
+        ("Transactions/Commit", {"operations": [{"putPair": {"key": "!"}}]}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", {"namespace": 7}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", {"namespace": "a b", "key": ""}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", {}, {"Connect-Protocol-Version": "2"}, 400, "invalid_argument"),
@@ -63,6 +66,16 @@ def test_what_is_refused_says_so_in_connects_words(
     told = refused.json()
     assert told["message"] == told["detail"]
     assert told["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"), [({"If-Match": '"0.1.1"'}, "If-Match"), ({"Idempotency-Key": "a"}, "Idempotency-Key")]
+)
+def test_what_the_call_cannot_promise_is_refused(served: Gateway, headers: dict[str, str], name: str) -> None:
+    pair = {"namespace": "unary", "key": encoded(b"promised"), "value": ""}
+    refused = call(served, "KeyValue/Put", pair, **headers)
+    assert (refused.status_code, refused.json()["field"]) == (400, name)
+    assert call(served, "KeyValue/Get", pair | {"value": ""}).status_code == 400
 
 
 def test_a_condition_that_fails_is_told_with_its_fields(served: Gateway) -> None:
