@@ -40,6 +40,7 @@ NAMES: Final = (
     "indexes",
     "large_transactions",
     "registry",
+    "quotas",
     "roles",
 )
 

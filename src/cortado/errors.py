@@ -23,6 +23,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     ├── TryAgain ................ nothing was changed; the same request may work later
     │   ├── Unavailable, NotLeader
     │   └── ResourceExhausted ... with the delay to wait
+    │       └── QuotaExceeded ... of a principal, a database or a namespace
     ├── OutcomeUnknown .......... it may or may not have happened, and may yet
     ├── DeadlineExceeded ........ of a read (a write's is OutcomeUnknown)
     ├── Cancelled
@@ -438,6 +439,16 @@ class ResourceExhausted(TryAgain):
 
     code: ClassVar[str] = "RESOURCE_EXHAUSTED"
     reason: ClassVar[str] = "RESOURCE_EXHAUSTED"
+
+
+@dataclass(eq=False)
+class QuotaExceeded(ResourceExhausted):
+    """The ``quota`` of a principal, a database or a namespace is used up: ``resource`` says which of its limits
+    (calls_per_second, bytes_per_second, stored_bytes), and ``limit`` how much that is."""
+
+    quota: str = ""
+
+    reason: ClassVar[str] = "QUOTA_EXCEEDED"
 
 
 # --- unknown, late, cancelled ----------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ HOMES: Final = {
     "lease": Home("Leases, which keep what somebody reads from being collected.", ("lease",)),
     "damage": Home("List damaged data, and accept the loss of what cannot be repaired.", ("damage",)),
     "auth": Home("Roles: principals, their tokens, and what they may do.", ("auth",)),
+    "quota": Home("Quotas: how much principals, databases and namespaces may use.", ("quota",)),
     "cert": Home("Make certificates for nodes and clients.", ("cert",)),
     "recover": Home("Repair a stopped node by hand, when nothing else helps.", ("recover",)),
     "config": Home("The settings of servers and of this command line.", ("config",)),

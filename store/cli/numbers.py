@@ -11,8 +11,10 @@ from typing import Final, Literal
 from cortado.errors import InvalidArgument
 from cortado.store import retentions
 from cortado.store.clock.timestamp import TTL_MS_MAX, Timestamp
+from cortado.store.sizes import UNITS
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_SIZE: Final = re.compile(r"([0-9]{1,19})(KiB|MiB|GiB|TiB|)")
 _DEFAULT_RETENTION: Final = "default"
 _NO_TTL: Final = "none"
 
@@ -25,6 +27,22 @@ def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callab
             bound = f"{minimum} or more" if maximum > 1 << 32 else f"{minimum} to {maximum}"
             raise InvalidArgument(option, f"must be a whole number, {bound}", repr(text))
         return int(text)
+
+    return parse
+
+
+def size(option: str, minimum: int, maximum: int) -> Callable[[str], int]:
+    """A parser of an option's bytes, such as ``4096`` or ``64MiB``."""
+
+    def parse(text: str | int) -> int:
+        match = _SIZE.fullmatch(str(text))
+        found = int(match[1]) * UNITS[match[2]] if match else -1
+        if not minimum <= found <= maximum:
+            bound = f"{minimum} to {maximum}"
+            raise InvalidArgument(
+                option, f"must be whole bytes, perhaps with KiB, MiB, GiB or TiB, {bound}", repr(text)
+            )
+        return found
 
     return parse
 

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.kv import KeyValue
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions, Staging
+    from cortado.store.client.blocking.quotas import Quotas
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
         AsyncStaging,
         LargeTransactionRecord,
     )
+    from cortado.store.client.quotas import AsyncQuotas, QuotaInfo
     from cortado.store.client.scans import KeyRange
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
     from cortado.store.client.table import AsyncTable
@@ -130,6 +132,7 @@ __all__ = [
     "AsyncLargeTransactions",
     "AsyncLease",
     "AsyncMembership",
+    "AsyncQuotas",
     "AsyncSchemas",
     "AsyncStaging",
     "AsyncTable",
@@ -172,6 +175,8 @@ __all__ = [
     "Membership",
     "PrincipalInfo",
     "Put",
+    "QuotaInfo",
+    "Quotas",
     "RefusedRow",
     "Resolved",
     "RoleGrant",
@@ -205,6 +210,7 @@ _HOMES: Final = {
     "AsyncLargeTransactions": "large_transactions",
     "AsyncLease": "collection",
     "AsyncMembership": "cluster",
+    "AsyncQuotas": "quotas",
     "AsyncSchemas": "schemas",
     "AsyncStaging": "large_transactions",
     "AsyncTable": "table",
@@ -248,6 +254,8 @@ _HOMES: Final = {
     "Membership": "blocking.cluster",
     "PrincipalInfo": "auth",
     "Put": "kv",
+    "QuotaInfo": "quotas",
+    "Quotas": "blocking.quotas",
     "RefusedRow": "bulk",
     "Resolved": "watch",
     "RoleGrant": "auth",

@@ -16,8 +16,9 @@ from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import callback, flag, shown, whole
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.caches import PerCaller, SchemaCache, TableCache
+from cortado.store.client.client_services import ClientServices
 from cortado.store.client.client_transactions import ClientTransactions
-from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
+from cortado.store.client.cluster import ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
@@ -30,13 +31,11 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-    from cortado.store.client.auth import AsyncAuth
-    from cortado.store.client.backups import AsyncBackups
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
-    from cortado.store.client.jobs import AsyncJobs, Job
+    from cortado.store.client.jobs import Job
     from cortado.store.client.namespaces import AsyncNamespaces
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.stubs import Method
@@ -48,7 +47,7 @@ _EPOCH_MAX = (1 << 16) - 1
 _STALE_MS_MAX = (1 << 32) - 1
 
 
-class AsyncClient(ClientTransactions):
+class AsyncClient(ClientTransactions, ClientServices):
     """A connection to a cluster, for asyncio::
 
         async with AsyncClient("10.0.0.1:7621,10.0.0.2:7621", timeout_s=5) as client:
@@ -422,33 +421,7 @@ class AsyncClient(ClientTransactions):
         """A table's indexes as they are now, each with its state. Raises NotFound."""
         return (await self._tables.describe(full_name)).indexes
 
-    @property
-    def auth(self) -> AsyncAuth:
-        """Roles: principals, their tokens, and what they may do."""
-        from cortado.store.client.auth import AsyncAuth
-
-        return AsyncAuth(self._connection, timeout_s=self._timeout_s)
-
-    @property
-    def jobs(self) -> AsyncJobs:
-        """Long work that the cluster does by itself, such as building indexes."""
-        from cortado.store.client.jobs import AsyncJobs
-
-        return AsyncJobs(self._connection, timeout_s=self._timeout_s)
-
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
-
-    @property
-    def backups(self) -> AsyncBackups:
-        """What backups and restores ask of the cluster; ``cortado.store.backup`` has what they do with it."""
-        from cortado.store.client.backups import AsyncBackups
-
-        return AsyncBackups(self._connection, timeout_s=self._timeout_s)
-
-    @property
-    def membership(self) -> AsyncMembership:
-        """Who belongs to the cluster, and the changes of that."""
-        return AsyncMembership(self._connection, timeout_s=self._timeout_s)
 
     async def status(self) -> Status:
         """What the node says of itself."""

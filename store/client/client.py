@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions
+    from cortado.store.client.blocking.quotas import Quotas
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
@@ -289,6 +290,12 @@ class Client:
         from cortado.store.client.blocking.auth import Auth
 
         return Auth(self._core.auth)
+
+    @property
+    def quotas(self) -> Quotas:
+        from cortado.store.client.blocking.quotas import Quotas
+
+        return Quotas(self._core.quotas)
 
     @property
     def jobs(self) -> Jobs:

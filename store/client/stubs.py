@@ -25,6 +25,7 @@ from cortado.proto.v1 import (
     jobs_pb2,
     kv_pb2,
     large_transactions_pb2,
+    quotas_pb2,
     schemas_pb2,
     statistics_pb2,
     tables_pb2,
@@ -88,6 +89,7 @@ class Stubs:
     documents: Final[Any] = _methods(documents_pb2.DESCRIPTOR, "Documents")
     jobs: Final[Any] = _methods(jobs_pb2.DESCRIPTOR, "Jobs")
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
+    quotas: Final[Any] = _methods(quotas_pb2.DESCRIPTOR, "Quotas")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
     statistics: Final[Any] = _methods(statistics_pb2.DESCRIPTOR, "Statistics")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")

@@ -4,7 +4,7 @@
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 9\\n": the format of everything here; written last, so where it is, all is
+      FORMAT           "cortado-data 10\\n": the format of everything here; written last, so where it is, all is
       identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
       log/             the log files (``cortado.store.log_files``)
@@ -37,7 +37,7 @@ import google_crc32c
 from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
 
-FORMAT_VERSION: Final = 9
+FORMAT_VERSION: Final = 10
 ENGINE_DIRECTORY: Final = "engine"
 LOG_DIRECTORY: Final = "log"
 

@@ -48,14 +48,14 @@ def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enou
                 below = TreePages(raw, pages, page_size, PageKind.BRANCH, space, order=KeyOrder.BYTES).child_pages()
             except DamagedDataFile:
                 return []
-            pages = _overlapping(below, start, end)
+            pages = overlapping(below, start, end)
             if ((pages.numbers < META_PAGES) | (pages.numbers > last_page)).any():
                 return []
             bounds = [low for low in pages.lows if start < low]
     return bounds
 
 
-def _overlapping(pages: Pages, start: bytes, end: bytes) -> Pages:
+def overlapping(pages: Pages, start: bytes, end: bytes) -> Pages:
     """Those that may hold keys of ``[start, end)``."""
     lows, highs = pages.lows, pages.highs
     places = [place for place, low in enumerate(lows) if low < end and (not highs[place] or start < highs[place])]

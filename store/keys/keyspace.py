@@ -118,6 +118,11 @@ def table_range(table_id: int) -> KeyRange:
     return prefix_range(TABLE_SPACE + _checked_id(table_id, "table id").to_bytes(4, "big"))
 
 
+def database_range(number: int) -> KeyRange:
+    """All keys of a database's tables, those of dropped ones that are not cleared yet too."""
+    return prefix_range(TABLE_SPACE + number.to_bytes(2, "big"))
+
+
 # --- what is staged --------------------------------------------------------------------------------------------
 
 

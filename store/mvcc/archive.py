@@ -41,7 +41,7 @@ RESTORE_NAME: Final = "restore"
 """Of the key of a restore under way."""
 RESTORED_NAME: Final = "restored"
 """Of that of the last one that has ended."""
-OWN_NAMES: Final = ("auth", "gc", "lease", "leases", RESTORE_NAME, RESTORED_NAME, "txn", "txns")
+OWN_NAMES: Final = ("auth", "gc", "lease", "leases", "quotas", RESTORE_NAME, RESTORED_NAME, "txn", "txns")
 """The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone.
 Jobs are none: what a job has done and how far it is are one state, and so it goes on in the new cluster."""
 

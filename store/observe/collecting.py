@@ -25,6 +25,8 @@ from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.quotas.meters import Meters
+from cortado.store.quotas.quota import KINDS
 
 _MS: Final = 1000.0
 
@@ -59,6 +61,7 @@ class Sources:
     readiness: Readiness
     log_clock: LogClock
     calls_use: Callable[[], tuple[int, int]]
+    meters: Meters
     certificates: Certificates | None
     monotonic_ms: Callable[[], float]
 
@@ -77,6 +80,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _node(sources, status)
     yield from _requests(sources.requests)
     yield from _queues(sources)
+    yield from _quotas(sources.meters)
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
     yield from _collection(sources.host)
@@ -136,6 +140,16 @@ def _queues(sources: Sources) -> Iterator[Found]:
     streams, calls = sources.calls_use()
     yield "queue_entries", ("call_streams",), streams
     yield "queue_entries", ("calls_of_streams",), calls
+
+
+def _quotas(meters: Meters) -> Iterator[Found]:
+    for kind in KINDS:
+        yield "quotas", (kind,), meters.count(kind)
+    for (kind, limit), refused in meters.refusals.items():
+        yield "quota_refused_total", (kind, limit), refused
+    fullest = meters.fullest()
+    if fullest is not None:
+        yield "quota_stored_fullest_ratio", (), fullest
 
 
 def _writes_and_reads(sources: Sources) -> Iterator[Found]:

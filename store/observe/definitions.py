@@ -109,6 +109,26 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "Quotas",
+        "What principals, databases and namespaces may use ([quotas](quotas.md)), as this node counts it. "
+        "`cortado quota list` names them.",
+        (
+            _gauge("quotas", "Quotas that there are, by what they are of (principal, database, namespace).", "kind"),
+            _counter(
+                "quota_refused_total",
+                "Calls refused because a quota was used up, by what it is of and by its limit (calls_per_second, "
+                "bytes_per_second, stored_bytes).",
+                "kind",
+                "limit",
+            ),
+            _gauge(
+                "quota_stored_fullest_ratio",
+                "Of the quota of stored bytes that is used up most: used bytes by the limit; at 1 nothing is added.",
+                when="with quotas of stored bytes",
+            ),
+        ),
+    ),
+    Part(
         "Writes",
         "At the leader. A write is queued, then evaluated into a batch; the batch is appended to the log as one entry. "
         "The entry is committed when a majority has it on disk; the caller is answered then. It is applied a little "

@@ -46,8 +46,8 @@ class Versions:
 
 
 OURS: Final = Versions(
-    oldest_protocol=4,
-    newest_protocol=4,
+    oldest_protocol=5,
+    newest_protocol=5,
     entries_written=log_entry.FORMAT,
     oldest_entries=log_entry.FORMAT,
     newest_entries=log_entry.FORMAT,

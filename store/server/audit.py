@@ -41,7 +41,7 @@ _RESOURCES_MAX: Final = 16
 """Of a commit of many tables the first ones are named."""
 _NAME_CHARS_MAX: Final = 200
 _ID_CHARS_MAX: Final = 64
-_ABOUT: Final = ("principal", "role", "node_id", "to_node_id")
+_ABOUT: Final = ("principal", "role", "node_id", "to_node_id", "target")
 """The fields that say so, of whichever request."""
 _LOG: Final = logging.getLogger(__name__)
 _DENIALS: Final = (Unauthenticated, PermissionDenied)

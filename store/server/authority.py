@@ -13,6 +13,9 @@ which knows; what it allows is a read of what it has applied.
 
 **Streams** are looked at again four times a second, and ended where they are no longer allowed.
 
+**Quotas** (:mod:`cortado.store.quotas`) are looked at behind that, once it is known who calls. A stream that has begun
+is not refused for its rate: it waits before its next message.
+
 While roles are off by what is applied nothing is denied, and a write is checked where it is appended all the same:
 whoever switches roles on is before or behind it in the log.
 """
@@ -20,7 +23,7 @@ whoever switches roles on is before or behind it in the log.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -29,12 +32,13 @@ from google.protobuf.message import Message
 
 from cortado.errors import CortadoError, NotLeader, PermissionDenied, Unauthenticated
 from cortado.store.auth.caller import CALLER, Caller, denial
-from cortado.store.auth.roles import Permission
+from cortado.store.auth.roles import Demand, Permission
 from cortado.store.auth.state import AuthState, Credential
 from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
+from cortado.store.quotas.meters import NO_METERS, Meter, Meters
 from cortado.store.server.audit import Audit
 from cortado.store.server.permissions import CARRIERS, PACKAGE, Rule, rule_of
 from cortado.store.server.receiving import Context
@@ -75,18 +79,57 @@ class OpenStream:
         self.name = name
         self.callers: list[Caller] = []
         self._authority = authority
+        self._meters = NO_METERS if authority is None else authority.meters
+        self._counted: list[Meter] = []
+        self._counted_of = -1
+        """The generation of quotas that ``_counted`` are of."""
+        self._added: Sequence[Demand] = ()
         self._rule = None if name.removeprefix(PACKAGE) in CARRIERS else rule_of(name)
         self._credential = CREDENTIAL.get()
         self._refusal: CortadoError | None = None
         self._waiting: asyncio.Task[Any] | None = None
 
-    def admit(self, message: Message) -> None:
-        """Let one in. Raises Unauthenticated, PermissionDenied, NotLeader."""
-        if self._authority is not None and self._rule is not None:
-            caller = _caller(self._rule, message, self._credential)
-            if caller.demands or caller.stored is not None:
-                self.callers.append(caller)
-                self._authority.check(self.name, caller, message)
+    def admit(self, message: Message, size_bytes: int) -> None:
+        """Let one in, of so many bytes. Raises Unauthenticated, PermissionDenied, NotLeader, QuotaExceeded."""
+        rule = self._rule
+        if self._authority is None or rule is None:
+            return
+        is_first = not self.callers
+        caller = _caller(rule, message, self._credential)
+        if caller.demands or caller.stored is not None:
+            self.callers.append(caller)
+            self._authority.check(self.name, caller, message)
+            self._added = self._added or (() if rule.adds is None else rule.adds(message))
+        if self._meters.by_target:
+            if self._meters.any_full:
+                self._meters.check_room(self._added)
+            if is_first:
+                self._meters.begin(self._counting(), lambda: size_bytes)
+            else:
+                self._meters.take_bytes(self._counting(), size_bytes)
+
+    def sent(self, size_bytes: int) -> bool:
+        """Count so many bytes of a reply. Returns whether :meth:`pace` has to be awaited before the next one."""
+        if not self._meters.by_target:
+            return False
+        counted = self._counting()
+        self._meters.take_bytes(counted, size_bytes)
+        return self._meters.owed_ms(counted) > 0
+
+    async def pace(self) -> None:
+        """Wait until what the stream has taken is paid. It waits no longer for a quota that is gone, nor where the
+        stream is no longer allowed."""
+        while self._meters.by_target and self._refusal is None:
+            owed_ms = self._meters.owed_ms(self._counting())
+            if not owed_ms:
+                return
+            await asyncio.sleep(min(owed_ms / 1_000, LOOK_S))
+
+    def _counting(self) -> list[Meter]:
+        if self._counted_of != self._meters.generation:
+            found = {meter: None for each in self.callers for meter in self._meters.of(each.name, each.demands)}
+            self._counted, self._counted_of = list(found), self._meters.generation
+        return self._counted
 
     async def follow(self, replies: AsyncGenerator[R, None]) -> AsyncGenerator[R, None]:
         """``replies``, until they end, or the stream is no longer allowed: then what it is denied with is raised."""
@@ -129,9 +172,10 @@ class OpenStream:
 class Authority:
     """For one server. Everything here runs on the loop."""
 
-    def __init__(self, host: Host, audit: Audit) -> None:
+    def __init__(self, host: Host, audit: Audit, meters: Meters = NO_METERS) -> None:
         self._host = host
         self._audit = audit
+        self.meters = meters
         self._state: AuthState | None = None
         self._at: Timestamp | None = None
         self._may_be_on = False
@@ -152,22 +196,40 @@ class Authority:
         """Read the state again at the next call."""
         self._state = None
 
-    def guarded(self, name: str, method: Callable[[Any], Awaitable[R]]) -> Callable[[Any], Awaitable[R]]:
-        """A unary ``method`` for those alone who may call it; the call is audited where it has to be."""
-        rule, check = rule_of(name), self.checker(name)
+    def guarded(
+        self, name: str, method: Callable[[Any], Awaitable[R]], serialized: Callable[[R], bytes]
+    ) -> Callable[[Any], Awaitable[bytes]]:
+        """A unary ``method`` for those alone who may call it, as far as their quotas reach; the call is audited where
+        it has to be."""
+        rule, check, meters = rule_of(name), self.checker(name), self.meters
 
-        async def call(request: Any) -> R:
+        async def call(request: Any) -> bytes:
             caller = check(request)
+            counted: list[Meter] | None = None
             try:
-                reply = await method(request)
+                if meters.by_target:
+                    counted = self._count(rule, caller, request)
+                reply = serialized(await method(request))
             except CortadoError as error:
                 self.ended(name, rule, caller, request, error)
                 raise
+            if counted:
+                meters.take_bytes(counted, len(reply))
             if rule.changes:
                 self.ended(name, rule, caller, request, None)
             return reply
 
         return call
+
+    def _count(self, rule: Rule, caller: Caller, request: Message) -> list[Meter]:
+        """What a call counts for, where there is room for it. Raises QuotaExceeded."""
+        meters = self.meters
+        if meters.any_full and rule.adds is not None:
+            meters.check_room(rule.adds(request))
+        counted = meters.of(caller.name, caller.demands)
+        if counted:
+            meters.begin(counted, request.ByteSize)
+        return counted
 
     def checker(self, name: str) -> Callable[[Any], Caller]:
         """What lets a request of the method begin; raises as :meth:`check` does."""

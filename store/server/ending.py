@@ -26,6 +26,7 @@ from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE
+from cortado.store.server.metering import Metering
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Served:
     host: Host
     transport: PeerTransport
     calls: CallsService
+    metering: Metering
     healthy: health.aio.HealthServicer
     service_names: list[str]
 
@@ -72,6 +74,8 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     # New calls are refused from here on, and the streams that carry calls end when these are answered.
     ending = asyncio.ensure_future(served.server.stop(served.config.stop_grace_ms / 1000))
     served.calls.stop()
+    # Nor do streams end that wait for their quota.
+    served.metering.stop()
     # Watches have no end of their own.
     served.host.meta.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
     await _writes_answered(served, ending)

@@ -25,6 +25,7 @@ from cortado.store.observe.requests import Requests
 from cortado.store.observe.slow import SlowLog
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.quotas.meters import Meters
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig
 
@@ -64,7 +65,12 @@ class Observing:
             _LOG.info("metrics on http://%s/metrics", address_of(host, bound))
 
     def attach(
-        self, host: Host, transport: PeerTransport, calls: CallsService, certificates: Certificates | None
+        self,
+        host: Host,
+        transport: PeerTransport,
+        calls: CallsService,
+        meters: Meters,
+        certificates: Certificates | None,
     ) -> None:
         """The node has started: from now on there is something to tell of it."""
         self._pages.sources = Sources(
@@ -75,6 +81,7 @@ class Observing:
             readiness=self.readiness,
             log_clock=self._log_clock,
             calls_use=calls.use,
+            meters=meters,
             certificates=certificates,
             monotonic_ms=self._monotonic_ms,
         )

@@ -11,6 +11,9 @@ request, such as the tables of a large transaction; like the others they are dec
 writes once more where they are appended.
 
 A denial is decided from names alone: whether the resource exists is looked up by nobody before.
+
+A call counts for the quotas of what it needs to read or write (:mod:`cortado.store.quotas`). ``adds`` finds where it
+adds data, which is refused where no more may be stored: what only removes is not.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
-from cortado.proto.v1 import common_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.auth.roles import (
     CLUSTER,
     Demand,
@@ -51,6 +54,7 @@ class Rule:
     of: OfRequest
     changes: bool = False
     stored: OfStored | None = None
+    adds: OfRequest | None = None
 
 
 def _always(permission: Permission) -> OfRequest:
@@ -165,6 +169,11 @@ def _bulk(request: Any) -> Demands:
     return (Demand(WRITE, table_resource(named.database, named.table)),)
 
 
+def _bulk_added(request: Any) -> Demands:
+    """As it says at its beginning."""
+    return () if request.start.mode == documents_pb2.BULK_MODE_DELETE else _bulk(request)
+
+
 def _operations(operations: Iterable[common_pb2.Operation]) -> Demands:
     found: set[Demand] = set()
     for each in operations:
@@ -181,11 +190,24 @@ def _operations(operations: Iterable[common_pb2.Operation]) -> Demands:
 
 
 _CHECKS: Final = frozenset({"check", "check_pair"})
+_ADD_NOTHING: Final = _CHECKS | {"delete", "delete_pair"}
 _OF_PAIRS: Final = frozenset({"put_pair", "delete_pair", "add_pair", "check_pair", "packed_pairs"})
 
 
 def _commit(request: Any) -> Demands:
     return _operations(request.operations) or (Demand(Permission.KNOWN),)
+
+
+def _commit_added(request: Any) -> Demands:
+    return _operations(each for each in request.operations if not _only_deletes(each))
+
+
+def _only_deletes(operation: common_pb2.Operation) -> bool:
+    kind = operation.WhichOneof("operation")
+    if kind == "packed_pairs":
+        packed = operation.packed_pairs
+        return len(packed.deletes) >= len(packed.key_lengths)
+    return kind in _ADD_NOTHING
 
 
 def _begun_transaction(request: Any) -> Demands:
@@ -228,7 +250,7 @@ _administer: Final = _always(Permission.ADMINISTER)
 RULES: Final[dict[str, Rule]] = {
     "KeyValue/Get": Rule(_read(_namespace(READ))),
     "KeyValue/MultiGet": Rule(_read(_namespace(READ))),
-    "KeyValue/Put": Rule(_namespace(WRITE)),
+    "KeyValue/Put": Rule(_namespace(WRITE), adds=_namespace(WRITE)),
     "KeyValue/Delete": Rule(_namespace(WRITE)),
     "KeyValue/DeleteRange": Rule(_namespace(WRITE)),
     "KeyValue/Scan": Rule(_read(_namespace(READ))),
@@ -238,16 +260,16 @@ RULES: Final[dict[str, Rule]] = {
     "KeyValue/UndropNamespace": Rule(_namespace(DEFINE), changes=True),
     "Documents/Get": Rule(_read(_table(READ))),
     "Documents/MultiGet": Rule(_read(_table(READ))),
-    "Documents/Put": Rule(_table(WRITE)),
-    "Documents/Update": Rule(_table(WRITE)),
+    "Documents/Put": Rule(_table(WRITE), adds=_table(WRITE)),
+    "Documents/Update": Rule(_table(WRITE), adds=_table(WRITE)),
     "Documents/Delete": Rule(_table(WRITE)),
-    "Documents/Bulk": Rule(_bulk),
+    "Documents/Bulk": Rule(_bulk, adds=_bulk_added),
     "Documents/Scan": Rule(_read(_table(READ))),
     "Documents/Aggregate": Rule(_read(_table(READ))),
     "Documents/Split": Rule(_read(_table(READ))),
-    "Transactions/Commit": Rule(_commit),
+    "Transactions/Commit": Rule(_commit, adds=_commit_added),
     "Transactions/Settle": Rule(_known),
-    "LargeTransactions/Begin": Rule(_begun_transaction),
+    "LargeTransactions/Begin": Rule(_begun_transaction, adds=_begun_transaction),
     "LargeTransactions/Commit": Rule(_known, stored=_stored_transaction),
     "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction),
     "LargeTransactions/List": Rule(_view),
@@ -265,7 +287,7 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/UndropDatabase": Rule(_undropped_database, changes=True),
     "Tables/ListDropped": Rule(_view),
     "Tables/CheckTable": Rule(_checked_table),
-    "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True),
+    "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table")),
     "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
     "Schemas/Get": Rule(_schema),
@@ -313,6 +335,10 @@ RULES: Final[dict[str, Rule]] = {
     "Inspect/ListItems": Rule(_operate),
     "Settings/ListSettings": Rule(_view),
     "Statistics/ReadStatistics": Rule(_view),
+    "Quotas/Set": Rule(_administer, changes=True),
+    "Quotas/Remove": Rule(_administer, changes=True),
+    "Quotas/Get": Rule(_view),
+    "Quotas/List": Rule(_view),
     "Auth/Enable": Rule(_administer, changes=True),
     "Auth/Disable": Rule(_administer, changes=True),
     "Auth/Status": Rule(_known),

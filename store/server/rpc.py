@@ -50,8 +50,6 @@ _LOG: Final = logging.getLogger(__name__)
 Reply: TypeAlias = Message | bytes
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
 """What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
-Admit: TypeAlias = Callable[[Message], None]
-"""Lets a message of a stream in, or raises Unauthenticated, PermissionDenied, NotLeader."""
 Parse: TypeAlias = Callable[[bytes], Message]
 """From bytes to the request. Raises InvalidArgument where they are none, or hold too much."""
 
@@ -138,14 +136,14 @@ async def _of_one(
     behaviour: Callable[[Message], AsyncGenerator[Reply, None]],
     _arriving: object,
     context: Context,
-    admit: Admit,
+    stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
     """The replies to a single request."""
     encoded, held = await receiving.request(context)
     try:
         request = parse(encoded)
+        stream.admit(request, len(encoded))
         del encoded
-        admit(request)
         replies = behaviour(request)
         del request
         async with aclosing(replies):
@@ -177,18 +175,19 @@ def _of_many(
     behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
     arriving: AsyncIterator[bytes],
     _context: Context,
-    admit: Admit,
+    stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
-    return behaviour(_parsed(arriving, parse, admit))
+    return behaviour(_parsed(arriving, parse, stream))
 
 
-async def _parsed(requests: AsyncIterator[bytes], parse: Parse, admit: Admit) -> AsyncIterator[Message]:
+async def _parsed(requests: AsyncIterator[bytes], parse: Parse, stream: OpenStream) -> AsyncIterator[Message]:
     async for encoded in requests:
         message = [parse(encoded)]
-        admit(message[0])
+        stream.admit(message[0], len(encoded))
         # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
         del encoded
         yield message.pop()
+        await stream.pace()
 
 
 def _serialized(reply: Reply) -> bytes:
@@ -212,7 +211,7 @@ def _unary_method(
 ) -> UnaryMethod:
     measures = requests.method(_full_name(method))
     if authority is not None:
-        behaviour = authority.guarded(measures.name, behaviour)
+        behaviour = authority.guarded(measures.name, behaviour, _serialized)
 
     async def answer(request: Message) -> bytes:
         call = measures.begin()
@@ -269,10 +268,10 @@ def _metadata(context: Context) -> dict[str, str]:
 
 def _streaming(
     measures: MethodMeasures,
-    behaviour: Callable[[Any, Context, Admit], AsyncGenerator[Reply, None]],
+    behaviour: Callable[[Any, Context, OpenStream], AsyncGenerator[Reply, None]],
     authority: Authority | None,
 ) -> Callable[[Any, Context], AsyncIterator[bytes]]:
-    """``behaviour`` gets the messages that arrive, the call, and what lets each message in."""
+    """``behaviour`` gets the messages that arrive, the call, and the stream, which lets each message in."""
 
     async def serve(arriving: Any, context: Context) -> AsyncIterator[bytes]:
         CALLER.set(context)
@@ -284,11 +283,14 @@ def _streaming(
             check_api_level(metadata.get("user-agent", ""))
             name = measures.name
             with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
-                async with aclosing(behaviour(arriving, context, stream.admit)) as replies:
+                async with aclosing(behaviour(arriving, context, stream)) as replies:
                     async for reply in stream.follow(replies):
                         encoded = _serialized(reply)
                         measures.replied(len(encoded))
+                        is_owed = stream.sent(len(encoded))
                         yield encoded
+                        if is_owed:
+                            await stream.pace()
             code = OK
         except CortadoError as error:
             code, problem = error.code, error

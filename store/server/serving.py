@@ -44,6 +44,7 @@ from cortado.proto.v1 import (
     jobs_pb2,
     kv_pb2,
     large_transactions_pb2,
+    quotas_pb2,
     schemas_pb2,
     settings_pb2,
     statistics_pb2,
@@ -86,8 +87,10 @@ from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
 from cortado.store.server.locked_out import switch_off_where_marked
+from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
 from cortado.store.server.open_files import connections_max, raise_open_files
+from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.receiving import Receiving
 from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
@@ -154,11 +157,12 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     listener = PeerListener(PeersService(host, transport), transport)
     observing.readiness.begin(host)
     await host.start()
-    observing.attach(host, transport, served.calls, certificates)
+    observing.attach(host, transport, served.calls, served.metering.meters, certificates)
     try:
         beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
         beside += [tell_addresses(host.meta, engine.identity, advertised, certificates)]
         beside += [switch_off_where_marked(host, config.data_dir)]
+        beside += [served.metering.follow(), served.metering.measure()]
         async with _beside(beside):
             await server.start()
             listener.start(peer_sockets)
@@ -245,6 +249,7 @@ def _register(
     observing: Observing,
     audit: Audit,
 ) -> Served:
+    metering = Metering(host)
     cluster = ClusterService(host, config.data_dir, state=lambda: state_of(host, transport))
     inspect = InspectService(host, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
     statistics = StatisticsService(host, collect=observing.collect, problems=observing.readiness.problems)
@@ -263,11 +268,12 @@ def _register(
         (_descriptor(backups_pb2, "Restores"), RestoresService(host)),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
         (_descriptor(auth_pb2, "Auth"), AuthService(host)),
+        (_descriptor(quotas_pb2, "Quotas"), QuotasService(host, metering)),
         (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    authority = Authority(host, audit)
+    authority = Authority(host, audit, metering.meters)
     calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
     receiving = Receiving(host.budget.calls)
@@ -281,7 +287,7 @@ def _register(
         foreign_handler(reflection_pb2, "ServerReflection", reflected),
     ]
     server.add_generic_rpc_handlers(foreign)
-    return Served(config, server, host, transport, calls, healthy, ["", *names])
+    return Served(config, server, host, transport, calls, metering, healthy, ["", *names])
 
 
 def _descriptor(module: object, service: str) -> ServiceDescriptor:

@@ -19,6 +19,7 @@ from cortado.proto.v1 import (
     cluster_pb2,
     documents_pb2,
     kv_pb2,
+    quotas_pb2,
     schemas_pb2,
     tables_pb2,
     transactions_pb2,
@@ -34,6 +35,8 @@ from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import new_server
+from cortado.store.server.metering import Metering
+from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
@@ -51,6 +54,7 @@ class Served:
 
     endpoint: str
     node: Host
+    metering: Metering
     call: Callable[[Coroutine[Any, Any, Any]], Any]
 
 
@@ -67,18 +71,19 @@ def served_node(engine: Engine, audit_directory: Path | None = None) -> Iterator
     clock = SetClock(time.time_ns() // 1_000_000)
     node = make_node(NodeDisk(engine), clock=clock)
     audit = Audit(audit_directory, "n1", clock)
-    server, endpoint = call(_start(node, audit))
+    metering = Metering(node)
+    server, endpoint, tasks = call(_start(node, audit, metering))
     try:
-        yield Served(endpoint, node, call)
+        yield Served(endpoint, node, metering, call)
     finally:
-        call(_stop(server, node))
+        call(_stop(server, node, tasks))
         audit.close()
         loop.call_soon_threadsafe(loop.stop)
         thread.join(WAIT_S)
         loop.close()
 
 
-async def _start(node: Host, audit: Audit) -> tuple[Any, str]:
+async def _start(node: Host, audit: Audit, metering: Metering) -> tuple[Any, str, list[asyncio.Task[None]]]:
     server = new_server(connections_max=1_000)
     port = server.add_insecure_port("127.0.0.1:0")
     await node.start()
@@ -92,14 +97,18 @@ async def _start(node: Host, audit: Audit) -> tuple[Any, str]:
         (cluster_pb2.DESCRIPTOR.services_by_name["Cluster"], ClusterService(node, Path(), state=lambda: "serving")),
     ]
     services.append((auth_pb2.DESCRIPTOR.services_by_name["Auth"], AuthService(node)))
-    authority = Authority(node, audit)
+    services.append((quotas_pb2.DESCRIPTOR.services_by_name["Quotas"], QuotasService(node, metering)))
+    authority = Authority(node, audit, metering.meters)
     services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], CallsService(services, authority=authority)))
     handlers = [rpc_handler(descriptor, servicer, authority=authority) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
     await server.start()
-    return server, f"127.0.0.1:{port}"
+    tasks = [asyncio.ensure_future(each) for each in (metering.follow(), metering.measure())]
+    return server, f"127.0.0.1:{port}", tasks
 
 
-async def _stop(server: Any, node: Host) -> None:
+async def _stop(server: Any, node: Host, tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
     await server.stop(0)
     await node.stop()

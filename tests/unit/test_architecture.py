@@ -55,6 +55,7 @@ ALLOWED |= {
     "cortado.store.aggregate": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
     "cortado.store.auth": BELOW_TABLES | {"cortado.store.auth.tokens"},
     "cortado.store.auth.tokens": SHARED,
+    "cortado.store.quotas": BELOW_TABLES | {"cortado.store.auth"},
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES | {"cortado.store.catalog"},
     "cortado.store.kv": BELOW_TABLES | {"cortado.store.catalog"},
@@ -121,10 +122,12 @@ ALLOWED |= {
         "cortado.store.retentions",
     },
     "cortado.store.server": NODE
+    | {"cortado.store.quotas"}
     | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs"}
     | {"cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
+    | {"cortado.store.quotas"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
     "cortado.store.client": CLIENT | {"cortado.store.backup.runs"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},

@@ -13,6 +13,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from cortado.errors import QuotaExceeded
+from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.mvcc.staged import LargeTransaction, Unresolved
@@ -27,6 +29,8 @@ from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.peers.transport import PeerStatus
+from cortado.store.quotas.meters import Meters
+from cortado.store.quotas.quota import Quota, Target
 from support.engines import open_stores
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import NOW_MS, SetClock, followed
@@ -72,6 +76,7 @@ class Collected:
             readiness=readiness,
             log_clock=LogClock(),
             calls_use=lambda: (3, 40),
+            meters=_meters(),
             certificates=SimpleNamespace(  # type: ignore[arg-type]
                 current=lambda: SimpleNamespace(not_after_s=1_000.0, authority_not_after_s=2_000.0)
             ),
@@ -82,6 +87,16 @@ class Collected:
         self.values = {each.definition.name: dict(each.samples) for each in self.families}
         node.meta.store.unreadable = ""
         await node.stop()
+
+
+def _meters() -> Meters:
+    """Of one quota, that is used up."""
+    meters, target = Meters(lambda: 0.0), Target("database:shop")
+    meters.use({target: Quota(target, stored_bytes=10)})
+    meters.measured(meters.by_target[target], 15)
+    with pytest.raises(QuotaExceeded):
+        meters.check_room([Demand(Permission.WRITE, Resource("table:shop.orders"))])
+    return meters
 
 
 @pytest.fixture

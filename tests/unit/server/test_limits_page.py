@@ -20,6 +20,7 @@ from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
 from cortado.store.node import large_transactions, restoring
 from cortado.store.node.limits import NodeLimits
+from cortado.store.quotas import changes as quota_changes
 from cortado.store.server import (
     config,
     kv_service,
@@ -87,6 +88,7 @@ SAID = {
     "the record of a large transaction": f"{large_transactions.KEPT_MS // 3_600_000} hours",
     "that of an application": f"{large_transactions.APPLICATION_KEPT_MS // 60_000} minutes",
     "changes of a window": count(NodeLimits().watch_pass_events_max),
+    "quotas": count(quota_changes.QUOTAS_MAX),
     "principals": count(auth_changes.PRINCIPALS_MAX),
     "jobs": count(job.UNFINISHED_MAX),
     "ended jobs": count(job.FINISHED_MAX),

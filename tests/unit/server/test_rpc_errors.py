@@ -50,6 +50,7 @@ EXAMPLES: list[CortadoError] = [
     errors.Unavailable("stopping", 1500),
     errors.NotLeader("elsewhere", 10, "127.0.0.1:1"),
     errors.ResourceExhausted("full", 50, "writes", 8192),
+    errors.QuotaExceeded("used up", 50, "calls_per_second", 100, "database:shop"),
     errors.OutcomeUnknown("lost", "00ff"),
     errors.DeadlineExceeded("late", 100),
     errors.Cancelled("gone"),

@@ -1,0 +1,125 @@
+"""``cortado quota``: how much may be asked, and stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cortado.errors import InvalidArgument
+from cortado.store.cli.answers import Answer, Fields, Rows, Said
+from cortado.store.cli.numbers import size, whole
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
+from cortado.store.sizes import size_text
+
+if TYPE_CHECKING:
+    from cortado.store.client import QuotaInfo
+
+_CALLS, _BYTES, _STORED = "--calls-per-second", "--bytes-per-second", "--stored-bytes"
+_Target = Annotated[
+    str, Argument(help="What it is of: principal:NAME, database:NAME or namespace:NAME.", metavar="TARGET")
+]
+
+
+@command(
+    "quota set",
+    examples="""
+        cortado quota set principal:reports --calls-per-second 200 --bytes-per-second 20MiB
+        cortado quota set database:shop --stored-bytes 50GiB
+    """,
+)
+def set_(
+    session: Session,
+    target: _Target,
+    calls_per_second: Annotated[
+        int | None,
+        Option(
+            _CALLS,
+            help="Calls that read or write data, a second, on each node.",
+            parser=whole(_CALLS, 1, 10**9),
+            metavar="COUNT",
+        ),
+    ] = None,
+    bytes_per_second: Annotated[
+        int | None,
+        Option(
+            _BYTES,
+            help="Bytes of their requests and replies, a second, on each node, such as 20MiB.",
+            parser=size(_BYTES, 1, 1 << 40),
+            metavar="SIZE",
+        ),
+    ] = None,
+    stored_bytes: Annotated[
+        int | None,
+        Option(
+            _STORED,
+            help="Stored bytes of a database or a namespace, such as 50GiB.",
+            parser=size(_STORED, 1, 1 << 60),
+            metavar="SIZE",
+        ),
+    ] = None,
+) -> Answer:
+    """Set a quota, in the place of the one before: a limit that is not given is none.
+
+    It holds for what has that name, or will. Every node counts what it serves itself, so that all of three nodes may be
+    asked for three times as much. What is over it is refused with QUOTA_EXCEEDED and a delay; nothing is done then.
+    """
+    if calls_per_second is None and bytes_per_second is None and stored_bytes is None:
+        raise InvalidArgument(_CALLS, f"must be given, or {_BYTES}, or {_STORED}")
+    with session.client() as client:
+        client.quotas.set(
+            target,
+            calls_per_second=calls_per_second,
+            bytes_per_second=bytes_per_second,
+            stored_bytes=stored_bytes,
+        )
+    record = {
+        "target": target,
+        "calls_per_second": calls_per_second,
+        "bytes_per_second": bytes_per_second,
+        "stored_bytes": stored_bytes,
+    }
+    return Said(f"set the quota of {target}", record)
+
+
+@command("quota list", examples="cortado quota list -o json")
+def list_(session: Session) -> Answer:
+    """Show all quotas, and what the leader knows of their use: bytes stored, and calls that it refused."""
+    with session.client() as client:
+        found = client.quotas.all()
+    columns = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
+    return Rows(columns, [_row(each) for each in found], [_record(each) for each in found])
+
+
+@command("quota show", examples="cortado quota show database:shop")
+def show(session: Session, target: _Target) -> Answer:
+    """Show one quota, and what the leader knows of its use."""
+    with session.client() as client:
+        found = client.quotas.get(target)
+    names = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
+    return Fields(list(zip(names, _row(found), strict=True)), _record(found))
+
+
+@command("quota remove", examples="cortado quota remove database:shop")
+def remove(session: Session, target: _Target) -> Answer:
+    """Take a quota away. What waits for it goes on."""
+    with session.client() as client:
+        client.quotas.remove(target)
+    return Said(f"removed the quota of {target}", {"target": target})
+
+
+def _row(quota: QuotaInfo) -> tuple[Any, ...]:
+    calls = "-" if quota.calls_per_second is None else quota.calls_per_second
+    sizes = (quota.bytes_per_second, quota.stored_bytes, quota.used_bytes)
+    return (quota.target, calls, *("-" if each is None else size_text(each) for each in sizes), quota.refused)
+
+
+def _record(quota: QuotaInfo) -> dict[str, Any]:
+    return {
+        "target": quota.target,
+        "calls_per_second": quota.calls_per_second,
+        "bytes_per_second": quota.bytes_per_second,
+        "stored_bytes": quota.stored_bytes,
+        "used_bytes": quota.used_bytes,
+        "refused": quota.refused,
+    }

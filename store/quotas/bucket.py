@@ -1,0 +1,45 @@
+"""A bucket of tokens: they come at a rate, a second's worth at most is kept, and more may be taken than there are.
+
+::
+
+    tokens   rate ┤■■■■■■■■┐                    a burst: a second's worth at once
+                  │        └┐  ┌──┐             then as many as come
+                0 ┼─────────┼──┘  └─┐   ┌───
+                  │         taken    └──┘       owed: nobody is let in until it is paid
+
+It is kept as one number, the time at which the bucket is full again: each token that is taken puts that off by what it
+takes one to come. So there is no sum to drift, and looking changes nothing. (*Generic cell rate algorithm*, ATM Forum
+1996.) Time is monotonic, and passed in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEPTH_MS: Final = 1_000.0
+"""What a full bucket holds, in milliseconds of its rate."""
+_SLACK_MS: Final = 1e-3
+"""Who waits as long as it was told is not refused for what a sum of fractions lacks."""
+
+
+class Bucket:
+    """Full at the beginning. ``rate`` is tokens a second, 1 or more."""
+
+    __slots__ = ("_full_ms", "_spare_ms", "rate")
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self._full_ms = float("-inf")
+        self._spare_ms = DEPTH_MS - 1_000 / rate
+        """With one token left, so long it takes to be full."""
+
+    def take(self, count: int, now_ms: float) -> None:
+        """Also where there are fewer: the rest is owed."""
+        # Not max(), which takes as long as all the rest.
+        full_ms = self._full_ms
+        self._full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
+
+    def wait_ms(self, now_ms: float) -> float:
+        """How long until there is a token; 0 where there is one."""
+        wait_ms = self._full_ms - now_ms - self._spare_ms
+        return wait_ms if wait_ms > _SLACK_MS else 0.0

@@ -1,0 +1,135 @@
+"""Quotas at one node: which hold, and how much is stored of what they are of. What counts calls is in
+:mod:`cortado.store.quotas.meters`; who calls passes there in :mod:`cortado.store.server.authority`.
+
+::
+
+    what is applied ──► all quotas, four times a second where something was applied ──► the meters of this node
+    the data's tree ──► bytes of each database and namespace with such a limit, every two seconds ──► full, or not
+
+Each node follows what it has applied and measures its own copy, so whichever comes to lead knows both. Quotas that
+cannot be read, since their value is damaged, stay as they were: they keep nobody from serving.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Final
+
+from cortado.errors import CortadoError, NotFound
+from cortado.store.engine.interface import Page, Space
+from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.tree_sizes import range_bytes
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.keyspace import KeyRange, database_range, namespace_range, staged_range
+from cortado.store.node.host import Host
+from cortado.store.quotas.meters import Meter, Meters
+from cortado.store.quotas.quota import kind_of, name_of
+from cortado.store.quotas.stored import QUOTAS_KEY, decode_quotas
+
+_LOG: Final = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.25
+MEASURE_S: Final = 2.0
+"""So often what is stored is measured, or less often where that takes longer than:"""
+_REST: Final = 20.0
+"""After all were measured, so many times what it took."""
+_SLICE_ITEMS: Final = 1_000
+_SLICE_REST: Final = 4.0
+"""After a slice at least so many times what it took."""
+
+
+class Metering:
+    """Of one server, for as long as :meth:`follow` and :meth:`measure` run. On the loop."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.meters = Meters(host.monotonic_ms)
+        self._index = -1
+        self._suffix = b""
+        self._is_stopping = False
+
+    async def follow(self) -> None:
+        """Know which quotas hold. Runs until it is cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    async def measure(self) -> None:
+        """Know how much is stored. Runs until it is cancelled."""
+        while True:
+            began_ms = self._host.monotonic_ms()
+            await self.measure_all()
+            took_s = (self._host.monotonic_ms() - began_ms) / 1_000
+            await asyncio.sleep(max(MEASURE_S, _REST * took_s))
+
+    def stop(self) -> None:
+        """Nothing is counted any more, and nobody waits."""
+        self._is_stopping = True
+        self.meters.use({})
+
+    def look(self) -> None:
+        """Whether the quotas are others now."""
+        replica = self._host.meta
+        applied = replica.applied
+        if applied.index == self._index or self._is_stopping:
+            return
+        try:
+            version = replica.store.get(QUOTAS_KEY, applied.last_ts)
+            suffix = b"" if version is None else version.suffix
+            if suffix != self._suffix:
+                self.meters.use({} if version is None else decode_quotas(version.payload))
+                self._suffix = suffix
+            self._index = applied.index
+        except CortadoError as error:
+            _LOG.debug("quotas stay as they were: %s", error)
+
+    async def measure_all(self) -> None:
+        """What is stored of each that has such a limit."""
+        for meter in list(self.meters.by_target.values()):
+            if meter.quota.stored_bytes is None:
+                continue
+            try:
+                self.meters.measured(meter, sum([await self._size(within) for within in self._ranges(meter)]))
+            except CortadoError as error:
+                _LOG.debug("what is stored of %s is not measured: %s", meter.quota.target, error)
+
+    def _ranges(self, meter: Meter) -> list[KeyRange]:
+        """Where it lies; nowhere, where there is no such database."""
+        kind, name = kind_of(meter.quota.target), name_of(meter.quota.target)
+        if kind == "namespace":
+            return [namespace_range(name)]
+        replica = self._host.meta
+        try:
+            database = replica.catalog(replica.store.snapshot(replica.applied.last_ts)).database(name)
+        except NotFound:
+            return []
+        within = database_range(database.number)
+        return [within, staged_range(*within)]
+
+    async def _size(self, within: KeyRange) -> int:
+        mapped = self._host.engine.mapped
+        if isinstance(mapped, MappedFile):
+            found = await self._host.scan(lambda: range_bytes(mapped, *within))
+            if found is not None:
+                return found
+        return await self._size_item_by_item(*within)
+
+    async def _size_item_by_item(self, start: bytes, end: bytes) -> int:
+        """Where the tree's pages cannot be read: slower by far, and with rests."""
+        size_bytes = 0
+        engine = self._host.engine
+
+        def read(begin: bytes) -> Page:
+            with engine.read() as transaction:
+                return transaction.page(Space.DATA, begin, end, max_items=_SLICE_ITEMS)
+
+        while True:
+            began_ms = self._host.monotonic_ms()
+            page = await self._host.scan(partial(read, start))
+            size_bytes += sum(map(len, page.keys)) + sum(map(len, page.values))
+            if page.exhausted:
+                return size_bytes
+            start = successor_of_prefix(page.keys[-1])
+            await asyncio.sleep(_SLICE_REST * (self._host.monotonic_ms() - began_ms) / 1_000)

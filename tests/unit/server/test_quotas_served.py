@@ -1,0 +1,315 @@
+"""Quotas over a real port: what is refused, what waits, and what never is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+
+from cortado.errors import InvalidArgument, NotFound, PermissionDenied, QuotaExceeded, Unauthenticated
+from cortado.proto.v1 import kv_pb2, kv_pb2_grpc, quotas_pb2, quotas_pb2_grpc
+from cortado.store.client import Client, Index, Put
+from cortado.store.quotas.quota import Target
+from cortado.store.rpc_errors import DETAILS_KEY, from_rpc_error
+from support.engines import open_lmdb
+from support.served_node import Served, served_node
+from support.server_process import wait_until
+
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "t", "type": "string"}]}'
+
+
+@dataclass
+class World:
+    served: Served
+    client: Client
+    audit: Path
+
+    def set(self, target: str, **limits: int) -> None:
+        """And wait until it holds, with a full bucket."""
+        self.client.quotas.set(target, **limits)
+        self.look()
+        assert self.served.metering.meters.by_target[Target(target)].quota.target == target
+
+    def remove(self, target: str) -> None:
+        self.client.quotas.remove(target)
+        self.look()
+
+    def look(self) -> None:
+        """At what is applied, now."""
+
+        async def look() -> None:
+            replica = self.served.node.meta
+            await replica.reads.applied_to(replica.read_ts())
+            self.served.metering.look()
+
+        self.served.call(look())
+
+    def measure(self) -> None:
+        async def measure() -> None:
+            replica = self.served.node.meta
+            await replica.reads.applied_to(replica.read_ts())
+            await self.served.metering.measure_all()
+
+        self.served.call(measure())
+
+    def impatient(self, **options: Any) -> Client:
+        """One that waits for nothing."""
+        return Client(self.served.endpoint, timeout_s=0.5, **options)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    path = tmp_path_factory.mktemp("quotas")
+    with served_node(open_lmdb(path / "data"), path / "audit") as served, Client(served.endpoint) as client:
+        client.create_database("shop")
+        client.schemas.register("shop.orders", SCHEMA)
+        client.create_table("shop.orders", key=["id"])
+        yield World(served, client, path / "audit")
+
+
+NAMES = (f"n{number}" for number in count())
+
+
+@pytest.fixture
+def namespace(world: World) -> str:
+    """One of its own."""
+    name = next(NAMES)
+    world.client.kv(name).put(b"k", b"v")
+    return name
+
+
+@pytest.fixture(autouse=True)
+def _without_quotas(world: World) -> Iterator[None]:
+    """They go with the test that made them."""
+    yield
+    with suppress(Unauthenticated):  # Behind the last one.
+        for each in world.client.quotas.all():
+            world.remove(each.target)
+
+
+def test_a_refusal_says_which_quota_and_how_long(world: World, namespace: str) -> None:
+    world.set(f"namespace:{namespace}", calls_per_second=1)
+    stub = kv_pb2_grpc.KeyValueStub(grpc.insecure_channel(world.served.endpoint))
+    request = kv_pb2.KvPutRequest(namespace=namespace, key=b"k", value=b"w")
+    stub.Put(request)
+    with pytest.raises(grpc.RpcError) as refused:
+        for _ in range(100):
+            stub.Put(request)
+    error = from_rpc_error(refused.value)
+    assert isinstance(error, QuotaExceeded)
+    assert (error.quota, error.resource, error.limit) == (f"namespace:{namespace}", "calls_per_second", 1)
+    assert 0 < error.retry_delay_ms <= 1_000
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    status = status_pb2.Status.FromString(dict(refused.value.trailing_metadata())[DETAILS_KEY])
+    assert any(each.Is(error_details_pb2.RetryInfo.DESCRIPTOR) for each in status.details)
+
+
+def test_a_client_waits_and_goes_on_within_its_time(world: World, namespace: str) -> None:
+    world.set(f"namespace:{namespace}", calls_per_second=8)
+    pairs = world.client.kv(namespace)
+    for number in range(12):
+        pairs.put(b"k", b"%d" % number)
+    found = pairs.get(b"k")
+    assert found is not None
+    assert found.value == b"11"
+    assert world.client.quotas.get(f"namespace:{namespace}").refused > 0
+
+
+def test_a_client_without_the_time_is_told_and_nothing_was_done(world: World, namespace: str) -> None:
+    world.set(f"namespace:{namespace}", bytes_per_second=1_000)
+    with world.impatient() as client:
+        client.kv(namespace).put(b"k", bytes(5_000))
+        with pytest.raises(QuotaExceeded) as refused:
+            client.kv(namespace).put(b"k", b"late")
+    assert refused.value.retry_delay_ms > 3_000
+    world.remove(f"namespace:{namespace}")
+    found = world.client.kv(namespace).get(b"k")
+    assert found is not None
+    assert found.value == bytes(5_000)
+
+
+def test_replies_count_too(world: World, namespace: str) -> None:
+    world.client.kv(namespace).put(b"large", bytes(20_000))
+    world.set(f"namespace:{namespace}", bytes_per_second=2_000)
+    with world.impatient() as client:
+        client.kv(namespace).get(b"large")
+        with pytest.raises(QuotaExceeded) as refused:
+            client.kv(namespace).get(b"large")
+    assert refused.value.retry_delay_ms > 7_000
+
+
+def test_a_scan_is_slowed_and_comes_to_its_end(world: World, namespace: str) -> None:
+    pairs = world.client.kv(namespace)
+    pairs.batch([Put(b"k%04d" % number, bytes(1_000)) for number in range(100)])
+    world.set(f"namespace:{namespace}", bytes_per_second=100_000)
+    assert len(list(pairs.scan())) == 101
+    meter = world.served.metering.meters.by_target[Target(f"namespace:{namespace}")]
+    assert meter.bytes is not None
+    assert meter.bytes.wait_ms(world.served.node.monotonic_ms() - 2_000) > 0
+
+
+def test_a_bulk_load_is_slowed_and_comes_to_its_end(world: World) -> None:
+    world.set("database:shop", bytes_per_second=400_000)
+    rows = [{"id": number, "t": "x" * 1_000} for number in range(600)]
+    assert world.client.table("shop.orders").bulk(rows, chunk_rows=100).written == 600
+
+
+def test_who_waits_for_a_quota_that_is_taken_away_goes_on(world: World, namespace: str) -> None:
+    """A scan that would last hours."""
+    pairs = world.client.kv(namespace)
+    for number in range(3):
+        pairs.put(b"l%d" % number, bytes(900_000))
+    world.set(f"namespace:{namespace}", bytes_per_second=100)
+    with Client(world.served.endpoint, timeout_s=60) as client:
+        found = client.kv(namespace).scan()
+        next(found)
+        world.remove(f"namespace:{namespace}")
+        assert len(list(found)) == 3
+
+
+def test_changes_of_quotas_and_what_an_operator_does_are_never_refused(world: World, namespace: str) -> None:
+    world.set(f"namespace:{namespace}", calls_per_second=1)
+    world.set("database:shop", calls_per_second=1)
+    with world.impatient() as client:
+        with pytest.raises(QuotaExceeded):
+            while True:
+                client.kv(namespace).get(b"k")
+        for _ in range(20):
+            client.quotas.set(f"namespace:{namespace}", calls_per_second=1)
+            client.quotas.get(f"namespace:{namespace}")
+            client.quotas.all()
+            client.status()
+            client.clock()
+            client.databases()
+            client.namespaces()
+
+
+def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) -> None:
+    client, orders = world.client, world.client.table("shop.orders")
+    for number in range(20):
+        orders.put({"id": number, "t": "y" * 100})
+    world.set("database:shop", stored_bytes=1_000)
+    world.measure()
+    shown = client.quotas.get("database:shop")
+    assert shown.used_bytes is not None
+    assert shown.used_bytes > 2_000
+    with world.impatient() as late:
+        table = late.table("shop.orders")
+        adding: list[Callable[[], object]] = [
+            lambda: table.put({"id": 1, "t": ""}),
+            lambda: table.update(1, {"t": "z"}),
+            lambda: table.bulk([{"id": 2, "t": ""}]),
+            lambda: late.create_index("shop.orders", Index("by_t", ["t"])),
+        ]
+        for act in adding:
+            with pytest.raises(QuotaExceeded) as refused:
+                act()
+            assert (refused.value.quota, refused.value.resource) == ("database:shop", "stored_bytes")
+        with pytest.raises(QuotaExceeded), late.transaction() as transaction:
+            transaction.table("shop.orders").put({"id": 1, "t": ""})
+        with late.transaction() as transaction:
+            transaction.table("shop.orders").delete(3)
+        assert table.get(1) is not None
+        table.delete(1)
+        assert len(list(table.scan(limit=5))) == 5
+        late.truncate_table("shop.orders")
+    world.remove("database:shop")
+    orders.put({"id": 1, "t": ""})
+
+
+def test_what_was_never_there_is_measured_as_nothing(world: World) -> None:
+    world.set("database:later", stored_bytes=1)
+    world.measure()
+    assert world.client.quotas.get("database:later").used_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "field"),
+    [
+        ({}, "quota"),
+        ({"calls_per_second": 0}, "calls_per_second"),
+        ({"calls_per_second": -1}, "calls_per_second"),
+        ({"calls_per_second": 1.5}, "calls_per_second"),
+        ({"calls_per_second": float("nan")}, "calls_per_second"),
+        ({"calls_per_second": True}, "calls_per_second"),
+        ({"bytes_per_second": 1 << 100}, "bytes_per_second"),
+        ({"bytes_per_second": 1 << 41}, "bytes_per_second"),
+        ({"stored_bytes": "1GiB"}, "stored_bytes"),
+    ],
+)
+def test_what_is_no_limit_is_refused(world: World, limits: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        world.client.quotas.set("database:shop", **limits)
+    assert refused.value.field == field
+    assert world.client.quotas.all() == []
+    with pytest.raises(NotFound):
+        world.client.quotas.get("database:shop")
+    with pytest.raises(NotFound):
+        world.client.quotas.remove("database:shop")
+
+
+def test_lists_come_in_pages(world: World) -> None:
+    for number in range(5):
+        world.client.quotas.set(f"namespace:p{number}", calls_per_second=7)
+    stub = quotas_pb2_grpc.QuotasStub(grpc.insecure_channel(world.served.endpoint))
+    found, token = [], b""
+    while True:
+        reply = stub.List(quotas_pb2.ListQuotasRequest(page_size=2, page_token=token))
+        found += [each.quota.target for each in reply.quotas]
+        token = reply.next_page_token
+        if not token:
+            break
+    assert found == [f"namespace:p{number}" for number in range(5)]
+
+
+def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
+    """Last: from here on the cluster has roles."""
+    token = world.client.auth.enable("root").token
+    assert token is not None
+    with Client(world.served.endpoint, token=token.text) as admin:
+        tokens = {}
+        for name in ("app", "other"):
+            issued = admin.auth.create(name).token
+            assert issued is not None
+            admin.auth.grant(name, "writer", "namespace:carts")
+            tokens[name] = issued.text
+        admin.quotas.set("principal:app", calls_per_second=2)
+        admin.quotas.set("principal:root", calls_per_second=1)
+        world.look()
+        with world.impatient(token=tokens["app"]) as app, world.impatient(token=tokens["other"]) as other:
+            with pytest.raises(QuotaExceeded) as refused:
+                for _ in range(1_000):
+                    app.kv("carts").put(b"k", b"v")
+            assert refused.value.quota == "principal:app"
+            for _ in range(50):
+                other.kv("carts").put(b"k", b"v")
+            with pytest.raises(PermissionDenied):
+                app.quotas.set("principal:app", calls_per_second=1_000)
+            with pytest.raises(PermissionDenied):
+                app.quotas.all()
+        # An admin that has used up its own quota can raise it.
+        with world.impatient(token=token.text) as root:
+            with pytest.raises(QuotaExceeded):
+                while True:
+                    root.kv("carts").get(b"k")
+            root.quotas.set("principal:root", calls_per_second=1_000)
+            world.look()
+            for _ in range(50):
+                root.kv("carts").get(b"k")
+        # Gone, and it is nobody: the quota stays on the name.
+        admin.auth.revoke("app")
+        assert [each.target for each in admin.quotas.all()] == ["principal:app", "principal:root"]
+        admin.quotas.remove("principal:app")
+    path = world.audit / "audit.log"
+    wait_until(lambda: '"Quotas/Remove"' in path.read_text(), "it is written", 10.0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    changed = [each for each in lines if each["method"].startswith("Quotas/")][-1]
+    assert (changed["principal"], changed["about"], changed["outcome"]) == ("root", "principal:app", "OK")
