@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/statistics.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\x15ReadStatisticsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\xac\x01\n\x16ReadStatisticsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x19\n\x11monotonic_seconds\x18\x02 \x01(\x01\x12.\n\x08problems\x18\x03 \x03(\x0b\x32\x1c.cortado.v1.ReadinessProblem\x12#\n\x07metrics\x18\x04 \x03(\x0b\x32\x12.cortado.v1.Metric\"3\n\x10ReadinessProblem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8c\x01\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.cortado.v1.MetricKind\x12\x13\n\x0blabel_names\x18\x03 \x03(\t\x12\x0e\n\x06\x62ounds\x18\x04 \x03(\x01\x12)\n\x07samples\x18\x05 \x03(\x0b\x32\x18.cortado.v1.MetricSample\"W\n\x0cMetricSample\x12\x14\n\x0clabel_values\x18\x01 \x03(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x15\n\rbucket_counts\x18\x03 \x03(\x04\x12\x0b\n\x03sum\x18\x04 \x01(\x01*t\n\nMetricKind\x12\x1b\n\x17METRIC_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11METRIC_KIND_GAUGE\x10\x01\x12\x17\n\x13METRIC_KIND_COUNTER\x10\x02\x12\x19\n\x15METRIC_KIND_HISTOGRAM\x10\x03\x32j\n\nStatistics\x12\\\n\x0eReadStatistics\x12!.cortado.v1.ReadStatisticsRequest\x1a\".cortado.v1.ReadStatisticsResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/statistics.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\x15ReadStatisticsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"\xac\x01\n\x16ReadStatisticsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x19\n\x11monotonic_seconds\x18\x02 \x01(\x01\x12.\n\x08problems\x18\x03 \x03(\x0b\x32\x1c.cortado.v1.ReadinessProblem\x12#\n\x07metrics\x18\x04 \x03(\x0b\x32\x12.cortado.v1.Metric\"3\n\x10ReadinessProblem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8c\x01\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.cortado.v1.MetricKind\x12\x13\n\x0blabel_names\x18\x03 \x03(\t\x12\x0e\n\x06\x62ounds\x18\x04 \x03(\x01\x12)\n\x07samples\x18\x05 \x03(\x0b\x32\x18.cortado.v1.MetricSample\"W\n\x0cMetricSample\x12\x14\n\x0clabel_values\x18\x01 \x03(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x15\n\rbucket_counts\x18\x03 \x03(\x04\x12\x0b\n\x03sum\x18\x04 \x01(\x01\"\x16\n\x14ListSlowCallsRequest\"\x8d\x01\n\x15ListSlowCallsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x17\n\x0fslow_request_ms\x18\x02 \x01(\r\x12\x12\n\nslow_calls\x18\x03 \x01(\x04\x12#\n\x05\x63\x61lls\x18\x04 \x03(\x0b\x32\x14.cortado.v1.SlowCall\"\xe9\x01\n\x08SlowCall\x12\x10\n\x08\x65nded_ms\x18\x01 \x01(\x04\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x01\x12\x0c\n\x04\x63ode\x18\x04 \x01(\t\x12%\n\x06stages\x18\x05 \x03(\x0b\x32\x15.cortado.v1.CallStage\x12\x15\n\rrequest_bytes\x18\x06 \x01(\x04\x12\x13\n\x0breply_bytes\x18\x07 \x01(\x04\x12#\n\x05\x61\x62out\x18\x08 \x03(\x0b\x32\x14.cortado.v1.CallName\x12\x0c\n\x04peer\x18\t \x01(\t\x12\x12\n\nrequest_id\x18\n \x01(\x0c\".\n\tCallStage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\x01\"&\n\x08\x43\x61llName\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t*t\n\nMetricKind\x12\x1b\n\x17METRIC_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11METRIC_KIND_GAUGE\x10\x01\x12\x17\n\x13METRIC_KIND_COUNTER\x10\x02\x12\x19\n\x15METRIC_KIND_HISTOGRAM\x10\x03\x32\xc5\x01\n\nStatistics\x12\\\n\x0eReadStatistics\x12!.cortado.v1.ReadStatisticsRequest\x1a\".cortado.v1.ReadStatisticsResponse\"\x03\x90\x02\x01\x12Y\n\rListSlowCalls\x12 .cortado.v1.ListSlowCallsRequest\x1a!.cortado.v1.ListSlowCallsResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -24,8 +24,10 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_STATISTICS'].methods_by_name['ReadStatistics']._options = None
   _globals['_STATISTICS'].methods_by_name['ReadStatistics']._serialized_options = b'\220\002\001'
-  _globals['_METRICKIND']._serialized_start=580
-  _globals['_METRICKIND']._serialized_end=696
+  _globals['_STATISTICS'].methods_by_name['ListSlowCalls']._options = None
+  _globals['_STATISTICS'].methods_by_name['ListSlowCalls']._serialized_options = b'\220\002\001'
+  _globals['_METRICKIND']._serialized_start=1072
+  _globals['_METRICKIND']._serialized_end=1188
   _globals['_READSTATISTICSREQUEST']._serialized_start=80
   _globals['_READSTATISTICSREQUEST']._serialized_end=118
   _globals['_READSTATISTICSRESPONSE']._serialized_start=121
@@ -36,6 +38,16 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_METRIC']._serialized_end=489
   _globals['_METRICSAMPLE']._serialized_start=491
   _globals['_METRICSAMPLE']._serialized_end=578
-  _globals['_STATISTICS']._serialized_start=698
-  _globals['_STATISTICS']._serialized_end=804
+  _globals['_LISTSLOWCALLSREQUEST']._serialized_start=580
+  _globals['_LISTSLOWCALLSREQUEST']._serialized_end=602
+  _globals['_LISTSLOWCALLSRESPONSE']._serialized_start=605
+  _globals['_LISTSLOWCALLSRESPONSE']._serialized_end=746
+  _globals['_SLOWCALL']._serialized_start=749
+  _globals['_SLOWCALL']._serialized_end=982
+  _globals['_CALLSTAGE']._serialized_start=984
+  _globals['_CALLSTAGE']._serialized_end=1030
+  _globals['_CALLNAME']._serialized_start=1032
+  _globals['_CALLNAME']._serialized_end=1070
+  _globals['_STATISTICS']._serialized_start=1191
+  _globals['_STATISTICS']._serialized_end=1388
 # @@protoc_insertion_point(module_scope)

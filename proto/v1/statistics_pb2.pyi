@@ -69,3 +69,59 @@ class MetricSample(_message.Message):
     bucket_counts: _containers.RepeatedScalarFieldContainer[int]
     sum: float
     def __init__(self, label_values: _Optional[_Iterable[str]] = ..., value: _Optional[float] = ..., bucket_counts: _Optional[_Iterable[int]] = ..., sum: _Optional[float] = ...) -> None: ...
+
+class ListSlowCallsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListSlowCallsResponse(_message.Message):
+    __slots__ = ("header", "slow_request_ms", "slow_calls", "calls")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    SLOW_REQUEST_MS_FIELD_NUMBER: _ClassVar[int]
+    SLOW_CALLS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    slow_request_ms: int
+    slow_calls: int
+    calls: _containers.RepeatedCompositeFieldContainer[SlowCall]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., slow_request_ms: _Optional[int] = ..., slow_calls: _Optional[int] = ..., calls: _Optional[_Iterable[_Union[SlowCall, _Mapping]]] = ...) -> None: ...
+
+class SlowCall(_message.Message):
+    __slots__ = ("ended_ms", "method", "duration_ms", "code", "stages", "request_bytes", "reply_bytes", "about", "peer", "request_id")
+    ENDED_MS_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ended_ms: int
+    method: str
+    duration_ms: float
+    code: str
+    stages: _containers.RepeatedCompositeFieldContainer[CallStage]
+    request_bytes: int
+    reply_bytes: int
+    about: _containers.RepeatedCompositeFieldContainer[CallName]
+    peer: str
+    request_id: bytes
+    def __init__(self, ended_ms: _Optional[int] = ..., method: _Optional[str] = ..., duration_ms: _Optional[float] = ..., code: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[CallStage, _Mapping]]] = ..., request_bytes: _Optional[int] = ..., reply_bytes: _Optional[int] = ..., about: _Optional[_Iterable[_Union[CallName, _Mapping]]] = ..., peer: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class CallStage(_message.Message):
+    __slots__ = ("name", "duration_ms")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    duration_ms: float
+    def __init__(self, name: _Optional[str] = ..., duration_ms: _Optional[float] = ...) -> None: ...
+
+class CallName(_message.Message):
+    __slots__ = ("kind", "name")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    name: str
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...

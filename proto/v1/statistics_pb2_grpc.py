@@ -20,6 +20,11 @@ class StatisticsStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsResponse.FromString,
                 )
+        self.ListSlowCalls = channel.unary_unary(
+                '/cortado.v1.Statistics/ListSlowCalls',
+                request_serializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsResponse.FromString,
+                )
 
 
 class StatisticsServicer(object):
@@ -33,6 +38,14 @@ class StatisticsServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSlowCalls(self, request, context):
+        """The last unary calls of this node that took longer than its slow-request-ms, 200 at most, since it was started. Names
+        of namespaces, databases, tables, indexes and subjects are in it; keys and values never.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_StatisticsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -40,6 +53,11 @@ def add_StatisticsServicer_to_server(servicer, server):
                     servicer.ReadStatistics,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsResponse.SerializeToString,
+            ),
+            'ListSlowCalls': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSlowCalls,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -66,5 +84,22 @@ class Statistics(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Statistics/ReadStatistics',
             cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_statistics__pb2.ReadStatisticsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListSlowCalls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Statistics/ListSlowCalls',
+            cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_statistics__pb2.ListSlowCallsResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

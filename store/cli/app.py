@@ -36,6 +36,7 @@ HOMES: Final = {
     "gateway": Home("Serve documents and pairs over HTTP, in the foreground, until Ctrl-C or SIGTERM.", ("gateway",)),
     "status": Home("Show the state of a server and of every member of its cluster.", ("status",)),
     "health": Home("Say whether a node or a gateway serves, for a health check.", ("health",)),
+    "slow": Home("Show the last calls that took long, and where their time went.", ("slow",)),
     "top": Home("Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks.", ("top",)),
     "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member", "member_grow")),
     "cluster": Home(

@@ -118,6 +118,11 @@ class NodeStatistics(NodeConnection):
         request = statistics_pb2.ReadStatisticsRequest(names=names)
         return statistics_of(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
 
+    def slow_calls(self) -> SlowCalls:
+        """The last slow calls. Raises Unavailable, DeadlineExceeded, Unsupported."""
+        request = statistics_pb2.ListSlowCallsRequest()
+        return slow_calls_of(self.ask("Statistics/ListSlowCalls", request, statistics_pb2.ListSlowCallsResponse))
+
 
 def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
     """A reply as a value."""
@@ -140,3 +145,51 @@ def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
         values=values,
         histograms=histograms,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCall:
+    """A call that took longer than its node's ``slow-request-ms``. ``ended_ms`` is the node's wall clock; ``stages`` is
+    where its time went, in milliseconds; ``about`` are names that stood in its request, by their kinds."""
+
+    ended_ms: int
+    method: str
+    duration_ms: float
+    code: str
+    stages: Mapping[str, float]
+    request_bytes: int
+    reply_bytes: int
+    about: Mapping[str, str]
+    peer: str
+    request_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCalls:
+    """The last slow calls of a node, the newest first; ``slow_calls`` counts all since it was started. Where
+    ``slow_request_ms`` is 0, none is looked at."""
+
+    node_id: str
+    slow_request_ms: int
+    slow_calls: int
+    calls: tuple[SlowCall, ...]
+
+
+def slow_calls_of(reply: statistics_pb2.ListSlowCallsResponse) -> SlowCalls:
+    """A reply as a value."""
+    calls = tuple(
+        SlowCall(
+            each.ended_ms,
+            each.method,
+            each.duration_ms,
+            each.code,
+            {stage.name: stage.duration_ms for stage in each.stages},
+            each.request_bytes,
+            each.reply_bytes,
+            {named.kind: named.name for named in each.about},
+            each.peer,
+            each.request_id,
+        )
+        for each in reply.calls
+    )
+    return SlowCalls(reply.header.node_id, reply.slow_request_ms, reply.slow_calls, calls)

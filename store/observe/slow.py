@@ -6,13 +6,16 @@
     bytes for namespace sessions, from ipv4:127.0.0.1:51514, request 0000019a...
 
 Names of namespaces, databases, tables and subjects are shown, keys and values are not. A node that is slow is slow for
-thousands of callers at once: so many lines a second are written, and the next one says how many were left out.
+thousands of callers at once: so many lines a second are written, and the next one says how many were left out. The
+last ones are kept besides, for whoever asks the node (``cortado.v1.Statistics/ListSlowCalls``).
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -25,6 +28,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 BURST: Final = 10
 PER_S: Final = 2.0
+KEPT: Final = 200
+"""So many calls are kept: some hundred bytes each, whatever they asked for."""
 
 _NAMED: Final = ("namespace", "database", "subject", "index", "name")
 _NAME_CHARS_MAX: Final = 100
@@ -54,39 +59,78 @@ class RateLimit:
         return held_back
 
 
-class SlowLog:
-    """An :class:`~cortado.store.observe.requests.Observer` of calls that took too long."""
+@dataclass(frozen=True, slots=True)
+class SlowCall:
+    """A call that is over. ``about`` are names that stood in its request, ``split_ms`` is where its time went."""
 
-    def __init__(self, monotonic_s: Callable[[], float], node_now_ms: Callable[[], float]) -> None:
+    ended_ms: int
+    """By the wall clock."""
+    method: str
+    duration_ms: float
+    code: str
+    split_ms: tuple[tuple[str, float], ...]
+    request_bytes: int
+    reply_bytes: int
+    about: tuple[tuple[str, str], ...]
+    peer: str
+    request_id: bytes
+
+
+class SlowLog:
+    """An :class:`~cortado.store.observe.requests.Observer` of calls that took too long. ``last`` are the last of them,
+    the oldest first."""
+
+    def __init__(
+        self, monotonic_s: Callable[[], float], node_now_ms: Callable[[], float], wall_s: Callable[[], float]
+    ) -> None:
         """``node_now_ms`` is the clock of the node's own times, ``monotonic_s`` that of the rate."""
         self._node_now_ms = node_now_ms
+        self._wall_s = wall_s
         self._rate = RateLimit(monotonic_s)
+        self.last: deque[SlowCall] = deque(maxlen=KEPT)
 
     def ended(self, ended: Ended) -> None:
+        slow = self._slow(ended)
+        self.last.append(slow)
         held_back = self._rate.take()
         if held_back is None:
             return
-        fields = self._fields(ended)
+        fields = _fields(slow)
         if held_back:
             fields["left_out"] = held_back
         _LOG.warning("%s", _sentence(fields), extra={"fields": fields})
 
-    def _fields(self, ended: Ended) -> dict[str, Any]:
+    def _slow(self, ended: Ended) -> SlowCall:
         call, caller = ended.call, CALLER.get()
-        fields: dict[str, Any] = {
-            "method": call.method,
-            "duration_ms": round(ended.seconds * 1000, 1),
-            "code": ended.code,
-            "split_ms": dict(split_ms(call, self._node_now_ms())),
-            "request_bytes": 0 if ended.request is None else ended.request.ByteSize(),
-            "reply_bytes": ended.reply_bytes,
-            "of": {} if ended.request is None else dict(names_in(ended.request)),
-        }
-        if caller is not None:
-            fields["peer"] = caller.peer()
-        if call.write is not None and call.write.request_id:
-            fields["request_id"] = call.write.request_id.hex()
-        return fields
+        return SlowCall(
+            ended_ms=int(self._wall_s() * 1000),
+            method=call.method,
+            duration_ms=round(ended.seconds * 1000, 1),
+            code=ended.code,
+            split_ms=tuple(split_ms(call, self._node_now_ms())),
+            request_bytes=0 if ended.request is None else ended.request.ByteSize(),
+            reply_bytes=ended.reply_bytes,
+            about=() if ended.request is None else tuple(names_in(ended.request)),
+            peer="" if caller is None else caller.peer(),
+            request_id=b"" if call.write is None else call.write.request_id,
+        )
+
+
+def _fields(slow: SlowCall) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "method": slow.method,
+        "duration_ms": slow.duration_ms,
+        "code": slow.code,
+        "split_ms": dict(slow.split_ms),
+        "request_bytes": slow.request_bytes,
+        "reply_bytes": slow.reply_bytes,
+        "of": dict(slow.about),
+    }
+    if slow.peer:
+        fields["peer"] = slow.peer
+    if slow.request_id:
+        fields["request_id"] = slow.request_id.hex()
+    return fields
 
 
 def split_ms(call: Call, now_ms: float) -> Iterator[tuple[str, float]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,7 @@ from cortado.store.observe.lag import PERIOD_MS, LogClock
 from cortado.store.observe.pages import Pages
 from cortado.store.observe.readiness import Readiness
 from cortado.store.observe.requests import Requests
-from cortado.store.observe.slow import SlowLog
+from cortado.store.observe.slow import SlowCall, SlowLog
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.quotas.meters import Meters
@@ -47,9 +48,10 @@ class Observing:
         self._log_clock = LogClock()
         self._pages = Pages(self.readiness)
         self._http = HttpServer(self._pages.by_path)
+        self._slow_log: SlowLog | None = None
         if config.slow_request_ms:
             self.requests.slow_s = config.slow_request_ms / 1000
-            self.requests.slow = SlowLog(self.requests.monotonic_s, monotonic_ms)
+            self.requests.slow = self._slow_log = SlowLog(self.requests.monotonic_s, monotonic_ms, time.time)
         self._tracer: CallTracer | None = None
 
     async def start(self) -> None:
@@ -90,6 +92,10 @@ class Observing:
     def collect(self) -> list[Family]:
         """All metrics, now."""
         return collect(self._pages.sources)
+
+    def slow_calls(self) -> list[SlowCall]:
+        """The last calls that took long, the newest first."""
+        return [] if self._slow_log is None else list(reversed(self._slow_log.last))
 
     async def follow_log(self, host: Host) -> None:
         """Remember when the log ended where. Runs until it is cancelled."""

@@ -335,6 +335,7 @@ RULES: Final[dict[str, Rule]] = {
     "Inspect/ListItems": Rule(_operate),
     "Settings/ListSettings": Rule(_view),
     "Statistics/ReadStatistics": Rule(_view),
+    "Statistics/ListSlowCalls": Rule(_operate),
     "Quotas/Set": Rule(_administer, changes=True),
     "Quotas/Remove": Rule(_administer, changes=True),
     "Quotas/Get": Rule(_view),

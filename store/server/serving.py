@@ -252,7 +252,7 @@ def _register(
     metering = Metering(host)
     cluster = ClusterService(host, config.data_dir, state=lambda: state_of(host, transport))
     inspect = InspectService(host, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
-    statistics = StatisticsService(host, collect=observing.collect, problems=observing.readiness.problems)
+    statistics = StatisticsService(host, observing, config.slow_request_ms)
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(host)),
         (_descriptor(documents_pb2, "Documents"), DocumentsService(host)),

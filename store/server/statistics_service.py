@@ -1,9 +1,8 @@
-"""``cortado.v1.Statistics``: the node's metrics, over the port and with the certificates of everything else."""
+"""``cortado.v1.Statistics``: the node's metrics and its slow calls, over the port of everything else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import Message
 
@@ -12,8 +11,11 @@ from cortado.store.node.host import Host
 from cortado.store.observe.collecting import Family
 from cortado.store.observe.definitions import Kind
 from cortado.store.observe.measures import Histogram
-from cortado.store.observe.readiness import Problem
+from cortado.store.observe.slow import SlowCall
 from cortado.store.server.service import Service
+
+if TYPE_CHECKING:
+    from cortado.store.server.observing import Observing
 
 _KINDS: Final = {
     Kind.GAUGE: statistics_pb2.METRIC_KIND_GAUGE,
@@ -23,14 +25,12 @@ _KINDS: Final = {
 
 
 class StatisticsService(Service):
-    """``collect`` gives all metrics now, ``problems`` why the node can't serve."""
+    """What ``observing`` has counted, and ``slow_request_ms`` of its settings."""
 
-    def __init__(
-        self, host: Host, *, collect: Callable[[], Sequence[Family]], problems: Callable[[], Sequence[Problem]]
-    ) -> None:
+    def __init__(self, host: Host, observing: Observing, slow_request_ms: int) -> None:
         super().__init__(host)
-        self._collect = collect
-        self._problems = problems
+        self._observing = observing
+        self._slow_request_ms = slow_request_ms
 
     async def read_statistics(self, request: statistics_pb2.ReadStatisticsRequest) -> Message:
         wanted = frozenset(request.names)
@@ -39,12 +39,37 @@ class StatisticsService(Service):
             monotonic_seconds=self.host.monotonic_ms() / 1000,
             problems=[
                 statistics_pb2.ReadinessProblem(reason=each.reason.value, message=each.message)
-                for each in self._problems()
+                for each in self._observing.readiness.problems()
             ],
             metrics=[
-                metric_message(each) for each in self._collect() if not wanted or each.definition.full_name in wanted
+                metric_message(each)
+                for each in self._observing.collect()
+                if not wanted or each.definition.full_name in wanted
             ],
         )
+
+    async def list_slow_calls(self, _request: statistics_pb2.ListSlowCallsRequest) -> Message:
+        return statistics_pb2.ListSlowCallsResponse(
+            header=self.header(self.host.meta.read_ts()),
+            slow_request_ms=self._slow_request_ms,
+            slow_calls=self._observing.requests.slow_calls,
+            calls=[_slow_call_message(each) for each in self._observing.slow_calls()],
+        )
+
+
+def _slow_call_message(slow: SlowCall) -> statistics_pb2.SlowCall:
+    return statistics_pb2.SlowCall(
+        ended_ms=slow.ended_ms,
+        method=slow.method,
+        duration_ms=slow.duration_ms,
+        code=slow.code,
+        stages=[statistics_pb2.CallStage(name=name, duration_ms=ms) for name, ms in slow.split_ms],
+        request_bytes=slow.request_bytes,
+        reply_bytes=slow.reply_bytes,
+        about=[statistics_pb2.CallName(kind=kind, name=name) for kind, name in slow.about],
+        peer=slow.peer,
+        request_id=slow.request_id,
+    )
 
 
 def metric_message(family: Family) -> statistics_pb2.Metric:

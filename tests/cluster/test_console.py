@@ -23,6 +23,7 @@ from cortado.store.gateway.console.cluster import Node, attention
 from cortado.store.gateway.console.data import Row
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
+from support.cluster import cortado
 from support.console_forms import act, path_of
 from support.gateways import Gateway, gateway_before
 from support.server_process import running_server
@@ -90,7 +91,8 @@ def post(made: Gateway, schema: str, status: int = 200) -> Markup:
 
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with running_server(tmp_path_factory.mktemp("console") / "data") as server, gateway_before(server.endpoint) as made:
+    folder = tmp_path_factory.mktemp("console") / "data"
+    with running_server(folder, "--slow-request-ms", "1") as server, gateway_before(server.endpoint) as made:
         made.run(_make(made))
         yield made
 
@@ -402,3 +404,16 @@ def test_a_lease_is_ended_and_old_versions_are_collected(console: Gateway) -> No
         assert "The lease has ended" in act(acting, "end-lease", {"typed": held.lease_id}, lease=held.lease_id)
         assert acting.run(acting.http.get(path)).status_code == 404
         assert "stored items were removed" in act(acting, "collect")
+
+
+def test_slow_calls_stand_with_where_their_time_went(console: Gateway) -> None:
+    # It waits for a millisecond at least: the disk's.
+    console.run(console.client.table("console.items").put({"id": "slow", "name": "SECRET" * 100_000, "left": 1}))
+    page = get(console, "/ui/calls")
+    text = " ".join(page.text.split())
+    assert re.search(r"Documents/Put [0-9.]+ (ms|s) OK console items queued [0-9.]+ .?s", text), text
+    assert "SECRET" not in text
+    node = console.run(console.client.status()).node_id
+    found = [json.loads(each) for each in cortado("slow", "-e", console.client.endpoint, "-o", "json").splitlines()]
+    assert "cortado.v1.Documents/Put" in {each["method"] for each in found}
+    assert {each["node_id"] for each in found} == {node}

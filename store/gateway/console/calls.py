@@ -1,4 +1,5 @@
-"""``/ui/calls``: what one node answers, how often and how fast, since its start or within some seconds."""
+"""``/ui/calls``: what one node answers, how often and how fast, since its start or within some seconds; and the calls
+that took long, of all nodes."""
 
 from __future__ import annotations
 
@@ -9,13 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from cortado.errors import NotFound
+from cortado.errors import CortadoError, NotFound
 from cortado.proto.v1 import statistics_pb2
-from cortado.store.client.statistics import HistogramValue, Since, Statistics, statistics_of
+from cortado.store.client.statistics import (
+    HistogramValue,
+    Since,
+    SlowCall,
+    SlowCalls,
+    Statistics,
+    slow_calls_of,
+    statistics_of,
+)
 from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.cluster import NODE_S, members_of
-from cortado.store.gateway.console.pages import page
+from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.observe.measures import quantile
 
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
 SECONDS_MAX: Final = 5
+SLOW_SHOWN: Final = 100
 _NAMES: Final = (
     "cortado_requests_total", "cortado_request_duration_seconds", "cortado_slow_requests_total",
     "cortado_refusals_total", "cortado_streams_open", "cortado_streams_total", "cortado_uptime_seconds",
@@ -56,7 +66,10 @@ async def calls(call: Call, visitor: Visitor) -> Response:
     before = None if within is None else await _statistics(client, node.address)
     if within is not None:
         await asyncio.sleep(within)
-    now = await _statistics(client, node.address)
+    now, slow = await asyncio.gather(
+        _statistics(client, node.address),
+        asyncio.gather(*(tried(_slow_calls(client, each.address)) for each in joined)),
+    )
     since = _Measured(now, before)
     return page(
         visitor,
@@ -70,6 +83,8 @@ async def calls(call: Call, visitor: Visitor) -> Response:
         streams=sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
         refusals=sorted(now.by_label("cortado_refusals_total").items()),
         slow=since.grown("cortado_slow_requests_total"),
+        slow_calls=_newest(slow),
+        unasked=[(each.node_id, why) for each, why in zip(joined, slow, strict=True) if isinstance(why, CortadoError)],
         uptime_ms=1000 * now.value("cortado_uptime_seconds"),
         sync_p99_s=since.quantile("cortado_storage_sync_seconds", 0.99),
         commit_p99_s=since.quantile("cortado_entry_commit_seconds", 0.99),
@@ -82,6 +97,19 @@ async def _statistics(client: AsyncClient, address: str) -> Statistics:
     return statistics_of(
         await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ReadStatistics, request)
     )
+
+
+async def _slow_calls(client: AsyncClient, address: str) -> SlowCalls:
+    request = statistics_pb2.ListSlowCallsRequest()
+    return slow_calls_of(
+        await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ListSlowCalls, request)
+    )
+
+
+def _newest(said: Iterable[SlowCalls | CortadoError]) -> list[tuple[str, SlowCall]]:
+    """The last slow calls of all nodes that answered, the newest first."""
+    found = [(each.node_id, call) for each in said if isinstance(each, SlowCalls) for call in each.calls]
+    return sorted(found, key=lambda pair: -pair[1].ended_ms)[:SLOW_SHOWN]
 
 
 class _Measured:

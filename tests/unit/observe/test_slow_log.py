@@ -11,7 +11,7 @@ from cortado.proto.v1 import documents_pb2, kv_pb2
 from cortado.store.observe.call import Call
 from cortado.store.observe.measures import EntryTimes
 from cortado.store.observe.requests import Ended, Requests
-from cortado.store.observe.slow import BURST, PER_S, SlowLog, names_in, split_ms
+from cortado.store.observe.slow import BURST, KEPT, PER_S, SlowLog, names_in, split_ms
 from support.observed import Written
 
 
@@ -33,7 +33,7 @@ def put(seconds: float = 1.5, write: Written | None = None) -> Ended:
 
 def test_the_line_says_where_the_time_went_and_nothing_that_was_written(caplog: pytest.LogCaptureFixture) -> None:
     write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, committed_ms=1_500.0))
-    SlowLog(Clock(), lambda: 2_000.0).ended(put(write=write))
+    SlowLog(Clock(), lambda: 2_000.0, lambda: 7.0).ended(put(write=write))
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "KeyValue/Put: 1500 ms, OK" in record.getMessage()
@@ -72,7 +72,7 @@ def test_a_read_waits_for_its_round() -> None:
 
 def test_a_flood_is_cut_and_the_next_line_says_by_how_much(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    log = SlowLog(clock, lambda: 0.0)
+    log = SlowLog(clock, lambda: 0.0, lambda: 7.0)
     for _ in range(BURST + 5):
         log.ended(put())
     assert len(caplog.records) == BURST
@@ -120,3 +120,14 @@ def test_a_call_that_is_over_keeps_nothing_of_what_was_written() -> None:
     requests.method("m").end(call, "OK", kv_pb2.KvGetRequest())
     assert call.write is None
     assert call.is_over
+
+
+def test_the_last_ones_are_kept_also_those_that_were_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    log = SlowLog(Clock(), lambda: 2_000.0, lambda: 7.0)
+    for number in range(KEPT + 50):
+        log.ended(put(seconds=number))
+    assert len(caplog.records) == BURST
+    assert [each.duration_ms for each in log.last] == [1_000.0 * number for number in range(50, KEPT + 50)]
+    last = log.last[-1]
+    assert (last.ended_ms, last.about, last.request_bytes) == (7_000, (("namespace", "cards"),), 31)
+    assert "SECRET" not in repr(log.last)
