@@ -1,8 +1,8 @@
 """The call that is being served: who asks, and what its writes are checked for where they are appended.
 
 A server sets :data:`CALLER` before a method begins. The replica that is given a write makes it a checked one
-(:func:`checked`): its rights are those of the very state that it is evaluated on, so what was revoked before it in the
-log refuses it, whichever node had heard of that.
+(:func:`checked`): its rights are those of the very place of the log that it is evaluated at, so what was revoked before
+it refuses it, whichever node had heard of that.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import CortadoError, PermissionDenied, Unauthenticated
+from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
+from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Rights
-from cortado.store.auth.state import AuthCache, AuthState, Credential
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -40,21 +40,28 @@ _OFF: Final = "roles are off, and this caller is served only where they are on: 
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
 
 
-def denial(state: AuthState, caller: Caller, now_ms: Callable[[], int]) -> CortadoError | None:
-    """Why what the caller asks for is not allowed; None where it is, or roles are off."""
-    if not state.is_enabled:
+def denial(
+    roles: Roles, caller: Caller, now_ms: Callable[[], int], reader: Callable[[], Reader]
+) -> CortadoError | None:
+    """Why what the caller asks for is not allowed; None where it is, or roles are off. DataLoss, where damage hides who
+    may what. ``reader`` gives the state that demands may stand in."""
+    if not roles.is_enabled:
         return Unauthenticated(_OFF) if caller.credential.needs_roles else None
-    known = state.known(caller.credential, now_ms)
-    if known is None:
-        return Unauthenticated(_problem(caller.credential))
-    caller.name, caller.rights = known.principal.name, known.rights
-    for demand in caller.demands:
-        if not known.rights.allow(demand):
-            return unmet(caller, demand)
-    if caller.stored is not None:
-        for demand in caller.stored(state.reader):
-            if not known.rights.allow(demand):
+    try:
+        known = roles.known(caller.credential, now_ms)
+        if known is None:
+            return Unauthenticated(_problem(caller.credential))
+        caller.name, rights = known.principal.name, known.rights
+        caller.rights = rights
+        for demand in caller.demands:
+            if not rights.allow(demand):
                 return unmet(caller, demand)
+        if caller.stored is not None:
+            for demand in caller.stored(reader()):
+                if not rights.allow(demand):
+                    return unmet(caller, demand)
+    except DataLoss as damage:
+        return damage
     return None
 
 
@@ -73,14 +80,14 @@ def _problem(credential: Credential) -> str:
     return "roles are on, and there is neither a token nor a client's certificate"
 
 
-def checked(evaluate: Evaluate, caller: Caller | None, cache: AuthCache) -> Evaluate:
-    """``evaluate``, refused where the state that it is evaluated on does not allow it. Without a caller it is nobody's
-    who could be refused: a step of a job, say."""
+def checked(evaluate: Evaluate, caller: Caller | None, roles: Callable[[], Roles]) -> Evaluate:
+    """``evaluate``, refused where the ``roles`` at the place that it is evaluated at do not allow it. Without a caller
+    it is nobody's who could be refused: a step of a job, say."""
     if caller is None:
         return evaluate
 
     def evaluate_checked(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-        refusal = denial(AuthState(reader, cache), caller, lambda: commit_ts.wall_ms)
+        refusal = denial(roles(), caller, lambda: commit_ts.wall_ms, lambda: reader)
         if refusal is not None:
             raise refusal
         return evaluate(reader, commit_ts)

@@ -1,7 +1,8 @@
 """What changes principals and grants. Each is evaluated where it is appended, as any write is.
 
 Every change rewrites the key ``auth``. While roles are on, one admin at least remains: a change that would leave none
-is refused. Nobody looks ahead to tokens that expire: an admin's only one should not.
+is refused. Nobody looks ahead to tokens that expire: an admin's only one should not. How many there are is counted
+where roles are switched on, and kept from then on: what was switched off from outside knows nothing of it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
 from cortado.store.auth import stored
-from cortado.store.auth.roles import CLUSTER, Grant, Role, check_grant
+from cortado.store.auth.roles import ADMIN, Grant, check_grant
 from cortado.store.auth.state import AuthState
-from cortado.store.auth.stored import Kind, Principal, StoredToken
+from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
 from cortado.store.auth.tokens import DIGEST_BYTES, check_token_id
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
@@ -25,7 +26,6 @@ GRANTS_MAX: Final = 256
 """Of one principal."""
 TOKENS_MAX: Final = 2
 LIFETIME_MS_MAX: Final = 100 * 366 * 86_400_000
-ADMIN: Final = Grant(Role.ADMIN, CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Change:
 
     def __init__(self, reader: Reader) -> None:
         self.state = AuthState(reader)
-        self.switch = self.state.switch
+        self.switch = self.state.switch()
         self.mutations = Mutations()
 
     def add_token(self, principal: Principal, token: NewToken, now_ms: int) -> StoredToken:
@@ -75,7 +75,9 @@ class _Change:
         admins = _is_admin(after) - _is_admin(before)
         principals = (after is not None) - (before is not None)
         self.switch = replace(
-            self.switch, principals=self.switch.principals + principals, admins=self.switch.admins + admins
+            self.switch,
+            principals=max(self.switch.principals + principals, 0),
+            admins=max(self.switch.admins + admins, 0),
         )
         if self.switch.principals > PRINCIPALS_MAX:
             count = self.switch.principals
@@ -108,7 +110,7 @@ def enable(name: str, kind: Kind, token: NewToken | None) -> Evaluate:
             change.drop_tokens(after.tokens[: 1 - TOKENS_MAX])
             after = replace(after, tokens=(*after.tokens[1 - TOKENS_MAX :], added))
         after = replace(after, grants=_sorted((*after.grants, ADMIN)))
-        change.switch = replace(change.switch, enabled=True)
+        change.switch = replace(change.state.counted(), enabled=True)
         change.put(before, after)
         return change.done(after)
 
@@ -124,6 +126,18 @@ def disable() -> Evaluate:
             raise InvalidArgument("auth", "is not enabled")
         change.switch = replace(change.switch, enabled=False)
         return change.done(change.switch)
+
+    return evaluate
+
+
+def switched_off() -> Evaluate:
+    """As :func:`disable`, from outside: also where nobody can read whether roles are on. Whom there is, is counted anew
+    once they are switched on again."""
+
+    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        mutations = Mutations()
+        mutations.put(stored.AUTH_KEY, stored.encode_switch(Switch()))
+        return Evaluation(mutations, None)
 
     return evaluate
 

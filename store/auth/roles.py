@@ -64,6 +64,9 @@ class Grant(NamedTuple):
     resource: Resource
 
 
+ADMIN: Final = Grant(Role.ADMIN, CLUSTER)
+
+
 class Demand(NamedTuple):
     """What a call needs, and on what."""
 

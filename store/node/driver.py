@@ -293,7 +293,7 @@ class Driver:
                 # Others of the loop go on first; a whole one follows right after them.
                 return
             may_close = self.writer.is_free and (self._closes_batch or not pipeline.may_append)
-            if pipeline.has_commands and not may_close:
+            if pipeline.open_commands > 0 and not may_close:
                 return
         self._round()
 
@@ -352,7 +352,7 @@ class Driver:
     def _close(self, _now_ms: float) -> None:
         """Close the open batch where the log thread is free to store it at once, and nothing is waited for."""
         pipeline = self.pipeline
-        may_append = self._may_evaluate and pipeline.has_commands and pipeline.may_append and self.writer.is_free
+        may_append = self._may_evaluate and pipeline.open_commands > 0 and pipeline.may_append and self.writer.is_free
         self._closes_batch = may_append and not self._is_paused and not self._keeps_batch_open()
 
     def _append(self, _now_ms: float) -> None:
@@ -423,7 +423,7 @@ class Driver:
             answered = self.pipeline.answer_committed()
             if answered:
                 self._group_commit.answered(answered, self._monotonic_ms())
-                if self.pipeline.has_commands:
+                if self.pipeline.open_commands > 0:
                     # What waited for this may be appended now, or must wait for those who were answered.
                     self.schedule()
             self.read_index.settle(self.pipeline.newest_ts)

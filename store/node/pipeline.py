@@ -9,17 +9,14 @@
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
   batch is appended directly after the last one: nothing can come between what was read and what is written.
 - *Bounded by effect.* What is appended and not committed is counted in batches, and what is not applied in the bytes
-  that it writes. A write that grew beyond what the open batch has room for begins the next one, and nothing is
-  evaluated after it until the open batch is appended. So evaluating never appends, and the bounds hold however small
-  the requests were.
-- *Answered when committed.* A majority holds the entry; it is applied here a little later. Until then the layer stays
-  in the overlay, where evaluating and reading find what it wrote (:meth:`Pipeline.reader`), and the request in
-  :attr:`Pipeline.requests`, where a retry finds it.
+  that it writes. A write that the open batch has no room for begins the next one, and nothing is evaluated after it
+  until the open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
+- *Answered when committed.* A majority holds the entry; it is applied here a little later. Until then evaluating and
+  reading find what it wrote in the overlay (:meth:`Pipeline.reader`), and a retry its request (``requests``).
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
   if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
-- *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when it is
-  committed, and not before: a full disk may take it back. So does the begin or end of a large transaction, which
-  is answered only once it is applied.
+- *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when committed, not
+  before: a full disk may take it back. So does a large transaction's begin or end, answered once it is applied.
 - *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
   (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
 """
@@ -32,15 +29,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Final
 
-from cortado.errors import (
-    CortadoError,
-    Internal,
-    OutcomeUnknown,
-    ResourceExhausted,
-    TooLarge,
-    Unavailable,
-)
+from cortado.errors import CortadoError, Internal, OutcomeUnknown, ResourceExhausted, TooLarge, Unavailable
 from cortado.invariants import invariant
+from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
@@ -58,6 +49,7 @@ from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
+from cortado.store.node.roles import RolesInLog
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
 
@@ -87,19 +79,19 @@ class Pipeline:
         self._appended_bytes = 0
         # How many of them, from the first on, are committed and answered.
         self._answered = 0
-        # Applied, and not answered before that.
-        self._to_answer: list[Batch] = []
+        self._to_answer: list[Batch] = []  # Applied, and not answered before that.
         # What was acknowledged in terms that are over. Until it is applied, nobody knows here what it is.
         self._lost_to = ZERO
         self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
+        self.roles = RolesInLog(machine.roles, lambda key: machine.snapshot(self.applied.last_ts).get(key))
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or committed and not applied yet."""
         self.restore: RestoreState | None = machine.restore
         """The restore under way, as of what is applied: beside it nothing is written."""
         self.restores = machine.restores
         """How many began or ended here since the start."""
-        self.on_restore: Callable[[], None] = _nothing
+        self.on_restore: Callable[[], None] = lambda: None
         """Called when that has changed."""
         self.acknowledged_ts = ZERO
         """The last commit of which a caller was told: from then on every linearizable read sees it."""
@@ -132,11 +124,6 @@ class Pipeline:
         return self._appended_bytes
 
     @property
-    def has_commands(self) -> bool:
-        """True where the open batch has something to append."""
-        return self._open.commands > 0
-
-    @property
     def has_waiting(self) -> bool:
         """True where a proposal is in line."""
         return bool(self._waiting)
@@ -144,7 +131,7 @@ class Pipeline:
     @property
     def has_work(self) -> bool:
         """True where a proposal is in line, is not appended, or is applied and has waited for that with its answer."""
-        return self.has_waiting or self.has_commands or bool(self._to_answer)
+        return self.has_waiting or self._open.commands > 0 or bool(self._to_answer)
 
     @property
     def is_full(self) -> bool:
@@ -340,6 +327,8 @@ class Pipeline:
             batch = self._next = Batch(seen=self._draw_seen())
             self._layers.push(batch.layer)
         items = batch.add(ts, evaluation, size_bytes)
+        if changes_roles(mutations.keys):
+            self._follow_roles()
         self._layers.wrote(mutations, items)
         self._layers.raised(batch.layer.safepoints)
         proposal.entry = batch.times
@@ -367,6 +356,8 @@ class Pipeline:
                 break
             callers += self._answer_batch(batch)
             self._answered += 1
+            if batch.role_changes:
+                self._follow_roles()
         return callers
 
     def _answer_batch(self, batch: Batch) -> int:
@@ -422,6 +413,8 @@ class Pipeline:
             for answer in batch.answers:
                 if answer.proposal.request_id:
                     self._forget(answer.proposal)
+        if self.roles.is_behind(self._machine.roles):
+            self._follow_roles()
         layers, batches = len(self._layers.all), len(self._appended) + len(self._unappended())
         invariant(layers == batches, "each batch that is not applied has its layer", layers, batches)
         is_counted = bool(self._appended) or self._appended_bytes == 0
@@ -432,6 +425,12 @@ class Pipeline:
         self.advance(state)
         self.acknowledged_ts = min(self.acknowledged_ts, state.last_ts)
         self._lost_to = min(self._lost_to, state.last_ts)
+
+    def repaired(self) -> None:
+        """Stored items were changed below the log's back."""
+        self.restore = self._machine.restore
+        self._machine.load_roles()
+        self._follow_roles()
 
     def _forget(self, proposal: Proposal) -> None:
         if proposal.request_id and self.requests.get(proposal.request_id) is proposal:
@@ -494,7 +493,8 @@ class Pipeline:
         self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
         self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])
+        self._follow_roles()
 
-
-def _nothing() -> None:
-    """Nobody asked to hear of it."""
+    def _follow_roles(self) -> None:
+        """Something that they follow from has changed."""
+        self.roles.follow(self._machine.roles, [*self._appended, *self._unappended()], self._answered)

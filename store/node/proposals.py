@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal
 from cortado.invariants import invariant
+from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import (
@@ -24,6 +25,7 @@ from cortado.store.mvcc.evaluation import (
     Removal,
 )
 from cortado.store.mvcc.many_versions import encode_many
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
@@ -160,6 +162,8 @@ class Batch:
     changes_records: bool = False
     """It begins or ends large transactions. Its callers are answered once it is applied: until then nobody can read
     what it has made visible (L1)."""
+    role_changes: list[Mutations] = field(default_factory=list)
+    """What its commands change of principals and grants."""
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
@@ -211,6 +215,8 @@ class Batch:
         self.layer.add(keys, items)
         self.changes_restore = self.changes_restore or changes_restore(keys)
         self.changes_records = self.changes_records or changes_records(keys)
+        if changes_roles(keys):
+            self.role_changes.append(mutations)
         if evaluation.removal is not None:
             self._remove(evaluation.removal)
         match evaluation.control:

@@ -25,7 +25,6 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
 from cortado.store.auth.caller import CALLER, checked
-from cortado.store.auth.state import AuthCache
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
@@ -93,7 +92,8 @@ class Replica:
         self.store = group.store
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
-        self.auth_cache = AuthCache(lambda: driver.applied.roles_on)
+        self.roles = driver.pipeline.roles
+        """By which calls and writes are decided."""
         self.duties = Duties()
         """What this replica does while it leads, beside writes."""
         self.collector = Collector(
@@ -219,7 +219,7 @@ class Replica:
 
     def _repaired(self) -> None:
         """Stored items were changed below the log's back."""
-        self.driver.pipeline.restore = self._group.machine.restore
+        self.driver.pipeline.repaired()
         self.forget_states()
 
     def _fail(self, error: BaseException) -> None:
@@ -307,7 +307,7 @@ class Replica:
         held = list(places)
         try:
             self._group.check_serving()
-            evaluate = checked(evaluate, CALLER.get(), self.auth_cache)
+            evaluate = checked(evaluate, CALLER.get(), lambda: self.roles.appended)
             if request_id:
                 known = self.known_requests.find(request_id, request_hash)
                 if known is not None:
@@ -409,7 +409,6 @@ class Replica:
     def forget_states(self) -> None:
         """What is stored was changed below the log's back, or what was evaluated ahead of it may never happen."""
         self._catalog_cache.clear()
-        self.auth_cache.clear()
 
     # --- peers -------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
-from cortado.store.auth.state import applied_roles
+from cortado.store.auth.current import AppliedRoles, applied_roles, stored_roles
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
@@ -79,6 +79,9 @@ class StateMachine:
         """The restore under way, as of what is applied, or of what is just being applied."""
         self.restores = 0
         """How many began or ended here since the start."""
+        self.roles = AppliedRoles(False)
+        """As of what was applied last."""
+        self._newly_roles: AppliedRoles | None = None
         self._was_given_up = False
         self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
         self.removals = Removals(self._begin())
@@ -114,6 +117,7 @@ class StateMachine:
         self._load_safepoints()
         self._unresolved = NOTHING_UNRESOLVED
         self._load_restore()
+        self.load_roles()
         return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
     def _load_safepoints(self) -> None:
@@ -139,6 +143,14 @@ class StateMachine:
         restore, unresolved = restore_of(newest), unresolved_of(newest)
         self.restore = restore
         self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
+
+    def load_roles(self) -> None:
+        """Look at them again: something was put in place, or given up, below the log's back."""
+        with self._engine.read() as txn:
+            is_enabled = self._load_from(txn).roles_on
+        self.roles = stored_roles(self._versions.snapshot(LARGEST), is_enabled=is_enabled)
+        if self.roles.problem:
+            _LOG.error("nobody can say who may do what: nobody is served: %s", self.roles.problem)
 
     def load(self) -> AppliedState:
         """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
@@ -200,7 +212,7 @@ class StateMachine:
 
         Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
-        self.newly_applied, self.newly_committed = [], []
+        self.newly_applied, self.newly_committed, self._newly_roles = [], [], None
         unresolved = self._unresolved
         with self._engine.write() as txn:
             if txn.get(Space.META, self._state_key) != self._record_left:
@@ -226,9 +238,12 @@ class StateMachine:
         """What was applied last is durable, and read by whoever looks: on the loop, before anything else is applied."""
         # What has been put in place is there now: before, it was still to be looked for.
         self._unresolved = self._versions.unresolved = self._newly_unresolved
+        if self._newly_roles is not None:
+            self.roles = self._newly_roles
         if self._was_given_up:
             # Perhaps the record of one. While something beside it is in doubt nothing can be told, and what is known
             # stands.
+            self.load_roles()
             with suppress(CortadoError):
                 self._load_records()
                 self._was_given_up = False
@@ -298,13 +313,16 @@ class StateMachine:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
+        roles = applied_roles(log_entry.items)
+        if roles is not None:
+            self._newly_roles = roles
         return replace(
             state,
             index=entry.index,
             term=entry.term,
             last_ts=log_entry.last_ts,
             expires_to_ms=max(state.expires_to_ms, latest_expiry(log_entry.items)),
-            roles_on=applied_roles(log_entry.items, before=state.roles_on),
+            roles_on=state.roles_on if roles is None else roles.is_enabled,
         )
 
     def _applied(self, index: int, log_entry: LogEntry) -> Applied:

@@ -37,16 +37,18 @@ class AuthService(Service):
 
     async def status(self, _request: pb.AuthStatusRequest) -> Message:
         read_ts = await self.newest()
-        status = _status(self._state(read_ts).switch)
+        state = self._state(read_ts)
+        switch = state.switch()
+        status = _status(switch if switch.enabled else state.counted())
         status.header.CopyFrom(self.header(read_ts))
         return status
 
     async def who_am_i(self, _request: pb.WhoAmIRequest) -> Message:
         read_ts = await self.newest()
-        state = self._state(read_ts)
-        known = state.known(CREDENTIAL.get(), lambda: self.host.clock.reading().wall_ms)
+        roles = self.host.meta.roles.committed
+        known = roles.known(CREDENTIAL.get(), lambda: self.host.clock.reading().wall_ms)
         principal = None if known is None else _message(known.principal)
-        return pb.WhoAmIResponse(header=self.header(read_ts), enabled=state.is_enabled, principal=principal)
+        return pb.WhoAmIResponse(header=self.header(read_ts), enabled=roles.is_enabled, principal=principal)
 
     async def list_principals(self, request: pb.ListPrincipalsRequest) -> Message:
         with self.host.reads.place():
@@ -86,7 +88,7 @@ class AuthService(Service):
         return await self._change(request, request.request_id, evaluate)
 
     def _state(self, ts: Timestamp) -> AuthState:
-        return AuthState(self.host.meta.reader(ts), self.host.meta.auth_cache)
+        return AuthState(self.host.meta.reader(ts))
 
     async def _change(self, request: Message, request_id: bytes, evaluate: Evaluate) -> bytes:
         def reply(_ts: Timestamp, value: object) -> Message:

@@ -7,17 +7,17 @@
               in a certificate                                                            a write: once more, where it
                                                                                           is appended (auth/caller.py)
 
-**Decided from replicated state.** The state is what this node has applied, at a leader what is committed. It is read
-again only where something was committed since. A follower that lags never denies: it sends the caller to the leader,
-which knows; what it allows is a read of what it has applied.
+**Decided from replicated state.** It is what this node has applied, at a leader what is committed, and in memory. A
+follower that lags never denies: it sends the caller to the leader, which knows; what it allows is a read of what it has
+applied. So does one whose roles are hidden by damage.
 
 **Streams** are looked at again four times a second, and ended where they are no longer allowed.
 
 **Quotas** (:mod:`cortado.store.quotas`) are looked at behind that, once it is known who calls. A stream that has begun
 is not refused for its rate: it waits before its next message.
 
-While roles are off by what is applied nothing is denied, and a write is checked where it is appended all the same:
-whoever switches roles on is before or behind it in the log.
+While roles are off nothing is denied, and a write is checked where it is appended all the same: whoever switches roles
+on is before or behind it in the log.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from cortado.errors import CortadoError, NotLeader, PermissionDenied, Unauthenticated
+from cortado.errors import CortadoError
 from cortado.store.auth.caller import CALLER, Caller, denial
+from cortado.store.auth.current import Credential
 from cortado.store.auth.roles import Demand, Permission
-from cortado.store.auth.state import AuthState, Credential
 from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
 from cortado.store.quotas.meters import NO_METERS, Meter, Meters
@@ -46,7 +46,6 @@ from cortado.store.server.receiving import Context
 R = TypeVar("R")
 
 NOBODY: Final = Credential()
-_ENABLE: Final = "Auth/Enable"
 LOOK_S: Final = 0.25
 """So often open streams are looked at."""
 _LOCAL: Final = frozenset({Permission.VIEW, Permission.OPERATE})
@@ -157,7 +156,7 @@ class OpenStream:
         for caller in self.callers:
             try:
                 self._authority.check(self.name, caller)
-            except (Unauthenticated, PermissionDenied, NotLeader) as refusal:
+            except CortadoError as refusal:
                 self._refusal = refusal.with_traceback(None)
                 if self._waiting is not None:
                     self._waiting.cancel()
@@ -176,25 +175,8 @@ class Authority:
         self._host = host
         self._audit = audit
         self.meters = meters
-        self._state: AuthState | None = None
-        self._at: Timestamp | None = None
-        self._may_be_on = False
-        """Somebody asked this node to switch roles on, which may be committed before it is applied."""
         self._streams: set[OpenStream] = set()
         self._timer: asyncio.TimerHandle | None = None
-
-    def state(self) -> AuthState:
-        """What is applied here, or committed, where this node leads. Raises Unavailable."""
-        replica = self._host.meta
-        read_ts = replica.read_ts()
-        if self._state is None or read_ts is not self._at:
-            self._state = AuthState(replica.reader(read_ts), replica.auth_cache)
-            self._at = read_ts
-        return self._state
-
-    def forget(self) -> None:
-        """Read the state again at the next call."""
-        self._state = None
 
     def guarded(
         self, name: str, method: Callable[[Any], Awaitable[R]], serialized: Callable[[R], bytes]
@@ -243,14 +225,10 @@ class Authority:
         return check
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
-        """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader. What it writes is checked again."""
+        """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss where damage hides who
+        may what. What it writes is checked again."""
         CALLER.set(caller)
-        # Off by what is applied: to read what is committed would keep large writes in memory for longer.
-        self._may_be_on |= name.endswith(_ENABLE)
-        if not self._may_be_on and not self._host.meta.driver.applied.roles_on and not caller.credential.needs_roles:
-            return
-        state = self.state()
-        refusal = denial(state, caller, self._now_ms)
+        refusal = denial(self._host.meta.roles.committed, caller, self._now_ms, self._newest)
         if refusal is None:
             return
         leadership = self._host.meta.driver.leadership
@@ -258,6 +236,10 @@ class Authority:
             raise leadership.not_leader()
         self._audit.denied(name, caller, refusal, request)
         raise refusal
+
+    def _newest(self) -> Reader:
+        replica = self._host.meta
+        return replica.reader(replica.read_ts())
 
     def _now_ms(self) -> int:
         return self._host.clock.reading().wall_ms

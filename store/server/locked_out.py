@@ -1,8 +1,9 @@
 """Roles switched off from outside, for who has no admin's credential any more.
 
 ``cortado recover --disable-auth`` leaves a mark in the data directory of a stopped node. A node with the mark that
-leads switches roles off by an entry of the log, as ``cortado auth disable`` does, so that all replicas go on alike; the
-mark goes once roles are off, at followers too. On a majority of the voters, started alone, one with the mark leads.
+leads switches roles off by an entry of the log, so that all replicas go on alike; the mark goes once roles are off, at
+followers too. On a majority of the voters, started alone, one with the mark leads. The entry rests on nothing that is
+stored, so it is the way out as well where damage hides the keys of roles, or their loss was accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Final
 
 from cortado.errors import CortadoError
 from cortado.store.auth import changes
-from cortado.store.auth.state import AuthState
 from cortado.store.node.host import Host
 
 MARK: Final = "auth-disable"
@@ -27,10 +27,10 @@ async def switch_off_where_marked(host: Host, data_dir: Path) -> None:
     mark = data_dir / MARK
     while mark.exists():
         replica = host.meta
+        is_enabled = replica.roles.committed.is_enabled
         try:
-            is_enabled = AuthState(replica.reader(replica.read_ts()), replica.auth_cache).is_enabled
             if is_enabled and replica.driver.leadership.is_ready:
-                await replica.keep_house(changes.disable())
+                await replica.keep_house(changes.switched_off())
                 _LOG.warning("roles are off, as %s asked for: everybody may do everything", mark)
             elif not is_enabled and replica.leader is not None:
                 mark.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
+from cortado.store.client import Client
 from cortado.store.rpc_errors import from_rpc_error, was_answered
 from support.memory import peak_of
 from support.server_process import running_server
@@ -85,13 +86,18 @@ def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_writt
 
 def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(tmp_path: Path) -> None:
     with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+        # To decide who may write keeps nothing of what is in flight.
+        with Client(server.endpoint) as client:
+            token = client.auth.enable("root").token
+        assert token is not None
+        metadata = (("authorization", f"Bearer {token.text}"),)
         request = kv_pb2.KvPutRequest(namespace="t", key=b"k", value=bytes(256 << 10)).SerializeToString()
         # Connections of their own.
         options = [("grpc.use_local_subchannel_pool", 1)]
         channels = [grpc.insecure_channel(server.endpoint, options) for _ in range(8)]
         puts = [channel.unary_unary("/cortado.v1.KeyValue/Put") for channel in channels]
         with peak_of(server.pid) as peak:
-            calls = [puts[number % 8].future(request, timeout=120) for number in range(2_000)]
+            calls = [puts[number % 8].future(request, timeout=120, metadata=metadata) for number in range(2_000)]
             errors = [call.exception() for call in calls]
         done = sum(error is None for error in errors)
         resources = set()
@@ -106,5 +112,7 @@ def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budg
         assert resources <= {"calls", "writes"}
         # The budget, and of each call that waits for its turn a window of HTTP/2.
         assert peak.mib < 256 + 2_000 / 16
-        found = Wire(server.endpoint).kv.Get(kv_pb2.KvGetRequest(namespace="t", key=b"k"), timeout=10)
+        found = Wire(server.endpoint).kv.Get(
+            kv_pb2.KvGetRequest(namespace="t", key=b"k"), timeout=10, metadata=metadata
+        )
         assert len(found.pair.value) == 256 << 10

@@ -4,15 +4,20 @@ cluster of its own, since nobody else could use one with roles."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
 
-from cortado.errors import CortadoError, NotLeader, TryAgain, Unauthenticated
+from cortado.errors import CortadoError, DataLoss, NotLeader, TryAgain, Unauthenticated
 from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc
+from cortado.store.auth.stored import AUTH_KEY
 from cortado.store.client import Client
+from cortado.store.engine.interface import Space
+from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.rpc_errors import from_rpc_error
 from support.cluster import Cluster, cortado, running_cluster
+from support.damage import flip
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
@@ -48,6 +53,19 @@ class Node:
             except grpc.RpcError as error:
                 return from_rpc_error(error)
         return None
+
+
+def hide_the_switch(data_dir: Path) -> None:
+    """On a stopped node: what is applied alone says whether roles are on."""
+    engine = LmdbEngine.open_stopped(data_dir)
+    try:
+        with engine.read() as txn:
+            found = txn.seek(Space.DATA, AUTH_KEY)
+    finally:
+        engine.close()
+    assert found is not None
+    assert found[0].startswith(AUTH_KEY)
+    flip(data_dir / "engine" / "data.mdb", b"".join(found)[: len(found[0]) + 1])
 
 
 def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(cluster: Cluster) -> None:
@@ -89,11 +107,12 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
         assert found is not None
         assert found.value == b"v"
 
-    # Nobody has the admin's token any more.
+    # Nobody has the admin's token any more, and damage hides the switch on the disks of a majority.
     for node in cluster.nodes.values():
         node.stop()
     first, second, third = cluster.nodes
     for name in (first, second):
+        hide_the_switch(cluster.nodes[name].data_dir)
         cortado("recover", "--disable-auth", "--data-dir", str(cluster.nodes[name].data_dir), "--yes")
     cluster.start(first, second)
     with Client(cluster.endpoints, timeout_s=10) as anybody:
@@ -101,7 +120,7 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
         def is_let_in() -> bool:
             try:
                 return anybody.kv("carts").get(b"k") is not None
-            except (Unauthenticated, TryAgain):
+            except (Unauthenticated, TryAgain, DataLoss):
                 return False
 
         wait_until(is_let_in, "roles are off", WAIT_S)

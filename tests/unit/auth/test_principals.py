@@ -18,14 +18,16 @@ from cortado.errors import (
 from cortado.store.auth import changes
 from cortado.store.auth.caller import Caller, checked, denial
 from cortado.store.auth.changes import GRANTS_MAX, PRINCIPALS_MAX, NewToken
+from cortado.store.auth.current import AppliedRoles, Credential, Roles, applied_roles, stored_roles
 from cortado.store.auth.roles import CLUSTER, Demand, Permission, Resource, check_grant, check_resource
-from cortado.store.auth.state import AuthCache, AuthState, Credential, applied_roles
-from cortado.store.auth.stored import AUTH_KEY, Kind
+from cortado.store.auth.state import AuthState
+from cortado.store.auth.stored import AUTH_KEY, Kind, Switch
 from cortado.store.auth.tokens import Token, check_token, make_token
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import logical_of
-from cortado.store.mvcc.versions import encode_versions
+from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.mvcc.versions import Item, encode_versions
 from support.dict_reader import DictStore
 
 _NAMESPACE = Resource("namespace:carts")
@@ -39,23 +41,37 @@ def _new(token: Token, lifetime_ms: int = 0) -> NewToken:
     return NewToken(token.token_id, token.digest, lifetime_ms)
 
 
+def _items(ts: Timestamp, evaluation: Evaluation) -> list[Item]:
+    return sorted(encode_versions(evaluation.mutations.keys, evaluation.mutations.payloads, ts))
+
+
+def _no_reader() -> Reader:
+    raise AssertionError("no demand stands in what is stored")
+
+
 class World:
     """``write`` plays the node; ``may`` asks as a caller would."""
 
     def __init__(self) -> None:
         self.store = DictStore()
-        self.cache = AuthCache()
+        self.applied = AppliedRoles(False)
         self.root = _token(1)
         self.app = _token(2)
 
     def write(self, evaluate: Any) -> Any:
-        return self.store.write(evaluate)[1].reply
+        ts, evaluation = self.store.write(evaluate)
+        self.applied = applied_roles(_items(ts, evaluation)) or self.applied
+        return evaluation.reply
 
-    def state(self) -> AuthState:
-        return AuthState(self.store.snapshot(self.store.now), self.cache)
+    def switch(self) -> Switch:
+        return AuthState(self.store.snapshot(self.store.now)).switch()
+
+    def roles(self) -> Roles:
+        return Roles(self.applied, self.store.snapshot(self.store.now).get)
 
     def refusal(self, token: str, demand: Demand, *, after_ms: int = 0) -> Exception | None:
-        return denial(self.state(), Caller(Credential(token), (demand,)), lambda: self.store.now.wall_ms + after_ms)
+        caller = Caller(Credential(token), (demand,))
+        return denial(self.roles(), caller, lambda: self.store.now.wall_ms + after_ms, _no_reader)
 
     def may(self, token: str, permission: Permission = Permission.READ, *, after_ms: int = 0) -> bool:
         return self.refusal(token, Demand(permission, _NAMESPACE), after_ms=after_ms) is None
@@ -79,7 +95,7 @@ def test_everybody_may_everything_while_roles_are_off() -> None:
 def test_the_entry_that_switches_roles_on_makes_an_admin(world: World) -> None:
     assert world.may(world.root.text, Permission.ADMINISTER)
     assert isinstance(world.refusal("", Demand(Permission.KNOWN)), Unauthenticated)
-    assert world.state().switch.admins == 1
+    assert world.switch().admins == 1
     with pytest.raises(InvalidArgument, match="is enabled already"):
         world.write(changes.enable("other", Kind.TOKEN, _new(_token(3))))
 
@@ -169,7 +185,7 @@ def test_a_certificate_is_no_token_and_a_token_no_certificate(world: World) -> N
     demand = (Demand(Permission.READ, _NAMESPACE),)
 
     def refusal(name: str) -> Exception | None:
-        return denial(world.state(), Caller(Credential(certificate=name), demand), lambda: 0)
+        return denial(world.roles(), Caller(Credential(certificate=name), demand), lambda: 0, _no_reader)
 
     assert refusal("spark") is None
     for name in ("Spark", "spark ", "app", "root", "spark\u0000", "\uff53park", ""):
@@ -220,7 +236,7 @@ def test_there_are_bounds(world: World) -> None:
 def test_a_write_is_decided_by_the_state_that_it_is_evaluated_on(world: World) -> None:
     world.write(changes.grant("app", "writer", "namespace:carts"))
     caller = Caller(Credential(world.app.text), (Demand(Permission.WRITE, _NAMESPACE),))
-    write = checked(lambda _reader, _ts: Evaluation(Mutations(), "written"), caller, world.cache)
+    write = checked(lambda _reader, _ts: Evaluation(Mutations(), "written"), caller, world.roles)
     assert world.write(write) == "written"
     world.write(changes.ungrant("app", "writer", "namespace:carts"))
     with pytest.raises(PermissionDenied):
@@ -234,24 +250,50 @@ class Damaged:
         raise DataLoss("the first item and the items behind it", "keys are out of their order")
 
 
-def test_damage_that_hides_the_roles_stops_everybody_where_they_are_on_and_nobody_where_they_are_off() -> None:
-    hidden: Any = Damaged()
-    assert not AuthState(hidden, AuthCache(lambda: False)).is_enabled
-    with pytest.raises(DataLoss):
-        AuthState(hidden, AuthCache(lambda: True))
+class Lost:
+    """Who gave the damaged keys up."""
+
+    def get(self, key: Any) -> Any:
+        return None
+
+
+@pytest.mark.parametrize("reader", [Damaged(), Lost()])
+def test_roles_that_damage_hides_stop_everybody_where_they_are_on_and_nobody_where_they_are_off(
+    world: World, reader: Any
+) -> None:
+    caller = Caller(Credential(world.root.text), (Demand(Permission.KNOWN),))
+
+    def refusal(applied: AppliedRoles) -> Exception | None:
+        return denial(Roles(applied, reader.get), caller, lambda: 0, _no_reader)
+
+    assert refusal(stored_roles(reader, is_enabled=False)) is None
+    hidden = stored_roles(reader, is_enabled=True)
+    assert isinstance(refusal(hidden), DataLoss)
+    # The way out needs to read nothing.
+    ts, evaluation = world.store.write(changes.switched_off())
+    assert denial(Roles(hidden, reader.get, [evaluation.mutations]), caller, lambda: 0, _no_reader) is None
+    applied = applied_roles(_items(ts, evaluation))
+    assert applied is not None
+    assert refusal(applied) is None
+
+
+def test_who_there_is_is_counted_where_roles_are_switched_on(world: World) -> None:
+    world.write(changes.switched_off())
+    assert world.switch() == Switch()
+    world.write(changes.revoke("app"))
+    world.write(changes.create("other", Kind.CERTIFICATE, None))
+    world.write(changes.enable("next", Kind.CERTIFICATE, None))
+    assert world.switch() == Switch(True, principals=3, admins=2)
 
 
 def test_whether_roles_are_on_is_known_from_what_is_applied(world: World) -> None:
-    def items(evaluate: Any) -> list[Any]:
-        ts, evaluation = world.store.write(evaluate)
-        mutations = evaluation.mutations
-        return sorted(encode_versions(mutations.keys, mutations.payloads, ts))
-
-    granted = items(changes.grant("app", "reader", "namespace:carts"))
-    assert applied_roles(granted, before=False)
-    assert not applied_roles(items(changes.disable()), before=True)
+    granted = _items(*world.store.write(changes.grant("app", "reader", "namespace:carts")))
+    found = applied_roles(granted)
+    assert found is not None
+    assert found.is_enabled
+    off = applied_roles(_items(*world.store.write(changes.disable())))
+    assert off is not None
+    assert not off.is_enabled
     others = [item for item in granted if logical_of(item[0]) != AUTH_KEY]
     assert others
-    for before in (False, True):
-        assert applied_roles(others, before=before) is before
-        assert applied_roles([], before=before) is before
+    assert applied_roles(others) is applied_roles([]) is None

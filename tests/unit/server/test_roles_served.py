@@ -23,8 +23,8 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2, transactions_pb2
 from cortado.store.auth.caller import CALLER, Caller
+from cortado.store.auth.current import Credential
 from cortado.store.auth.roles import Demand, Permission, Resource
-from cortado.store.auth.state import Credential
 from cortado.store.client import Client, Index
 from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.client.blocking.drive import run

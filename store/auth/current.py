@@ -1,0 +1,164 @@
+"""The roles at one place of the log, in memory: what calls and writes are decided by.
+
+::
+
+    applied       whether roles are on, as it is said beside all that is applied; principals are read as they call
+    + changes     of entries that are not applied yet: the values that they write
+    = Roles       at that place, with all who called since
+
+A decision reads no key, but where somebody calls for the first time; what is in flight besides is none of its business,
+and kept for nothing. Each change of roles makes other :class:`Roles`, so nothing that was read before it outlives it.
+
+**Closed where it is not known.** Whether roles are on is said in the record of what is applied, too. Where it says that
+they are, and damage hides the key ``auth``, or its loss was accepted, nobody may do anything; where it says that they
+are not, damage stops nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Final, NamedTuple
+
+from cortado.errors import CortadoError, DataLoss
+from cortado.store.auth import stored
+from cortado.store.auth.roles import Rights
+from cortado.store.auth.stored import Kind, Principal, StoredToken
+from cortado.store.auth.tokens import digest_of, token_id_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.versions import Item, newest_in
+
+CALLERS_MAX: Final = 4_096
+"""Of one state, kept in mind."""
+_KEYS_MAX: Final = 5
+"""A change writes no more: the switch, a principal, one token that comes and two that go."""
+_LOST: Final = (
+    "the key that switches roles on was lost, so nobody may do anything until they are switched off from outside"
+)
+
+
+class Credential(NamedTuple):
+    """What a caller shows: the text of a token, or the name in its certificate. Never both; both empty: nothing.
+    Where it ``needs_roles``, the call is refused while they are off."""
+
+    token: str = ""
+    certificate: str = ""
+    needs_roles: bool = False
+
+    def __repr__(self) -> str:
+        return f"Credential({'a token' if self.token else repr(self.certificate)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whose a credential is, and what it may, for as long as its token lives."""
+
+    principal: Principal
+    rights: Rights
+    token: StoredToken | None = None
+
+    def is_live(self, now_ms: Callable[[], int]) -> bool:
+        return self.token is None or not self.token.expires_ms or self.token.is_live(now_ms())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AppliedRoles:
+    """What is applied. Another object, once any of it has changed: also a principal's loss."""
+
+    is_enabled: bool
+    problem: str = ""
+    """Why nobody can say who may do what, where roles are on."""
+
+
+class Roles:
+    """Those at one place of the log."""
+
+    __slots__ = ("_callers", "_changed", "_read", "is_enabled", "problem")
+
+    def __init__(
+        self,
+        applied: AppliedRoles,
+        read: Callable[[LogicalKey], Version | None],
+        changes: Sequence[Mutations] = (),
+    ) -> None:
+        """``read`` finds a key's version in what is applied; ``changes`` come behind that, the newest last."""
+        self.is_enabled, self.problem = applied.is_enabled, applied.problem
+        self._read = read
+        self._changed: Mapping[LogicalKey, bytes | None] = {
+            key: payload for each in changes for key, payload in zip(each.keys, each.payloads, strict=True)
+        }
+        self._callers: dict[Credential, Known] = {}
+        switch = self._changed.get(stored.AUTH_KEY)
+        if switch is not None:
+            self.is_enabled, self.problem = stored.decode_switch(switch).enabled, ""
+
+    def known(self, credential: Credential, now_ms: Callable[[], int]) -> Known | None:
+        """Whose ``credential`` is; None where nobody's, or not any more. Raises DataLoss where nobody can say."""
+        found = self._callers.get(credential)
+        if found is None:
+            if self.problem:
+                raise DataLoss("rights", self.problem)
+            found = self._of_token(credential.token) if credential.token else self._of_name(credential.certificate)
+            if found is None:
+                # Not kept: whoever guesses must not fill the memory.
+                return None
+            if len(self._callers) >= CALLERS_MAX:
+                self._callers.clear()
+            self._callers[credential] = found
+        return found if found.is_live(now_ms) else None
+
+    def _of_token(self, text: str) -> Known | None:
+        token_id = token_id_of(text)
+        owner = self._value(stored.token_key(token_id)) if token_id else None
+        principal = None if owner is None else self._find(stored.decode_owner(owner))
+        if principal is None or principal.kind is not Kind.TOKEN:
+            return None
+        digest = digest_of(text)
+        for token in principal.tokens:
+            if token.token_id == token_id and compare_digest(token.digest, digest):
+                return Known(principal, Rights.of(principal.grants), token)
+        return None
+
+    def _of_name(self, name: str) -> Known | None:
+        principal = self._find(name) if stored.is_principal(name) else None
+        if principal is None or principal.kind is not Kind.CERTIFICATE:
+            return None
+        return Known(principal, Rights.of(principal.grants))
+
+    def _find(self, name: str) -> Principal | None:
+        value = self._value(stored.principal_key(name))
+        return None if value is None else stored.decode_principal(value)
+
+    def _value(self, key: LogicalKey) -> bytes | None:
+        if key in self._changed:
+            return self._changed[key]
+        version = self._read(key)
+        return None if version is None else version.payload
+
+
+def changes_roles(keys: Sequence[LogicalKey]) -> bool:
+    """Whether a write of these keys changes roles."""
+    return len(keys) <= _KEYS_MAX and stored.AUTH_KEY in keys
+
+
+def stored_roles(reader: Reader, *, is_enabled: bool) -> AppliedRoles:
+    """Those of a state of which it is said beside it whether they ``is_enabled``."""
+    if not is_enabled:
+        return AppliedRoles(False)
+    try:
+        version = reader.get(stored.AUTH_KEY)
+        is_said = version is not None and stored.decode_switch(version.payload).enabled
+    except CortadoError as damage:
+        return AppliedRoles(True, damage.message())
+    return AppliedRoles(True, "" if is_said else _LOST)
+
+
+def applied_roles(items: Sequence[Item]) -> AppliedRoles | None:
+    """Those that these versions, in the order of their keys, change; None where they change none. Raises DataLoss."""
+    is_there, version = newest_in(items, stored.AUTH_KEY)
+    if not is_there:
+        return None
+    return AppliedRoles(version is not None and stored.decode_switch(version.payload).enabled)
