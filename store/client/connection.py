@@ -40,7 +40,7 @@ from cortado.errors import (
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
-from cortado.store.client.authorization import Authorization, TokenSource
+from cortado.store.client.authorization import ON_BEHALF, Authorization, TokenSource
 from cortado.store.client.channel import Channel, stays
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
@@ -362,7 +362,11 @@ class Connection:
         """The bookkeeping of a call that begins now, or began at ``started_s``."""
         now_s = self._now_s() if started_s is None else started_s
         connect_deadline_s = None if self._shared.reached else now_s + CONNECT_TIMEOUT_S
-        return Attempts(request_id, now_s, timeout_s, self.environment.random, connect_deadline_s)
+        # Who calls for others waits for nobody's quota: those who have used up theirs would hold its places.
+        is_own = not ON_BEHALF.get()
+        return Attempts(
+            request_id, now_s, timeout_s, self.environment.random, connect_deadline_s, waits_for_quotas=is_own
+        )
 
     async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""

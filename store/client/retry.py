@@ -42,6 +42,7 @@ from cortado.errors import (
     InvalidArgument,
     KeyLocked,
     OutcomeUnknown,
+    QuotaExceeded,
     ResourceExhausted,
     TooLarge,
     TryAgain,
@@ -151,6 +152,8 @@ class Attempts:
     random: Callable[[], float]
     connect_deadline_s: float | None = None
     changes: bool = False
+    waits_for_quotas: bool = True
+    """Whether a quota that is used up is waited for."""
     count: int = 0
     maybe_happened: bool = field(default=False, init=False)
     """Of a write: an attempt may have done it, or may do it yet."""
@@ -186,6 +189,8 @@ class Attempts:
         self._tried[address] = str(error) if failure.answered else f"cannot reach it: {error}"
         self._note(failure)
         if not isinstance(error, TryAgain | OutcomeUnknown):
+            raise self._ending(error, failure)
+        if isinstance(error, QuotaExceeded) and not self.waits_for_quotas:
             raise self._ending(error, failure)
         # No other node has room for what this one has none for, nor what another transaction holds.
         is_search = has_others and not isinstance(error, ResourceExhausted | KeyLocked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import DataLoss
+from cortado.store.mvcc.archive import is_archived
 from cortado.store.quotas.quota import Quota, Target
 from cortado.store.quotas.stored import QUOTAS_KEY, decode_quotas, encode_quotas
 
@@ -14,6 +15,8 @@ OF_APP = Quota(Target("principal:app"), calls_per_second=200, bytes_per_second=1
 
 def test_the_key() -> None:
     assert QUOTAS_KEY == b"m\x30quotas\x00\x01\x01"
+    # It is of one cluster: no backup has it.
+    assert not is_archived(QUOTAS_KEY)
 
 
 def test_the_value() -> None:

@@ -14,6 +14,7 @@ from cortado.errors import (
     KeyLocked,
     NotLeader,
     OutcomeUnknown,
+    QuotaExceeded,
     ResourceExhausted,
     Unavailable,
 )
@@ -211,3 +212,26 @@ def test_a_deadline_names_the_nodes_that_were_tried_before() -> None:
     call.delay_after(answered(NotLeader("this node does not lead")), 0.0, "a:1")
     with pytest.raises(DeadlineExceeded, match="2000 ms; a:1: this node does not lead"):
         call.delay_after(late(), 2.0, "b:2")
+
+
+def test_a_quota_is_waited_for_within_the_time_and_else_is_the_answer() -> None:
+    used_up = QuotaExceeded("used up", 700, "calls_per_second", 5, "database:shop")
+    assert attempts(WRITE_ID).delay_after(answered(used_up), 0.0, has_others=True) >= 0.7
+    with pytest.raises(QuotaExceeded) as refused:
+        attempts(WRITE_ID).delay_after(answered(used_up), 9.5)
+    assert (refused.value.quota, refused.value.retry_delay_ms) == ("database:shop", 700)
+
+
+def test_who_calls_for_others_waits_for_no_quota() -> None:
+    call = attempts(WRITE_ID)
+    call.waits_for_quotas = False
+    assert call.delay_after(answered(ResourceExhausted(retry_delay_ms=10)), 0.0) > 0
+    with pytest.raises(QuotaExceeded):
+        call.delay_after(answered(QuotaExceeded(retry_delay_ms=10)), 0.1)
+
+
+def test_a_write_that_may_have_happened_and_then_meets_a_quota_is_unknown() -> None:
+    call = attempts(WRITE_ID)
+    call.delay_after(broken(), 0.0)
+    with pytest.raises(OutcomeUnknown):
+        call.delay_after(answered(QuotaExceeded(retry_delay_ms=20_000)), 0.1)

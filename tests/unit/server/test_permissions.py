@@ -130,3 +130,59 @@ def test_every_kind_of_operation_is_known() -> None:
 def test_what_is_about_the_cluster_names_the_cluster() -> None:
     for name in ("Cluster/AddMember", "Inspect/ReadLog", "Backups/Read", "Auth/Enable", "Restores/Begin"):
         assert [each.resource for each in RULES[name].of(None)] == [CLUSTER]
+
+
+FREES = {"KeyValue/Delete", "KeyValue/DeleteRange", "Documents/Delete"}
+
+
+def test_what_writes_data_adds_some_or_frees_some() -> None:
+    """Where no more may be stored the one is refused, and the other is not."""
+    for method in _methods():
+        rule = RULES.get(_name(method))
+        if rule is None or rule.adds is not None:
+            continue
+        permissions = {each.permission for each in rule.of(message_class(method.input_type)())}
+        assert WRITE not in permissions or _name(method) in FREES, _name(method)
+
+
+@pytest.mark.parametrize(
+    ("operations", "added"),
+    [
+        ([common_pb2.Operation(put=common_pb2.DocumentPut(database="a", table="b"))], {_table_demand(WRITE)}),
+        ([common_pb2.Operation(add_pair=common_pb2.KvAdd(namespace="n"))], {_pairs_demand(WRITE)}),
+        ([common_pb2.Operation(delete=common_pb2.DocumentDelete(database="a", table="b"))], set()),
+        ([common_pb2.Operation(delete_pair=common_pb2.KvDelete(namespace="n"))], set()),
+        ([common_pb2.Operation(check_pair=common_pb2.KvCheck(namespace="n"))], set()),
+        (
+            [common_pb2.Operation(packed_pairs=common_pb2.KvPackedOperations(namespace="n", key_lengths=bytes(8)))],
+            {_pairs_demand(WRITE)},
+        ),
+        (
+            [
+                common_pb2.Operation(
+                    packed_pairs=common_pb2.KvPackedOperations(
+                        namespace="n", key_lengths=bytes(8), deletes=b"\0\0\0\0\1\0\0\0"
+                    )
+                )
+            ],
+            set(),
+        ),
+        ([common_pb2.Operation()], set()),
+    ],
+)
+def test_a_commit_adds_where_it_does_more_than_delete(
+    operations: list[common_pb2.Operation], added: set[Demand]
+) -> None:
+    adds = RULES["Transactions/Commit"].adds
+    assert adds is not None
+    assert set(adds(transactions_pb2.CommitRequest(operations=operations))) == added
+
+
+def test_a_load_of_deletes_adds_nothing() -> None:
+    adds = RULES["Documents/Bulk"].adds
+    assert adds is not None
+    expected = {documents_pb2.BULK_MODE_INSERT: {_table_demand(WRITE)}, documents_pb2.BULK_MODE_DELETE: set()}
+    for mode, added in expected.items():
+        start = documents_pb2.BulkStart(table=TABLE, mode=mode)
+        assert set(adds(documents_pb2.BulkRequest(start=start))) == added
+    assert adds(documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk())) == ()
