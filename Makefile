@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run example-stream test test-long test-quick test-differential test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-long test-quick test-differential test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench: setup ## Measure, beside the raw limits of what lies below (writes benchm
 
 bench-cluster: setup ## Measure three nodes beside etcd's three (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
+
+bench-http: setup ## Measure calls through a gateway beside the same by the client (writes benchmarks/results/http/)
+	@$(PYTHON_BIN)/python -m benchmarks.http $(BENCH_ARGS)
 
 bench-txn: setup ## Measure transactions on three nodes beside etcd's (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS) \

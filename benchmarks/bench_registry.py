@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -169,7 +170,7 @@ def _answer_alone(body: bytes, told: Path) -> None:
 
     config = uvicorn.Config(
         application,
-        http=Connection.bounded(GatewayLimits()),
+        http=partial(Connection, GatewayLimits()),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,

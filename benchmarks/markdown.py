@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cluster import tables
+from benchmarks.http import results as http
 from benchmarks.report import RESULTS, Measurement
 from benchmarks.spark import results as spark
 from benchmarks.ycsb import results as ycsb
@@ -39,14 +40,15 @@ def _of_systems(path: Path, content: Mapping[str, Any]) -> str:
     """Of what has programs of its own, with several systems side by side."""
     if "measured" in content:
         return f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n"
-    results = spark.Results.load(path) if "spark" in content else ycsb.Results.load(path)
+    kind = next(each for name, each in (("spark", spark), ("http", http), ("ycsb", ycsb)) if name in content)
+    results = kind.Results.load(path)
     sheets = (f"### {sheet.title}\n\n{sheet.markdown()}" for sheet in results.sheets())
     return "\n\n".join(["", *(f"{each}." for each in results.settings), *sheets, ""])
 
 
 def newest() -> list[Path]:
-    """Of ``make bench``, ``bench-cluster``, ``bench-spark`` and ``bench-ycsb``, as far as there is one."""
-    folders = (RESULTS, tables.FOLDER, spark.FOLDER, ycsb.FOLDER)
+    """Of ``make bench`` and of each program of its own, as far as there is one."""
+    folders = (RESULTS, tables.FOLDER, http.FOLDER, spark.FOLDER, ycsb.FOLDER)
     found = (max(folder.glob("*.json"), default=None) for folder in folders)
     return [path for path in found if path is not None]
 

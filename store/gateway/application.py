@@ -1,8 +1,4 @@
-"""The ASGI application: takes a call, finds its operation, and answers it, whatever happens.
-
-Starlette's router matches paths as they were sent, percent-encoding and all: which slash is one of the path and which
-one belongs to a key cannot be told once they are decoded.
-"""
+"""The ASGI application: takes a call, finds its operation, and answers it, whatever happens."""
 
 from __future__ import annotations
 
@@ -10,11 +6,12 @@ import logging
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
@@ -29,6 +26,7 @@ from cortado.store.gateway.console.forms import Forms
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
+from cortado.store.gateway.routes import Routes
 from cortado.store.gateway.streams import StreamCut
 from cortado.store.names import shown
 
@@ -69,22 +67,25 @@ class Application:
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
-        routes = [
-            Route(path, _Resource(listed, client, self.bounds, forms, is_public=is_public))
-            for path, listed in by_path.items()
-        ]
-        self._router = Router(routes, redirect_slashes=False, default=_nothing_here)
+        resources = {
+            path: _Resource(listed, client, self.bounds, forms, is_public=is_public) for path, listed in by_path.items()
+        }
+        self._routes = Routes(resources)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"serves HTTP alone, and not {scope['type']}")
-        scope["path"] = scope["raw_path"].decode("latin-1")
+        path = scope["path"] = scope["raw_path"].decode("latin-1")
         try:
-            _check_request(Request(scope), is_public=self._is_public)
+            _check_request(Headers(scope=scope), is_public=self._is_public)
             with self.bounds.call():
-                await self._router(scope, receive, send)
+                found = self._routes.find(path)
+                if found is None:
+                    raise NotFound("resource", shown(path))
+                resource, scope["path_params"] = found
+                await resource(scope, receive, send)
         except (CortadoError, Refused) as error:
-            await _answer(_form_of(scope["path"])(error), scope, receive, send)
+            await _answer(_form_of(path)(error), scope, receive, send)
         except StreamCut:
             return  # uvicorn closes what has no end.
 
@@ -144,14 +145,9 @@ async def _answer(response: Response, scope: Scope, receive: Receive, send: Send
     await response(scope, receive, send)
 
 
-async def _nothing_here(scope: Scope, *_: Any) -> None:
-    raise NotFound("resource", shown(scope["path"]))
-
-
-def _check_request(request: Request, *, is_public: bool) -> None:
+def _check_request(headers: Headers, *, is_public: bool) -> None:
     """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two requests,
     and for what a browser was led to by another site's page."""
-    headers = request.headers
     size = sum(len(name) + len(value) for name, value in headers.raw)
     if len(headers.raw) > HEADERS_MAX or size > HEAD_BYTES_MAX:
         must = f"must be at most {HEADERS_MAX}, of {HEAD_BYTES_MAX} bytes"
@@ -163,7 +159,7 @@ def _check_request(request: Request, *, is_public: bool) -> None:
     hosts = headers.getlist("host")
     # A page of another site may give its own name this machine's address; then the name is still its own, and over
     # HTTPS the certificate is not good for it.
-    if len(hosts) != 1 or not (is_public or is_loopback(_host_of(hosts[0]))):
+    if len(hosts) != 1 or not (is_public or _is_here(hosts[0])):
         must = "must be given once" if is_public else "must be localhost or a loopback address"
         raise Refused(421, InvalidArgument("Host", must, shown(", ".join(hosts))))
     origin = headers.get("origin")
@@ -191,7 +187,8 @@ def _authorization(request: Request) -> str:
     return f"{BEARER}{password}"
 
 
-def _host_of(host: str) -> str:
-    """Without the port and the brackets; empty for what is none."""
+@lru_cache(maxsize=64)
+def _is_here(host: str) -> bool:
+    """Whether a ``Host``, perhaps with brackets and a port, is this machine's loopback."""
     found = _HOST.fullmatch(host)
-    return "" if found is None else (found[1] or found[2])
+    return found is not None and is_loopback(found[1] or found[2])

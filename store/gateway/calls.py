@@ -50,7 +50,11 @@ class Call:
         self._path: dict[str, str] = request.path_params
         self._body_taken = 0
         self._query = parameters(request.scope["query_string"])
-        known = {each.name for each in operation.parameters if each.where == "query"}
+        if self._query:
+            self._check_known()
+
+    def _check_known(self) -> None:
+        known = {each.name for each in self.operation.parameters if each.where == "query"}
         for name, value in self._query.items():
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"

@@ -29,6 +29,7 @@ from cortado.errors import InvalidArgument, ResourceExhausted
 from cortado.store.gateway.heads import END, Framing, body_of
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, RETRY_MS, GatewayLimits
 from cortado.store.gateway.problems import Refused, problem_response
+from cortado.store.gateway.writing import Together
 
 _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in at most 32 KiB"
 
@@ -52,6 +53,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = Together(transport, self.loop)  # type: ignore[assignment]
         if len(self.connections) > self.limits.connections_max:
             limit = self.limits.connections_max
             problem = f"the gateway has {limit} connections, which is its limit"

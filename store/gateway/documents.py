@@ -84,15 +84,15 @@ async def key_of(call: Call, table: AsyncTable) -> Key:
 async def get(call: Call) -> Response:
     """The document, with its etag and when it expires; of a part of a key, all whose keys begin so."""
     table = call.table(call.reader())
-    parts = (await table.descriptor()).key
-    if call.text("index") is not None or len(call.rest("key")) < len(parts):
+    parts, given = (await table.descriptor()).key, call.rest("key")
+    if call.text("index") is not None or len(given) < len(parts):
         return await listings.documents(call)
     for each in listings.LISTING:
         if call.text(each.name) is not None:
             raise InvalidArgument(each.name, "is for many documents, and the path names one: all parts of a key")
-    found = await _found(call, table, await key_of(call, table))
+    found = await _found(call, table, parse_key(given, parts))
     if found is None:
-        raise NotFound("document", f"{'/'.join(call.rest('key'))} in table {table.full_name}")
+        raise NotFound("document", f"{'/'.join(given)} in table {table.full_name}")
     headers = {"ETag": quoted(found.etag), "Cache-Control": "no-cache", "Vary": "Accept"}
     if is_unchanged(call.headers, found.etag):
         return Response(status_code=304, headers=headers)

@@ -29,7 +29,7 @@ def segment_bytes(segment: str, field: str) -> bytes:
     if _SEGMENT.fullmatch(segment) is None:
         problem = "must be percent-encoded: letters, digits and -._~!$&'()*+,;=:@ as they are, other bytes as %XX"
         raise InvalidArgument(field, problem, shown(segment))
-    return unquote_to_bytes(segment)
+    return unquote_to_bytes(segment) if "%" in segment else segment.encode()
 
 
 def segment_text(segment: str, field: str) -> str:

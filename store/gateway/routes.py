@@ -1,0 +1,42 @@
+"""Which resource a path names. A path is matched as it was sent: which slash is the path's own and which one belongs to
+a key cannot be told once they are decoded.
+
+Paths without a variable part are looked up; of the others those are tried, in their order, whose first segment it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from starlette.routing import compile_path
+
+T = TypeVar("T")
+
+
+class Routes(Generic[T]):
+    """``resources`` by their paths as Starlette writes them; where two match, the earlier one is it."""
+
+    def __init__(self, resources: Mapping[str, T]) -> None:
+        self._fixed = {path: each for path, each in resources.items() if "{" not in path}
+        self._variable: dict[str, list[tuple[re.Pattern[str], T]]] = {}
+        for path, each in resources.items():
+            if path not in self._fixed:
+                pattern, _, _ = compile_path(path)
+                self._variable.setdefault(_first_segment(path), []).append((pattern, each))
+
+    def find(self, path: str) -> tuple[T, dict[str, str]] | None:
+        """The resource and the parts of the path that it names, as they were sent; None where there is none."""
+        fixed = self._fixed.get(path)
+        if fixed is not None:
+            return fixed, {}
+        for pattern, each in self._variable.get(_first_segment(path), ()):
+            found = pattern.match(path)
+            if found is not None:
+                return each, found.groupdict()
+        return None
+
+
+def _first_segment(path: str) -> str:
+    return path[1:].partition("/")[0]
