@@ -72,6 +72,12 @@ def unmet(caller: Caller, demand: Demand) -> PermissionDenied | None:
     return PermissionDenied(caller.name, demand.permission.value, demand.resource)
 
 
+def seen_by(caller: Caller | None) -> Rights | None:
+    """By what lists are cut to the names that the caller may see; None where it sees all."""
+    rights = None if caller is None else caller.rights
+    return None if rights is None or rights.sees_all else rights
+
+
 def _problem(credential: Credential) -> str:
     if credential.token:
         return "the token is not known, or is no longer valid"

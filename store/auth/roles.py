@@ -43,6 +43,7 @@ class Permission(Enum):
     """What a call needs. Its value says, for people, which role gives it."""
 
     KNOWN = "a known principal"
+    SEE = "any role"
     READ = "reader"
     WRITE = "writer"
     DEFINE = "owner"
@@ -80,6 +81,8 @@ class Rights:
 
     levels: dict[str, int]
     """By resource: 1 reader, 2 writer, 3 owner."""
+    databases: frozenset[str]
+    """Those with a role on them, or on one of their tables."""
     is_operator: bool
     is_admin: bool
 
@@ -92,7 +95,8 @@ class Rights:
             level = LEVEL_OF_ROLE.get(role)
             if level is not None:
                 levels[resource] = max(level, levels.get(resource, 0))
-        return cls(levels, Role.OPERATOR in roles, Role.ADMIN in roles)
+        databases = {database_of(Resource(each)) if each.startswith(_TABLE) else each for each in levels}
+        return cls(levels, frozenset(databases), Role.OPERATOR in roles, Role.ADMIN in roles)
 
     def allow(self, demand: Demand) -> bool:
         """Whether these rights meet ``demand``."""
@@ -100,12 +104,30 @@ class Rights:
         if self.is_admin:
             return permission is not Permission.NOBODY
         level = _LEVEL.get(permission)
+        if permission is Permission.SEE:
+            return self.sees(resource)
         if level is None:
             return self._allow_on_cluster(permission)
         levels = self.levels
         if levels.get(resource, 0) >= level or levels.get(CLUSTER, 0) >= level:
             return True
         return resource.startswith(_TABLE) and levels.get(database_of(resource), 0) >= level
+
+    def sees(self, resource: Resource) -> bool:
+        """Whether lists show what is called that: whoever has any role on it, or sees the whole cluster."""
+        if self.sees_all:
+            return True
+        if resource.startswith(_DATABASE):
+            return resource in self.databases
+        return self.allow(Demand(Permission.READ, resource))
+
+    @property
+    def sees_all(self) -> bool:
+        return self.is_admin or self._allow_on_cluster(Permission.VIEW)
+
+    def namespaces(self) -> list[str]:
+        """Those with a role on them alone, in their order."""
+        return sorted(each[len(_NAMESPACE) :] for each in self.levels if each.startswith(_NAMESPACE))
 
     def _allow_on_cluster(self, permission: Permission) -> bool:
         if permission is Permission.KNOWN:

@@ -7,11 +7,13 @@ and the next place is behind it::
     ^ a              skipped          dropped: skipped ^ b               ^ c
 
 Keys of a generation that was dropped stay until its grace is over, and the generation that the name means may be empty.
+
+Who sees some names alone has those looked for: what lies between them costs nothing, and no place to go on at is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from cortado.store.catalog.generations import generation_of
@@ -30,22 +32,29 @@ class Source(ChunkSource, Protocol):
 
 
 def list_namespaces(
-    source: Source, read_ts: Timestamp, start: LogicalKey, names_max: int, is_over: Callable[[], bool]
+    source: Source,
+    read_ts: Timestamp,
+    start: LogicalKey,
+    names_max: int,
+    is_over: Callable[[], bool],
+    among: Sequence[str] | None = None,
 ) -> tuple[list[str], LogicalKey | None]:
-    """The next names at or behind ``start``, in order, and where to go on; None at the end.
+    """The next names at or behind ``start``, in order, and where to go on; None at the end. ``among`` these, which
+    ascend, where they are given.
 
     At most ``names_max``; fewer, perhaps none, where it ``is_over`` before. Raises SnapshotTooOld, DataLoss.
     """
     reader = source.snapshot(read_ts)
-    end = namespaces_range()[1]
+    ranges = [namespaces_range()] if among is None else [namespace_range(each) for each in among]
     names: list[str] = []
-    place: LogicalKey | None = start
-    while place is not None and place < end:
+    place = start
+    while (within := next((each for each in ranges if place < each[1]), None)) is not None:
+        place, end = max(place, within[0]), within[1]
         if len(names) == names_max or is_over():
             return names, place
         chunk = source.scan_chunk(place, end, read_ts, max_rows=1)
         if not chunk.keys:
-            place = chunk.resume
+            place = end if chunk.resume is None else chunk.resume
             continue
         name, generation, _ = pair_of(chunk.keys[0])
         meant = generation_of(reader, name)

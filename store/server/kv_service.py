@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import kv_pb2
+from cortado.store.auth.caller import CALLER, seen_by
 from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import (
     Looked,
@@ -201,11 +202,13 @@ class KeyValueService(Service):
             read_ts = await self.read_ts(self.host.meta, request.at)
         read_ts = await self.host.meta.reads.applied_to(read_ts)
         names_max = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
+        rights = seen_by(CALLER.get())
+        among = None if rights is None else rights.namespaces()
         until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
 
         def look() -> tuple[list[str], LogicalKey | None]:
             return list_namespaces(
-                self.host.meta.store, read_ts, start, names_max, lambda: self.host.monotonic_ms() > until_ms
+                self.host.meta.store, read_ts, start, names_max, lambda: self.host.monotonic_ms() > until_ms, among
             )
 
         with self.host.scans.place():

@@ -10,7 +10,8 @@ change anything but data: they are audited. ``stored`` finds demands that stand 
 request, such as the tables of a large transaction; like the others they are decided where they are served, and of
 writes once more where they are appended.
 
-A denial is decided from names alone: whether the resource exists is looked up by nobody before.
+A denial is decided from names alone: whether the resource exists is looked up by nobody before. Lists of names are for
+everybody who is known: their services leave out what the caller does not see (:meth:`Rights.sees`).
 
 A call counts for the quotas of what it needs to read or write (:mod:`cortado.store.quotas`). ``adds`` finds where it
 adds data, which is refused where no more may be stored: what only removes is not.
@@ -44,6 +45,7 @@ OfRequest: TypeAlias = Callable[[Any], Demands]
 OfStored: TypeAlias = Callable[[Any, Reader], Demands]
 
 READ, WRITE, DEFINE = Permission.READ, Permission.WRITE, Permission.DEFINE
+_KNOWN: Final = (Demand(Permission.KNOWN),)
 _JOB_ID_MAX: Final = (1 << 63) - 1
 
 
@@ -131,14 +133,17 @@ def _created_table(request: Any) -> Demands:
 
 
 def _listed_tables(request: Any) -> Demands:
-    if request.database:
-        return (Demand(READ, database_resource(request.database)),)
-    return (Demand(Permission.VIEW),)
+    """Who has no role in a database is not told whether there is one."""
+    return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else _KNOWN
 
 
 def _schema(request: Any) -> Demands:
     """By its id a schema belongs to no subject, and rows hold the id: everybody who is known may have it."""
     return (Demand(READ, subject_resource(request.subject)) if request.subject else Demand(Permission.KNOWN),)
+
+
+def _listed_versions(request: Any) -> Demands:
+    return (Demand(READ, subject_resource(request.subject)),) if request.subject else _KNOWN
 
 
 def _compatibility(permission: Permission) -> OfRequest:
@@ -214,9 +219,6 @@ def _begun_transaction(request: Any) -> Demands:
     return [Demand(WRITE, table_resource(each.database, each.table)) for each in request.tables] or _KNOWN
 
 
-_KNOWN: Final = (Demand(Permission.KNOWN),)
-
-
 def _stored_transaction(request: Any, reader: Reader) -> Demands:
     record = find_record(reader, request.transaction_id)
     tables = () if record is None else record.tables
@@ -255,7 +257,7 @@ RULES: Final[dict[str, Rule]] = {
     "KeyValue/DeleteRange": Rule(_namespace(WRITE)),
     "KeyValue/Scan": Rule(_read(_namespace(READ))),
     "KeyValue/ScanPage": Rule(_read(_namespace(READ))),
-    "KeyValue/ListNamespaces": Rule(_view),
+    "KeyValue/ListNamespaces": Rule(_known),
     "KeyValue/DropNamespace": Rule(_namespace(DEFINE), changes=True),
     "KeyValue/UndropNamespace": Rule(_namespace(DEFINE), changes=True),
     "Documents/Get": Rule(_read(_table(READ))),
@@ -274,7 +276,7 @@ RULES: Final[dict[str, Rule]] = {
     "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction),
     "LargeTransactions/List": Rule(_view),
     "Tables/CreateDatabase": Rule(_database(DEFINE), changes=True),
-    "Tables/ListDatabases": Rule(_view),
+    "Tables/ListDatabases": Rule(_known),
     "Tables/CreateTable": Rule(_created_table, changes=True),
     "Tables/ListTables": Rule(_listed_tables),
     "Tables/DescribeTable": Rule(_named_table(READ)),
@@ -291,8 +293,8 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
     "Schemas/Get": Rule(_schema),
-    "Schemas/ListSubjects": Rule(_view),
-    "Schemas/ListVersions": Rule(_subject(READ)),
+    "Schemas/ListSubjects": Rule(_known),
+    "Schemas/ListVersions": Rule(_listed_versions),
     "Schemas/Check": Rule(_subject(READ)),
     "Schemas/GetCompatibility": Rule(_compatibility(READ)),
     "Schemas/SetCompatibility": Rule(_compatibility(DEFINE), changes=True),

@@ -10,6 +10,8 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
+from cortado.store.auth.caller import CALLER, seen_by
+from cortado.store.auth.roles import Rights, subject_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.deletion import VersionsDeleted, delete_versions
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, SubjectVersion
@@ -58,6 +60,7 @@ class SchemasService(Service):
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
+        rights = seen_by(CALLER.get())
 
         def page() -> tuple[Timestamp, list[schemas_pb2.SubjectSummary], bytes]:
             read_ts, subjects, token = next_page(
@@ -66,7 +69,7 @@ class SchemasService(Service):
                 items=lambda ts: [
                     each
                     for each in Catalog(replica.store.snapshot(ts)).subjects()
-                    if (each.versions if request.include_deleted else each.newest)
+                    if (each.versions if request.include_deleted else each.newest) and _is_seen(each, rights)
                 ],
                 name=lambda subject: subject.subject,
                 shape=[str(request.include_deleted)],
@@ -81,7 +84,7 @@ class SchemasService(Service):
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
         newest = await self.newest()
         # A schema id never comes to mean another schema.
-        catalog = self.catalog(newest)
+        catalog, rights = self.catalog(newest), seen_by(CALLER.get())
 
         def size_bytes(found: tuple[str, SubjectVersion]) -> int:
             return len(catalog.registered_schema(found[1].schema_id).text)
@@ -89,7 +92,7 @@ class SchemasService(Service):
         read_ts, versions, token = next_page(
             request,
             newest=newest,
-            items=lambda ts: _versions(self.catalog(ts), request),
+            items=lambda ts: _versions(self.catalog(ts), request, rights),
             # A space sorts before whatever a subject's name may have.
             name=lambda found: f"{found[0]} {found[1].version:010}",
             shape=[request.subject, str(request.include_deleted), str(request.schema_id)],
@@ -174,7 +177,13 @@ def _summaries(catalog: Catalog, subjects: Sequence[SubjectState]) -> list[schem
     ]
 
 
-def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> list[tuple[str, SubjectVersion]]:
+def _is_seen(state: SubjectState, rights: Rights | None) -> bool:
+    return rights is None or rights.sees(subject_resource(state.subject))
+
+
+def _versions(
+    catalog: Catalog, request: schemas_pb2.ListVersionsRequest, rights: Rights | None
+) -> list[tuple[str, SubjectVersion]]:
     """Each with its subject: those of one subject, those that have one schema, or those of one that have it."""
     if request.subject:
         state = catalog.find_subject(request.subject)
@@ -182,7 +191,7 @@ def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> lis
             raise NotFound("subject", request.subject)
         subjects = [state]
     elif request.schema_id:
-        subjects = catalog.subjects()
+        subjects = [each for each in catalog.subjects() if _is_seen(each, rights)]
     else:
         raise InvalidArgument("subject", "must be set, or else schema_id")
     if request.schema_id:

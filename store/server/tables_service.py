@@ -12,6 +12,8 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, KeyLocked
 from cortado.proto.v1 import tables_pb2
+from cortado.store.auth.caller import CALLER, seen_by
+from cortado.store.auth.roles import database_resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import (
     IndexDeclaration,
@@ -65,10 +67,10 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
-        read_ts = await self.newest()
-        return tables_pb2.ListDatabasesResponse(
-            header=self.header(read_ts), databases=self.catalog(read_ts).databases()
-        )
+        read_ts, rights = await self.newest(), seen_by(CALLER.get())
+        names = self.catalog(read_ts).databases()
+        seen = [each for each in names if rights is None or rights.sees(database_resource(each))]
+        return tables_pb2.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
 
     async def create_table(self, request: tables_pb2.CreateTableRequest) -> bytes:
         key = _parts(request.key, "key")
@@ -93,10 +95,16 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
+        rights = seen_by(CALLER.get())
+
+        def seen(ts: Timestamp) -> list[TableDescriptor]:
+            tables = self.catalog(ts).tables(request.database or None)
+            return [each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name))]
+
         read_ts, tables, token = next_page(
             request,
             newest=await self.read_ts(self.host.meta, request.at),
-            items=lambda ts: self.catalog(ts).tables(request.database or None),
+            items=seen,
             name=lambda table: table.full_name,
             shape=[request.database, read_at_text(request.at)],
             size_bytes=lambda table: _table(table).ByteSize(),

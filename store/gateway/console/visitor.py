@@ -11,7 +11,7 @@ from cortado.store.client.auth import WhoAmI
 from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.gateway.calls import Call
 
-NO_RIGHTS = Rights({}, is_operator=False, is_admin=False)
+NO_RIGHTS = Rights.of(())
 
 
 @dataclass(frozen=True, slots=True)

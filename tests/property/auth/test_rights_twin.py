@@ -36,6 +36,8 @@ def _grants(grant: Grant, demand: Demand) -> bool:
         return False
     if grant.role is Role.ADMIN:
         return True
+    if permission is Permission.SEE:
+        return _shows(grant, resource)
     if permission is Permission.VIEW:
         return grant.role is Role.OPERATOR or grant.resource == CLUSTER
     if permission is Permission.OPERATE:
@@ -46,6 +48,16 @@ def _grants(grant: Grant, demand: Demand) -> bool:
     if grant.resource in (resource, CLUSTER):
         return True
     kind, _, name = resource.partition(":")
+    return kind == "table" and grant.resource == f"database:{name.split('.')[0]}"
+
+
+def _shows(grant: Grant, resource: Resource) -> bool:
+    """Whether lists show the name to who has one grant."""
+    if grant.resource == CLUSTER or grant.resource == resource:
+        return True
+    kind, _, name = resource.partition(":")
+    if kind == "database":
+        return grant.resource.startswith(f"table:{name}.")
     return kind == "table" and grant.resource == f"database:{name.split('.')[0]}"
 
 
@@ -62,3 +74,8 @@ def test_rights_are_what_some_grant_gives(grants: list[Grant]) -> None:
             demand = Demand(permission, resource)
             expected = permission is Permission.KNOWN or any(_grants(each, demand) for each in grants)
             assert rights.allow(demand) == expected, (grants, demand)
+    assert rights.sees_all == any(each.resource == CLUSTER for each in grants)
+    if not rights.sees_all:
+        assert [namespace_resource(each) for each in rights.namespaces()] == [
+            each for each in sorted(map(namespace_resource, _NAMES)) if rights.sees(each)
+        ]

@@ -84,6 +84,14 @@ def test_what_one_caller_was_told_no_other_one_is(world: World) -> None:
     assert _status(world, "nobody", "GET", "/schemas/ids/1") == 401
 
 
+def test_lists_are_cut_to_what_their_caller_sees(world: World) -> None:
+    for path, cut in (("/subjects", []), ("/schemas/ids/1/subjects", []), ("/schemas/ids/1/versions", [])):
+        assert "shop.orders" in str(world.gateway.request("GET", path, headers=world.headers["root"]).json())
+        assert "shop.orders" in str(world.gateway.request("GET", path, headers=world.headers["shopper"]).json())
+        assert world.gateway.request("GET", path, headers=world.headers["stranger"]).json() == cut, path
+        assert _status(world, "nobody", "GET", path) == 401
+
+
 def test_a_denial_is_the_same_for_what_is_not_there(world: World) -> None:
     texts = [
         world.gateway.request("GET", f"/v1/db/shop/{table}/1", headers=world.headers["stranger"]).json()

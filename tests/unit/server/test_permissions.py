@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
 from cortado.proto import message_class, v1
-from cortado.proto.v1 import auth_pb2, common_pb2, documents_pb2, kv_pb2, tables_pb2, transactions_pb2
+from cortado.proto.v1 import auth_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.auth.roles import CLUSTER, Demand, Permission, Rights, Role, check_grant
 from cortado.store.server.permissions import CARRIERS, PACKAGE, RULES, rule_of
 
@@ -92,6 +92,14 @@ OWN = common_pb2.ReadAt(
             tables_pb2.CreateTableRequest(database="a", name="b", subject="x.y"),
             {_table_demand(DEFINE), _table_demand(READ, "x.y")},
         ),
+        ("Tables/ListTables", tables_pb2.ListTablesRequest(), {Demand(Permission.KNOWN)}),
+        (
+            "Tables/ListTables",
+            tables_pb2.ListTablesRequest(database="a"),
+            {Demand(Permission.SEE, check_grant("reader", "database:a").resource)},
+        ),
+        ("Schemas/ListVersions", schemas_pb2.ListVersionsRequest(subject="a.b"), {_table_demand(READ)}),
+        ("Schemas/ListVersions", schemas_pb2.ListVersionsRequest(schema_id=1), {Demand(Permission.KNOWN)}),
         ("Tables/CheckTable", tables_pb2.CheckTableRequest(database="a", name="b"), {_table_demand(READ)}),
         (
             "Tables/CheckTable",
@@ -125,6 +133,22 @@ def test_every_kind_of_operation_is_known() -> None:
         (demand,) = RULES["Transactions/Commit"].of(transactions_pb2.CommitRequest(operations=[operation]))
         assert demand.resource in ("table:x.x", "namespace:x")
         assert demand.permission is (READ if "check" in kind.name else WRITE), kind.name
+
+
+LISTS_OF_NAMES = {"KeyValue/ListNamespaces", "Tables/ListDatabases", "Tables/ListTables", "Schemas/ListSubjects"}
+"""Their services leave out what the caller does not see."""
+
+
+def test_every_other_list_is_for_who_sees_the_whole_cluster_or_names_what_it_lists() -> None:
+    """A new list of everything is closed, or one of those whose service is known to cut it."""
+    nobody, reader = Rights.of([check_grant("owner", "table:a.b")]), Rights.of([check_grant("reader", "cluster")])
+    admin = Rights.of([check_grant("admin", "cluster")])
+    for name, rule in RULES.items():
+        if "/List" not in name or name in (*LISTS_OF_NAMES, "Schemas/ListVersions"):
+            continue
+        (demand,) = rule.of(None)
+        assert not nobody.allow(demand), name
+        assert (reader if demand.permission is Permission.VIEW else admin).allow(demand), name
 
 
 def test_what_is_about_the_cluster_names_the_cluster() -> None:

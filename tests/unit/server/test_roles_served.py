@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import grpc
 import pytest
 
 from cortado.errors import (
+    AlreadyExists,
     CortadoError,
     InvalidArgument,
     NotFound,
@@ -21,7 +23,7 @@ from cortado.errors import (
     Unauthenticated,
     WriteConflict,
 )
-from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2, transactions_pb2
+from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
 from cortado.store.auth.roles import Demand, Permission, Resource
@@ -192,6 +194,62 @@ def _commit(client: Client, start: Timestamp, footprint: Footprint) -> None:
     request.footprints.append(footprint.encode())
     connection = client._core._connection
     run(connection.write(connection.stubs.transactions.Commit, request, timeout_s=ENDED_S))
+
+
+def test_lists_show_the_names_alone_on_which_somebody_has_a_role(world: World) -> None:
+    schema = '{"type": "record", "name": "N", "fields": [{"name": "id", "type": "long"}]}'
+    for name in ("seen.hidden", "seen.shown", "unseen.hidden"):
+        with suppress(AlreadyExists):
+            world.admin.create_database(name.partition(".")[0])
+        version = world.admin.schemas.register(name, schema)
+        world.admin.create_table(name, key=["id"])
+    world.admin.schemas.register("topic-value", schema)
+    for name in ("na", "nb", "nc", "nd"):
+        world.admin.kv(name).put(KEY, VALUE)
+    grants = ("reader", "table:seen.shown"), ("writer", "namespace:nb"), ("reader", "namespace:nd")
+    with world.client("looking", *grants, ("owner", "namespace:nn"), ("reader", "table:gone.x")) as looking:
+        assert looking.databases() == ["seen"]
+        assert [each.full_name for each in looking.tables()] == ["seen.shown"]
+        assert [each.full_name for each in looking.tables("seen")] == ["seen.shown"]
+        assert looking.namespaces() == ["nb", "nd"]
+        assert [each.subject for each in looking.schemas.subjects()] == ["seen.shown"]
+        assert _subjects_of(looking, version.schema_id) == ["seen.shown"]
+        for name in ("unseen", "absent"):
+            with pytest.raises(PermissionDenied) as denied:
+                looking.tables(name)
+            assert denied.value.message() == f"principal looking may not do this: any role of database:{name} is needed"
+        # A page that ends at a name that is hidden would show it in its token.
+        request = kv_pb2.ListNamespacesRequest(page_size=1)
+        names: list[str] = []
+        while not names or request.page_token:
+            reply = _call(looking, "kv", "ListNamespaces", request)
+            names += reply.namespaces
+            request.page_token = reply.next_page_token
+            resume = request.page_token[37:-8]
+            assert not any(name in resume for name in (b"na", b"nc"))
+        assert names == ["nb", "nd"]
+        tables = _call(looking, "tables", "ListTables", tables_pb2.ListTablesRequest(page_size=1))
+        assert (len(tables.tables), tables.next_page_token) == (1, b"")
+        subjects = _call(looking, "schemas", "ListSubjects", schemas_pb2.ListSubjectsRequest(page_size=1))
+        assert (len(subjects.subjects), subjects.next_page_token) == (1, b"")
+        with pytest.raises(PermissionDenied):
+            looking.dropped()
+    with world.client("operating", ("operator", "cluster")) as operating:
+        assert {"seen", "unseen"} <= {*operating.databases()}
+        assert {"na", "nb", "nc", "nd"} <= {*operating.namespaces()}
+        assert "topic-value" in [each.subject for each in operating.schemas.subjects()]
+    with world.client("known") as known:
+        assert known.databases() == known.namespaces() == [*known.tables()] == [*known.schemas.subjects()] == []
+
+
+def _subjects_of(client: Client, schema_id: int) -> list[str]:
+    request = schemas_pb2.ListVersionsRequest(schema_id=schema_id, omit_schemas=True)
+    return [each.subject for each in _call(client, "schemas", "ListVersions", request).versions]
+
+
+def _call(client: Client, service: str, method: str, request: Any) -> Any:
+    connection = client._core._connection
+    return run(connection.call(getattr(getattr(connection.stubs, service), method), request, timeout_s=ENDED_S))
 
 
 def test_a_right_that_is_taken_away_ends_a_watch(world: World) -> None:
