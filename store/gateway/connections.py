@@ -104,9 +104,11 @@ class Connection(HttpToolsProtocol):
         if body is None:
             self.send_400_response("")
             return False
-        self._is_last = isinstance(body, Framing)
         self._body_left = 0 if isinstance(body, Framing) else body
         self._feed(head)
+        if self.transport.is_closing():
+            return False
+        self._is_last = self._is_last or isinstance(body, Framing)
         if self._is_last:
             self.cycle.keep_alive = False
         return True

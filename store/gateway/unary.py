@@ -9,6 +9,7 @@ One handler serves all of them, from the descriptors: a call that the API gets i
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
 from typing import Any, Final
@@ -58,6 +59,11 @@ async def unary(method: Method, call: Call) -> Response:
     request, given = method.request(), await call.json()
     if not isinstance(given, dict):
         raise InvalidArgument("body", f"must be an object: a {request.DESCRIPTOR.full_name}", type(given).__name__)
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Protobuf fails on names that are none.
+        raise InvalidArgument("body", "must be valid Unicode: half a character stands in it") from None
     _check_bytes(request.DESCRIPTOR, given, "body")
     try:
         ParseDict(given, request)

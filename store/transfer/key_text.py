@@ -26,6 +26,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -53,6 +54,18 @@ _WANTED: Final = {
     KeyType.UUID: "a UUID",
 }
 WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
+
+_NUMBER: Final = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?"
+_DATE: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+# Python takes more: digits that it cuts off, underscores, spaces, forms without dashes.
+_FORMS: Final = {
+    KeyType.FLOAT64: re.compile(rf"{_NUMBER}|NaN|[+-]?Infinity"),
+    KeyType.DECIMAL: re.compile(_NUMBER),
+    KeyType.DATE: re.compile(_DATE),
+    KeyType.TIMESTAMP: re.compile(rf"{WHOLE.pattern}|{_DATE}[T ]{_TIME}"),
+    KeyType.UUID: re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+}
 
 
 def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False) -> Key:
@@ -95,6 +108,9 @@ def parse_part(text: str, part: KeyPart) -> Part:
 
 
 def _parse_typed(text: str, type: KeyType) -> Part:
+    form = _FORMS.get(type)
+    if form is not None and form.fullmatch(text) is None:
+        raise ValueError
     match type:
         case KeyType.STRING:
             return text
@@ -103,11 +119,11 @@ def _parse_typed(text: str, type: KeyType) -> Part:
         case KeyType.INT64:
             return int(text) if WHOLE.fullmatch(text) else _refuse()
         case KeyType.FLOAT64:
-            return float(text)
+            return _float(text)
         case KeyType.BYTES:
             return base64.b64decode(text, validate=True)
         case KeyType.TIMESTAMP:
-            return int(text) if WHOLE.fullmatch(text) else _moment(text)
+            return int(text) if WHOLE.fullmatch(text) else datetime.fromisoformat(text)
         case KeyType.DATE:
             return date.fromisoformat(text)
         case KeyType.DECIMAL:
@@ -120,9 +136,10 @@ def _refuse() -> Any:
     raise ValueError
 
 
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo is not None else _refuse()
+def _float(text: str) -> float:
+    number = float(text)
+    # 1e400 is no name of infinity.
+    return number if not math.isinf(number) or text.endswith("Infinity") else _refuse()
 
 
 def _part_of_json(value: Any, part: KeyPart) -> Part:

@@ -88,6 +88,7 @@ def is_refused(answer: Answer, status: int = 400) -> None:
         b"GET /v1/kv/ns/there#fragment HTTP/1.1\r\nHost: localhost\r\n\r\n",
         PUT.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        PUT.replace(b"PUT", b"FOO") + CHUNKED,
         PUT + CHUNKED + b"1\r\na\r\n0\r\nIf-Match: *\r\n\r\n",
         PUT + CHUNKED + b"1\r\na\r\n0\r\n" + b"X: 1\r\n" * 20_000,
         PUT + CHUNKED + b"1\r\na\r\n0\r\nX: " + b"x" * 400_000,
@@ -140,6 +141,14 @@ def test_nothing_is_read_behind_a_chunked_body(gateway: GatewayProcess) -> None:
             connection.sendall(chunked + behind)
             answer = read_answer(connection)
             assert (answer.status, answer.rest, received(connection)) == (200, b"", b"")
+    # A call before it changes nothing, nor does one that is answered before its body is read.
+    refused = chunked.replace(b"PUT", b"POST")
+    for call, status in ((chunked, 200), (refused, 405)):
+        with gateway.connect() as connection:
+            connection.sendall(GET + END)
+            assert read_answer(connection).body == b"value"
+            connection.sendall(call)
+            assert read_answer(connection).status == status
     # Told apart by their bytes, and not by the segments that they come in.
     answer = gateway.send(*(bytes([each]) for each in chunked))
     assert (answer.status, gateway.send(GET.replace(b"there", b"chunked") + END).body) == (200, b"abc")

@@ -47,7 +47,7 @@ class Gateway:
 
     def _check_declared(self, method: str, response: httpx.Response) -> None:
         sent = response.request.url.raw_path.decode().partition("?")[0]
-        found = next((each for each in _SERVED if each.route.fullmatch(sent) and each.method == method), None)
+        found = next((each for each in SERVED if each.route.fullmatch(sent) and each.method == method), None)
         if found is None or response.status_code >= 400:
             kind = response.headers["Content-Type"]
             told = response.json()
@@ -79,7 +79,7 @@ def _declared(path: str, method: str, told: Any) -> Declared:
     return Declared(method.upper(), re.compile(route), types, types.pop("default"))
 
 
-_SERVED = [
+SERVED = [
     _declared(path, method, told)
     for path, methods in document(all_operations())["paths"].items()
     for method, told in methods.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from support.gateways import Gateway
 
 
 def call(served: Gateway, method: str, body: Any, **headers: str) -> Any:
-    return served.request("POST", f"/cortado.v1.{method}", json=body, headers=headers)
+    sent = {"Content-Type": "application/json", **headers}
+    return served.request("POST", f"/cortado.v1.{method}", content=json.dumps(body), headers=sent)
 
 
 def encoded(value: bytes) -> str:
@@ -47,6 +49,8 @@ def test_a_write_under_an_id_of_its_callers_has_one_effect(served: Gateway) -> N
         ("KeyValue/Get", {"namespace": "unary", "keys": ""}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", [], {}, 400, "invalid_argument"),
         ("Cluster/Status", [], {}, 400, "invalid_argument"),
+        ("Cluster/Status", {"\ud800": 1}, {}, 400, "invalid_argument"),
+        ("Documents/Delete", {"condition": "\ud800"}, {}, 400, "invalid_argument"),
         ("KeyValue/Put", {"namespace": "unary", "key": "hello world!", "value": ""}, {}, 400, "invalid_argument"),
         ("Transactions/Commit", {"operations": [{"putPair": {"key": "!"}}]}, {}, 400, "invalid_argument"),
         ("KeyValue/Get", {"namespace": 7}, {}, 400, "invalid_argument"),
