@@ -52,6 +52,7 @@ class Call:
         self._query = parameters(request.scope["query_string"])
         if self._query:
             self._check_known()
+        self._check_promises()
 
     def _check_known(self) -> None:
         known = {each.name for each in self.operation.parameters if each.where == "query"}
@@ -59,7 +60,6 @@ class Call:
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"
                 raise InvalidArgument(shown(name), f"is no parameter of this call, which has {listed}", shown(value))
-        self._check_promises()
 
     @property
     def http_version(self) -> str:
