@@ -7,7 +7,7 @@
 
 A duty proposes writes like a client does, and keeps nothing that a next leader would miss: what it must know of its
 progress it writes. So it may be cut off between any two steps. What goes wrong in it is logged, and it begins again
-after a wait.
+after a wait. It is nobody's call, whoever's call it was in which the term began: nobody's rights bound it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Final
 
 from cortado.errors import CortadoError
@@ -40,7 +41,7 @@ class Duties:
         """A term of our own has begun, or goes on."""
         self.end()
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(_do(name, run)) for name, run in self._duties.items()]
+        self._tasks = [loop.create_task(_do(name, run), context=Context()) for name, run in self._duties.items()]
 
     def end(self) -> None:
         """It is over: whatever a duty proposed stands or falls with the log."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from cortado.errors import InvalidArgument, OutcomeUnknown, Unavailable
 from cortado.raft.log import Entry
 from cortado.raft.registry import Member, Roster
+from cortado.store.auth.caller import CALLER, denial
 from cortado.store.node.driver import Driver
 
 # The log gives a hand-over one election's time. Who waits longer than this waits for a leader, not for the hand-over.
@@ -18,31 +20,36 @@ TRANSFER_S: Final = 5.0
 class Membership:
     """The changes themselves are the log's; here they are waited for. Each raises NotLeader with the leader's address,
     Unavailable where it can't be done now, InvalidArgument where it never can, and OutcomeUnknown where leadership was
-    lost on the way: look at the members before it is tried again."""
+    lost on the way: look at the members before it is tried again.
 
-    def __init__(self, driver: Driver, node_id: str) -> None:
+    Each is an entry of the log, and like a write it is decided once more where it is appended, by all that is evaluated
+    before it: raises Unauthenticated, PermissionDenied."""
+
+    def __init__(self, driver: Driver, node_id: str, now_ms: Callable[[], int]) -> None:
+        """``now_ms`` is the wall time by which tokens end."""
         self._driver = driver
         self._node_id = node_id
+        self._now_ms = now_ms
 
     async def add(self, node_id: str, peer_address: str) -> Roster:
         """Announce a learner, by the address at which the other nodes will reach it."""
-        self._check_leads()
+        self._check_may()
         return await self._made(self._driver.log.members.add_learner(Member(node_id, peer_address)))
 
     async def bind(self, member: Member) -> Roster:
         """Bind a member's id to its data directory, and learn its addresses."""
-        self._check_leads()
+        self._check_may()
         return await self._made(self._driver.log.members.bind(member))
 
     async def promote(self, node_id: str) -> Roster:
         """Make a learner a voter."""
-        self._check_leads()
+        self._check_may()
         return await self._made(self._driver.log.members.promote(node_id))
 
     async def remove(self, node_id: str) -> Roster:
         """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
         removes it."""
-        self._check_leads()
+        self._check_may()
         if node_id == self._node_id:
             if self._driver.is_alone:
                 raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
@@ -71,7 +78,7 @@ class Membership:
     async def transfer(self, to: str = "") -> str:
         """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
         OutcomeUnknown where it may yet."""
-        self._check_leads()
+        self._check_may()
         driver = self._driver
         if to == self._node_id:
             return to
@@ -102,6 +109,16 @@ class Membership:
         self._driver.check_running()
         if not self._driver.leadership.is_elected:
             raise self._driver.leadership.not_leader()
+
+    def _check_may(self) -> None:
+        """Right before it is appended, or begun."""
+        self._check_leads()
+        pipeline, caller = self._driver.pipeline, CALLER.get()
+        if caller is not None:
+            newest = pipeline.newest_ts
+            refusal = denial(pipeline.roles.appended, caller, self._now_ms, lambda: pipeline.reader(newest))
+            if refusal is not None:
+                raise refusal
 
     async def _made(self, entry: Entry | None) -> Roster:
         driver = self._driver

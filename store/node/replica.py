@@ -118,7 +118,7 @@ class Replica:
         self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
         """What puts those in place that were committed."""
         self.duties.add("large transactions", self.large_transactions.run)
-        self.members = Membership(driver, group.node_id)
+        self.members = Membership(driver, group.node_id, lambda: host.clock.reading().wall_ms)
         """Changes of who belongs to the group, and of who leads it."""
         self.watches = Watches(
             store=group.store,
