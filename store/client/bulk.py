@@ -28,6 +28,7 @@ from cortado.errors import (
     Internal,
     KeyLocked,
     OutcomeUnknown,
+    QuotaExceeded,
     TryAgain,
 )
 from cortado.proto.v1 import documents_pb2
@@ -227,7 +228,7 @@ class BulkLoad:
             return error
         is_open = self._in_flight[0][0].chunk.sequence < self._open_below
         # A server that refuses has answered all chunks before the one that it refuses.
-        is_refused = isinstance(error, DidNotHappen | Conflict | Broken | KeyLocked)
+        is_refused = isinstance(error, DidNotHappen | Conflict | Broken | KeyLocked | QuotaExceeded)
         return error if is_refused and not is_open else self._unknown(error)
 
     def _unknown(self, error: CortadoError) -> OutcomeUnknown:

@@ -20,7 +20,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from cortado.errors import ResourceExhausted
+from cortado.errors import QuotaExceeded, ResourceExhausted
 from cortado.proto.v1 import (
     collection_pb2,
     collection_pb2_grpc,
@@ -147,9 +147,34 @@ def _serve(told: Story, cluster: Cluster) -> None:
             kv_pb2_grpc.KeyValueStub(channel).Get(kv_pb2.KvGetRequest(namespace="n", key=b"1", at=at), timeout=5)
     cortado("clock", "bump-epoch", "--yes", "-e", cluster.endpoints)
     told.look(*cluster.nodes.items())
+    _use_up(told, cluster)
     _lease(told, cluster)
     _build(told, cluster)
     _stage(told, cluster)
+
+
+def _use_up(told: Story, cluster: Cluster) -> None:
+    """A quota of a namespace, of which more and more is stored."""
+
+    def number(name: str, **labels: str) -> float:
+        leader = cluster.leader()
+        told.look((leader, cluster.nodes[leader]))
+        return value(told.scrapes[leader][-1], name, **labels)
+
+    fullest = "cortado_quota_stored_fullest_ratio"
+    with Client(cluster.endpoints, timeout_s=1) as client:
+        client.kv("m").put(b"1", VALUE)
+        client.quotas.set("namespace:m", stored_bytes=len(VALUE) * 2)
+        wait_until(lambda: number("cortado_quotas", kind="namespace") == 1, "there is a quota", 15)
+        wait_until(lambda: 0 < number(fullest) < 1, "some of it is used", 15)
+        client.kv("m").put(b"2", VALUE)
+        wait_until(lambda: number(fullest) > 1, "all of it is used", 15)
+        for refused in (1, 2):
+            with pytest.raises(QuotaExceeded):
+                client.kv("m").put(b"3", VALUE)
+            assert number("cortado_quota_refused_total", kind="namespace", limit="stored_bytes") == refused
+        client.quotas.remove("namespace:m")
+        wait_until(lambda: number("cortado_quotas", kind="namespace") == 0, "it is gone", 15)
 
 
 def _build(told: Story, cluster: Cluster) -> None:

@@ -234,6 +234,21 @@ def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) 
     orders.put({"id": 1, "t": ""})
 
 
+def test_a_load_that_fills_it_ends_and_says_why(world: World) -> None:
+    world.set("database:shop", stored_bytes=100_000)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number in range(10_000):
+            if number and number % 1_000 == 0:
+                world.measure()
+            yield {"id": number, "t": "z" * 100}
+
+    with world.impatient() as late, pytest.raises(QuotaExceeded) as refused:
+        late.table("shop.orders").bulk(rows(), chunk_rows=200)
+    assert (refused.value.quota, refused.value.resource) == ("database:shop", "stored_bytes")
+    world.client.truncate_table("shop.orders")
+
+
 def test_what_was_never_there_is_measured_as_nothing(world: World) -> None:
     world.set("database:later", stored_bytes=1)
     world.measure()
