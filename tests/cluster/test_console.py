@@ -10,6 +10,7 @@ from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.console import texts
 from cortado.store.gateway.console.cluster import Node, attention
 from cortado.store.gateway.console.data import Row
+from cortado.store.gateway.console.pairs import Form, shown_as
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
 from support.cluster import cortado
@@ -37,6 +39,9 @@ PAGES: Final = (
     "/ui/data",
     "/ui/data/console/items",
     "/ui/data/console/items/tea",
+    "/ui/pairs/carts",
+    "/ui/pairs/carts/a%2Fb",
+    "/ui/roles",
     "/ui/schemas",
     "/ui/schemas/console.items",
     "/ui/changes",
@@ -109,6 +114,11 @@ async def _make(made: Gateway) -> None:
     await items.put({"id": "a/b", "name": "\"' onload=alert(1)", "left": 1})
     await items.put({"id": "..", "name": "", "left": 1})
     await client.schemas.register("console.items", NEXT)
+    carts = client.kv("carts")
+    await carts.put(b"a/b", b'{"a": [1, 2]}')
+    await carts.put(b"..", b"")
+    await carts.put(b"\xff\x00", b"\xff" * 100_000)
+    await carts.put(SCRIPT.encode(), f"{SCRIPT}{TURNED}".encode())
 
 
 # --- what every page keeps to ---------------------------------------------------------------------------------------
@@ -417,3 +427,71 @@ def test_slow_calls_stand_with_where_their_time_went(console: Gateway) -> None:
     found = [json.loads(each) for each in cortado("slow", "-e", console.client.endpoint, "-o", "json").splitlines()]
     assert "cortado.v1.Documents/Put" in {each["method"] for each in found}
     assert {each["node_id"] for each in found} == {node}
+
+
+# --- pairs ----------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_are_listed_by_prefix_as_they_were(console: Gateway) -> None:
+    page = get(console, "/ui/pairs/carts")
+    assert SCRIPT in page.text
+    assert len(page.all("script")) == 1
+    links = {each["href"] for each in page.all("a") if each["href"].startswith("/ui/pairs/carts/")}
+    assert links == {f"/ui/pairs/carts/{each}" for each in ("a%2Fb", "%2E%2E", "%FF%00", quote(SCRIPT, safe=""))}
+    for each in links:
+        assert "There is no such pair" not in get(console, each).text
+    assert "1 pairs" in get(console, "/ui/pairs/carts?prefix=a").text
+    assert "1 pairs" in get(console, "/ui/pairs/carts?prefix=%5Cxff").text
+    assert "No key begins so" in get(console, "/ui/pairs/carts?prefix=b").text
+    assert "There were no pairs then" in get(console, "/ui/pairs/carts?at=0.1.0").text
+    assert "These pairs cannot be shown" in get(console, "/ui/pairs/carts?at=yesterday").text
+    assert "must be one of auto, text, hex, json" in get(console, "/ui/pairs/carts?as=xml", 400).text
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (b'{"a": [1]}', "auto", ("json", '{\n  "a": [\n    1\n  ]\n}')),
+        (b'{"a": [1]}', "text", ("text", '{"a": [1]}')),
+        (b"7", "auto", ("text", "7")),
+        (b"7", "json", ("json", "7")),
+        (b"{", "json", ("text", "{")),
+        (b"[1e999]", "json", ("text", "[1e999]")),
+        (b"[" * 5_000 + b"]" * 5_000, "auto", ("text", "[" * 5_000 + "]" * 5_000)),
+        (b"\x00\xff", "auto", ("hex", "00 ff")),
+        (b"\x00\xff", "text", ("text", "\\x00\\xff")),
+        (b"ab", "hex", ("hex", "61 62")),
+        ("ü".encode(), "auto", ("text", "ü")),
+        (b"", "auto", ("text", "")),
+    ],
+)
+def test_a_value_is_shown_as_what_it_looks_like_or_as_was_asked(value: bytes, form: Form, shown: Any) -> None:
+    found = shown_as(value, form, 20_000)
+    assert (found.form, found.text, found.left_out) == (*shown, 0)
+
+
+def test_text_that_is_cut_within_a_character_is_still_text() -> None:
+    found = shown_as("ü".encode() * 10, "auto", 5)
+    assert (found.form, found.left_out) == ("text", 15)
+    assert shown_as(b"\xff" * 10, "auto", 5).form == "hex"
+
+
+def test_a_pair_has_its_history_and_all_of_a_long_value_is_one_link_away(console: Gateway) -> None:
+    carts = console.client.kv("carts")
+
+    async def write() -> None:
+        await carts.put(b"history", b"one")
+        await carts.put(b"history", b"two")
+        await carts.delete(b"history")
+
+    console.run(write())
+    page = get(console, "/ui/pairs/carts/history")
+    assert "There is no such pair now" in page.text
+    assert [each["class"] for each in page.all("li")] == ["deleted", "written", "written"]
+    then = next(each["href"] for each in page.all("a")[::-1] if each["href"].startswith("?at="))
+    assert "one" in get(console, f"/ui/pairs/carts/history{then}").text
+    get(console, "/ui/pairs/carts/none", 404)
+    long = get(console, "/ui/pairs/carts/%FF%00")
+    assert len(long.text) < 250_000
+    [whole] = [each["href"] for each in long.all("a") if "download" in each]
+    assert console.run(console.http.get(whole)).content == b"\xff" * 100_000

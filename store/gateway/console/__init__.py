@@ -4,13 +4,16 @@
 
     cluster   /ui                           members, what needs attention, jobs, leases
     data      /ui/data[/{db}/{table}[/{key}]]   tables, rows at one time or two, the history of a row
+    pairs     /ui/pairs/{namespace}[/{key}]     pairs at one time, one and its history
     schemas   /ui/schemas[/{subject}]       versions, differences, the verdict on another one
     changes   /ui/changes                   a live tail
-    calls     /ui/calls                     counts, rates and latencies of each node
+    calls     /ui/calls                     counts, rates and latencies of each node, slow calls
+    roles     /ui/roles                     principals, their tokens and grants
+    acts      /ui/acts/{act}                what an operator changes
 
 Each page asks through the call's own client, so that it shows what its visitor may read, and nothing is kept between
-two calls. Nothing is changed: there is no form that writes. A page is whole without its script, which adds the slider,
-the live tail and reloading.
+two calls. What changes anything is an act (:mod:`cortado.store.gateway.console.acts`). A page is whole without its
+script, which adds the slider, the live tail and reloading.
 
 Whatever comes from the cluster is text (:mod:`cortado.store.gateway.console.texts`): templates escape all of it.
 """

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cortado.errors import InvalidArgument, Unauthenticated
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console import calls, changes, cluster, data, roles, schemas
+from cortado.store.gateway.console import calls, changes, cluster, data, pairs, roles, schemas
 from cortado.store.gateway.console.acts import serving
 from cortado.store.gateway.console.forms import check_own
 from cortado.store.gateway.console.pages import HEADERS, HTML, failed
@@ -31,6 +31,8 @@ _ROWS: Final = (
     Parameter("compare", "And as of another one, side by side; now for the newest."),
     PAGE,
 )
+_PAIR: Final = (_ROWS[3], Parameter("as", "Values as auto, text, hex or json."))
+_PAIRS: Final = (Parameter("prefix", "Keys that begin with these bytes."), *_PAIR, PAGE)
 _SUBJECT: Final = (Parameter("subject", "The page of a subject that is not there yet."),)
 _VERSIONS: Final = (
     Parameter("from", "The version to compare with.", kind="integer"),
@@ -54,6 +56,8 @@ def operations() -> list[Operation]:
         _page("/data", data.listing, "databases and tables"),
         _page("/data/{database}/{table}", data.rows, "the rows of a table", _ROWS),
         _page("/data/{database}/{table}/{key:path}", data.row, "a row and its history", _ROWS[3:4]),
+        _page("/pairs/{namespace}", pairs.listing, "the pairs of a namespace", _PAIRS),
+        _page("/pairs/{namespace}/{key:path}", pairs.pair, "a pair and its history", _PAIR),
         _page("/schemas", schemas.listing, "subjects", _SUBJECT),
         _page("/schemas/{subject}", schemas.subject, "the versions of a schema", _VERSIONS),
         _page("/changes", changes.changes, "a live tail of changes", _CHANGES),
