@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -21,6 +23,7 @@ from cortado.store.client.watch import Change, Changed, Resolved
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
 from cortado.store.transfer.key_text import NULL_TEXT, parse_key
@@ -100,8 +103,21 @@ async def listing(call: Call, visitor: Visitor) -> Response:
     databases, tables, namespaces, dropped = await asyncio.gather(
         client.databases(), client.tables(), tried(client.namespaces()), tried(client.dropped())
     )
-    by_database = {name: [each for each in tables if each.database == name] for name in databases}
-    return page(visitor, "data.html", area="data", databases=by_database, namespaces=namespaces, dropped=dropped)
+    by_database: dict[str, list[TableDescriptor | None]] = {name: [] for name in databases}
+    for each in tables:
+        by_database.setdefault(each.database, []).append(each)
+    # A database without a table is an entry, too.
+    entries = [(name, table) for name, listed in by_database.items() for table in listed or (None,)]
+    part = part_of(call, entries, lambda entry: entry[0] if entry[1] is None else entry[1].full_name)
+    return page(
+        visitor,
+        "data.html",
+        area="data",
+        part=part,
+        databases=[(name, [each for _, each in group if each]) for name, group in groupby(part.items, itemgetter(0))],
+        namespaces=namespaces,
+        dropped=dropped,
+    )
 
 
 async def rows(call: Call, visitor: Visitor) -> Response:

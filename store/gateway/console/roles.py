@@ -6,8 +6,10 @@ import asyncio
 
 from starlette.responses import Response
 
+from cortado.errors import CortadoError
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
 
 
@@ -15,4 +17,7 @@ async def roles(call: Call, visitor: Visitor) -> Response:
     """The page."""
     auth = call.client.auth
     status, me, principals = await asyncio.gather(auth.status(), auth.who_am_i(), tried(auth.principals()))
-    return page(visitor, "roles.html", area="roles", is_on=status.enabled, me=me.principal, principals=principals)
+    part = part_of(call, [] if isinstance(principals, CortadoError) else principals, lambda each: each.name)
+    return page(
+        visitor, "roles.html", area="roles", is_on=status.enabled, me=me.principal, principals=principals, part=part
+    )

@@ -16,6 +16,7 @@ from cortado.store.client.schemas import SchemaCheck, SchemaVersion
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.serving import form_of
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.paths import parameters
 from cortado.store.names import check_subject, shown
@@ -31,7 +32,9 @@ async def listing(call: Call, visitor: Visitor) -> Response:
     if new is not None:
         return await _subject(call, visitor, check_subject(new.strip()))
     subjects, level = await asyncio.gather(call.client.schemas.subjects(), call.client.schemas.default_compatibility())
-    return page(visitor, "schemas.html", area="schemas", subjects=subjects, level=level)
+    return page(
+        visitor, "schemas.html", area="schemas", part=part_of(call, subjects, lambda each: each.subject), level=level
+    )
 
 
 async def subject(call: Call, visitor: Visitor) -> Response:
