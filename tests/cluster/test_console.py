@@ -466,7 +466,7 @@ def test_pairs_are_listed_by_prefix_as_they_were(console: Gateway) -> None:
     ],
 )
 def test_a_value_is_shown_as_what_it_looks_like_or_as_was_asked(value: bytes, form: Form, shown: Any) -> None:
-    found = shown_as(value, form, 20_000)
+    found = shown_as(value, form, 20_000, indent=2)
     assert (found.form, found.text, found.left_out) == (*shown, 0)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
 SECONDS_MAX: Final = 5
-SLOW_SHOWN: Final = 100
+SLOW_SHOWN: Final = 50
 _NAMES: Final = (
     "cortado_requests_total", "cortado_request_duration_seconds", "cortado_slow_requests_total",
     "cortado_refusals_total", "cortado_streams_open", "cortado_streams_total", "cortado_uptime_seconds",
@@ -63,14 +63,10 @@ async def calls(call: Call, visitor: Visitor) -> Response:
     if node is None:
         raise NotFound("member", wanted)
     within = call.number("within", 1, SECONDS_MAX)
-    before = None if within is None else await _statistics(client, node.address)
-    if within is not None:
-        await asyncio.sleep(within)
-    now, slow = await asyncio.gather(
-        _statistics(client, node.address),
+    counts, slow = await asyncio.gather(
+        tried(_counts(client, node.address, within)),
         asyncio.gather(*(tried(_slow_calls(client, each.address)) for each in joined)),
     )
-    since = _Measured(now, before)
     return page(
         visitor,
         "calls.html",
@@ -79,17 +75,29 @@ async def calls(call: Call, visitor: Visitor) -> Response:
         node=wanted,
         leader=members.leader,
         within=within,
-        methods=sorted((_calls(now, since, method) for method in _methods(now)), key=lambda each: -each.ended),
-        streams=sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
-        refusals=sorted(now.by_label("cortado_refusals_total").items()),
-        slow=since.grown("cortado_slow_requests_total"),
+        counts=counts,
         slow_calls=_newest(slow),
         unasked=[(each.node_id, why) for each, why in zip(joined, slow, strict=True) if isinstance(why, CortadoError)],
-        uptime_ms=1000 * now.value("cortado_uptime_seconds"),
-        sync_p99_s=since.quantile("cortado_storage_sync_seconds", 0.99),
-        commit_p99_s=since.quantile("cortado_entry_commit_seconds", 0.99),
-        loop_lag_s=now.value("cortado_loop_lag_max_seconds"),
     )
+
+
+async def _counts(client: AsyncClient, address: str, within: int | None) -> dict[str, Any]:
+    """What a node has counted since its start, or within so many seconds."""
+    before = None if within is None else await _statistics(client, address)
+    if within is not None:
+        await asyncio.sleep(within)
+    now = await _statistics(client, address)
+    since = _Measured(now, before)
+    return {
+        "methods": sorted((_calls(now, since, method) for method in _methods(now)), key=lambda each: -each.ended),
+        "streams": sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
+        "refusals": sorted(now.by_label("cortado_refusals_total").items()),
+        "slow": since.grown("cortado_slow_requests_total"),
+        "uptime_ms": 1000 * now.value("cortado_uptime_seconds"),
+        "sync_p99_s": since.quantile("cortado_storage_sync_seconds", 0.99),
+        "commit_p99_s": since.quantile("cortado_entry_commit_seconds", 0.99),
+        "loop_lag_s": now.value("cortado_loop_lag_max_seconds"),
+    }
 
 
 async def _statistics(client: AsyncClient, address: str) -> Statistics:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError, PermissionDenied, Unavailable
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.cluster import Members, MemberStatus, Status, status_from_proto
 from cortado.store.client.jobs import Job
@@ -45,10 +45,17 @@ class Node:
 
     @property
     def state(self) -> str:
-        """ "serving", or why it is not."""
+        """ "serving", or why it is not; "not shown" to who may not know it."""
+        if self.is_hidden:
+            return "not shown"
         if isinstance(self.said, Status):
             return self.said.state
         return self.said.message() if self.member.joined else "announced, has not joined yet"
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether its visitor may not know how it is."""
+        return isinstance(self.said, PermissionDenied)
 
     @property
     def serves(self) -> bool:
@@ -58,10 +65,10 @@ class Node:
 async def cluster(call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
-    members = await members_of(client)
+    members, brief = await members_of(client), client.with_timeout(NODE_S)
     nodes, jobs, leases, kept = await asyncio.gather(
-        nodes_of(client, members), tried(client.jobs.list()), tried(client.collection.leases()),
-        tried(client.collection.status()),
+        nodes_of(client, members), tried(brief.jobs.list()), tried(brief.collection.leases()),
+        tried(brief.collection.status()),
     )  # fmt: skip
     ended_last = jobs if isinstance(jobs, CortadoError) else sorted(jobs, key=_job_order)[:JOBS_SHOWN]
     known = [each.said for each in nodes if isinstance(each.said, Status)]
@@ -73,6 +80,8 @@ async def cluster(call: Call, visitor: Visitor) -> Response:
         nodes=nodes,
         known=known[0] if known else None,
         term=max((each.term for each in known), default=0),
+        denied=next((each.said for each in nodes if isinstance(each.said, PermissionDenied)), None),
+        unknown_visitor=visitor.problem,
         attention=list(attention(members, nodes)),
         jobs=ended_last,
         leases=leases,
@@ -126,7 +135,7 @@ def attention(members: Members, nodes: list[Node]) -> Iterator[tuple[str, str]]:
         yield "cluster", "no leader is known: writes wait until a majority of the voters is back"
     for node in nodes:
         said, name = node.said, node.member.node_id
-        if not node.serves:
+        if not node.serves and not node.is_hidden:
             yield name, node.state
         if node.member.needs_snapshot:
             yield name, "lacks more entries than are kept: it gets a snapshot"

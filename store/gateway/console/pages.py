@@ -62,11 +62,11 @@ def page(visitor: Visitor, name: str, status: int = 200, **found: Any) -> Respon
     return Response(text.encode("utf-8", "replace"), status, {**HEADERS, "Cache-Control": "no-store"}, HTML)
 
 
-def failed(error: CortadoError | Refused) -> Response:
-    """A page that says what was wrong, to whomever."""
+def failed(error: CortadoError | Refused, visitor: Visitor = NOBODY) -> Response:
+    """A page that says what was wrong."""
     told = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
-    answer = page(NOBODY, "problem.html", told.status_code, area="", error=cause)
+    answer = page(visitor, "problem.html", told.status_code, area="", error=cause)
     answer.headers.update({name: told.headers[name] for name in ("allow", "retry-after") if name in told.headers})
     challenge(answer, cause)
     return answer

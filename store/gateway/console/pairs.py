@@ -57,15 +57,15 @@ class Event:
     size: int
 
 
-def shown_as(value: bytes, form: Form, bytes_max: int) -> Shown:
-    """The value as text. JSON that is none, and what ``auto`` finds no better form for, is shown as bytes are written
-    elsewhere: printable UTF-8 as it is, every other byte as an escape."""
+def shown_as(value: bytes, form: Form, bytes_max: int, *, indent: int | None = None) -> Shown:
+    """The value as text, JSON on one line without an ``indent``. JSON that is none, and what ``auto`` finds no better
+    form for, is shown as bytes are written elsewhere: printable UTF-8 as it is, every other byte as an escape."""
     cut = value[:bytes_max]
     left_out = len(value) - len(cut)
     if form == "hex":
         return Shown("hex", cut.hex(" "), left_out)
     if form in ("auto", "json") and not left_out:
-        pretty = _json(value, is_sure=form == "json")
+        pretty = _json(value, indent, is_sure=form == "json")
         if pretty is not None:
             return Shown("json", pretty, 0)
     if form == "auto" and not _is_text(cut, is_whole=not left_out):
@@ -73,12 +73,12 @@ def shown_as(value: bytes, form: Form, bytes_max: int) -> Shown:
     return Shown("text", bytes_to_text(cut), left_out)
 
 
-def _json(value: bytes, *, is_sure: bool) -> str | None:
-    """Over several lines; None for what is no JSON, and unless it ``is_sure``, for a bare number or word."""
+def _json(value: bytes, indent: int | None, *, is_sure: bool) -> str | None:
+    """None for what is no JSON, and unless it ``is_sure``, for a bare number or word."""
     if not is_sure and value[:1] not in (b"{", b"["):
         return None
     try:
-        return json_text(parse_json(value.decode(), "value"), indent=2)
+        return json_text(parse_json(value.decode(), "value"), indent=indent)
     except (ValueError, RecursionError, InvalidArgument):
         # Numbers that JSON reads and does not write, such as 1e999, are ValueErrors.
         return None
@@ -175,7 +175,7 @@ async def pair(call: Call, visitor: Visitor) -> Response:
         whole=f"/v1/kv/{_path(namespace, key).removeprefix('/ui/pairs/')}",
         found=found,
         written=None if found is None else Timestamp.parse(found.etag),
-        value=None if found is None else shown_as(found.value, form, SHOWN_BYTES_MAX),
+        value=None if found is None else shown_as(found.value, form, SHOWN_BYTES_MAX, indent=2),
         forms=FORMS,
         at=at,
         history=history,

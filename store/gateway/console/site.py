@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from starlette.responses import Response
 
-from cortado.errors import InvalidArgument, Unauthenticated
+from cortado.errors import CortadoError, InvalidArgument, Unauthenticated
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console import calls, changes, cluster, data, pairs, roles, schemas
 from cortado.store.gateway.console.acts import serving
@@ -19,6 +19,7 @@ from cortado.store.gateway.console.parts import FIND
 from cortado.store.gateway.console.visitor import Visitor, visitor_of
 from cortado.store.gateway.elements import PAGE
 from cortado.store.gateway.operations import Operation, Parameter
+from cortado.store.gateway.problems import Refused
 
 ROOT: Final = "/ui"
 Page: TypeAlias = Callable[[Call, Visitor], Awaitable[Response]]
@@ -88,7 +89,13 @@ def _operation(
     method: str, path: str, handler: Page, what: str, parameters: tuple[Parameter, ...], takes: tuple[str, ...] = ()
 ) -> Operation:
     async def answer(call: Call) -> Response:
-        return await handler(call, await visitor_of(call))
+        visitor = await visitor_of(call)
+        try:
+            return await handler(call, visitor)
+        except Unauthenticated:
+            raise
+        except (CortadoError, Refused) as error:
+            return failed(error, visitor)
 
     summary = f"The console: {what}."
     return Operation(method, ROOT + path, answer, summary, parameters, takes, {200: (HTML,)}, failed)

@@ -4,14 +4,18 @@ link."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
+from cortado.errors import CortadoError, Unauthenticated
 from cortado.store.auth.roles import Demand, Permission, Rights, check_grant, database_resource, table_resource
 from cortado.store.auth.tokens import token_of
 from cortado.store.client.auth import WhoAmI
 from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.gateway.calls import Call
 
-NO_RIGHTS = Rights.of(())
+WAIT_S: Final = 2.0
+"""How long a page waits for who its visitor is."""
+NO_RIGHTS: Final = Rights.of(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Visitor:
     may_act: bool
     rights: Rights
     secret: bytes = field(default=b"", repr=False)
+    problem: CortadoError | None = None
+    """Why nobody could say who he is: then he is offered nothing, and shown what the nodes let him read."""
 
     @property
     def operates(self) -> bool:
@@ -45,13 +51,19 @@ class Visitor:
         return self.may_act and (not self.has_roles or self.rights.allow(demand))
 
 
-NOBODY = Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS)
+NOBODY: Final = Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS)
 """Of a page that says what went wrong."""
 
 
 async def visitor_of(call: Call) -> Visitor:
     """Raises Unauthenticated where roles are on, and nobody is signed in."""
-    who: WhoAmI = await call.client.auth.who_am_i()
+    try:
+        who: WhoAmI = await call.client.with_timeout(WAIT_S).auth.who_am_i()
+    except Unauthenticated:
+        raise
+    except CortadoError as error:
+        # Where nobody leads, the pages of the cluster are wanted most.
+        return Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS, problem=error)
     if not who.enabled:
         return Visitor("", has_roles=False, may_act=call.forms.without_roles, rights=NO_RIGHTS)
     if who.principal is None:

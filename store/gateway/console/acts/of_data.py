@@ -190,14 +190,16 @@ async def _undrop(client: AsyncClient, target: Texts, given: Texts) -> Done:
             return Done(f"Table {table.full_name} is back, with its rows.", table_path(table.full_name))
 
 
-_RETENTION: Final = Input("retention", "Old versions are kept for", hint="30m, 12h, 7d or all; empty: as the cluster")
-_TTL: Final = Input("ttl", "Rows expire after", hint="30m, 12h, 7d; empty: never")
+_RETENTION: Final = Input(
+    "retention", "Old versions are kept for", hint="such as 12h, 7d or all; empty: as the cluster"
+)
+_TTL: Final = Input("ttl", "Rows expire after", hint="such as 12h or 7d; empty: never")
 
 ACTS: Final = (
     Act(
         "create-database", "Create a database", "Create it", "A database holds tables.",
         nothing, _create_database, _data,
-        inputs=(Input("database", "Name", hint="shop", required=True),),
+        inputs=(Input("database", "Name", hint="such as shop", required=True),),
     ),
     Act(
         "drop-database", "Drop a database", "Drop it", _GRACE, _database, _drop_database, _data, ("database",),
@@ -207,9 +209,9 @@ ACTS: Final = (
         "create-table", "Create a table", "Create it", "Its rows follow a schema that is registered already.",
         nothing, _create_table, _data,
         inputs=(
-            Input("database", "Database", hint="shop", required=True),
-            Input("name", "Name", hint="orders", required=True),
-            Input("key", "Key", hint="fields with commas between them: region, created desc", required=True),
+            Input("database", "Database", hint="such as shop", required=True),
+            Input("name", "Name", hint="such as orders", required=True),
+            Input("key", "Key", hint="fields with commas between them, such as region, created desc", required=True),
             Input("subject", "Subject of its schema", hint="empty: DATABASE.NAME"),
             _RETENTION,
             _TTL,
@@ -237,8 +239,8 @@ ACTS: Final = (
         "The table may be read and written meanwhile. Where it has rows, a job builds the index from them.",
         _table, _create_index, _of_table, ("table",),
         (
-            Input("name", "Name of the index", hint="by_customer", required=True),
-            Input("parts", "Fields", hint="with commas between them: customer, created desc", required=True),
+            Input("name", "Name of the index", hint="such as by_customer", required=True),
+            Input("parts", "Fields", hint="with commas between them, such as customer, created desc", required=True),
             Input("unique", "No two rows may share a value", "flag"),
         ),
     ),

@@ -75,7 +75,7 @@ async def _granted(client: AsyncClient, target: Texts) -> Sight:
     return Sight((("Principal", found.name), ("Role", target["role"]), ("On", target["resource"])), found.kind)
 
 
-_EXPIRES: Final = Input("expires", "The token holds for", hint="90d; empty: for ever")
+_EXPIRES: Final = Input("expires", "The token holds for", hint="such as 90d; empty: for ever")
 
 ACTS: Final = (
     Act(
@@ -83,7 +83,7 @@ ACTS: Final = (
         "It may do nothing until it is granted a role. Its token is shown once, on the next page.",
         nothing, _create, _roles,
         inputs=(
-            Input("principal", "Name", hint="reports", required=True),
+            Input("principal", "Name", hint="such as reports", required=True),
             Input("kind", "It shows", "choice", choices=("token", "certificate")),
             _EXPIRES,
         ),
@@ -93,7 +93,7 @@ ACTS: Final = (
         "It holds for whatever has that name, or will.",
         nothing, _grant, _roles,
         inputs=(
-            Input("principal", "Principal", hint="reports", required=True),
+            Input("principal", "Principal", hint="such as reports", required=True),
             Input("role", "Role", "choice", choices=tuple(each.value for each in Role)),
             Input(
                 "resource", "On", hint="cluster, database:NAME, table:DATABASE.TABLE, namespace:NAME", required=True
@@ -109,7 +109,7 @@ ACTS: Final = (
         "rotate-token", "Give a principal another token", "Rotate",
         "The new token is shown once, on the next page. The one before it holds for the overlap.",
         _principal, _rotate, _roles, ("principal",),
-        (Input("overlap", "The one before holds for", hint="30m, 1h; empty: one hour"), _EXPIRES),
+        (Input("overlap", "The one before holds for", hint="such as 30m; empty: one hour"), _EXPIRES),
     ),
     Act(
         "revoke-principal", "Take a principal away", "Take it away",

@@ -74,6 +74,8 @@ def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
     found = ACTS.get(name)
     if found is None:
         raise NotFound("act", name)
+    if visitor.problem is not None:
+        raise visitor.problem
     if not visitor.may_act:
         raise Refused(403, InvalidArgument("act", _NO_ACTS, name))
     target: dict[str, str] = {}
