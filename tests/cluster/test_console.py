@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from cortado.errors import DeadlineExceeded, Unavailable
+from cortado.errors import DeadlineExceeded, PermissionDenied, Unavailable
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.cluster import Members, MemberStatus
 from cortado.store.client.stubs import Stubs
@@ -272,6 +272,13 @@ def test_what_is_wrong_stands_above_the_members() -> None:
         ("n2", "lacks more entries than are kept: it gets a snapshot"),
         ("n3", "announced, has not joined yet"),
     ]
+
+
+def test_what_a_visitor_may_not_know_is_nothing_that_is_wrong() -> None:
+    member = MemberStatus("n1", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True)
+    node = Node(member, is_leader=True, said=PermissionDenied("nobody", "operator", "cluster"), offset="-")
+    assert (node.state, node.serves) == ("not shown", False)
+    assert list(attention(Members((member,), leader="n1"), [node])) == []
 
 
 def test_tables_are_listed_with_their_keys(console: Gateway) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -15,6 +19,7 @@ from support.server_process import running_server, wait_until
 
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.long,
     pytest.mark.skipif(
         not (CHROMIUM and DRIVER),
         reason="no browser: on Debian, apt-get install chromium chromium-driver brings one and what drives it",
@@ -31,6 +36,11 @@ PAGES = (
     "/ui/data",
     "/ui/data/shop/items",
     "/ui/data/shop/items/tea",
+    "/ui/pairs/carts",
+    "/ui/pairs/carts/one",
+    "/ui/roles",
+    "/ui/acts/create-table",
+    "/ui/acts/drop-table?table=shop.items",
     "/ui/schemas",
     "/ui/schemas/shop.items",
     "/ui/changes?table=shop.items",
@@ -54,6 +64,14 @@ class Console:
     def text(self, selector: str) -> str:
         return str(self.window.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
 
+    def tab_to(self, wanted: str) -> None:
+        """As somebody does who sees what has the focus."""
+        for _ in range(40):
+            if self.window.script(FOCUSED) == wanted:
+                return
+            self.window.press(TAB)
+        raise AssertionError(f"{wanted} is not reached")
+
     def await_text(self, selector: str, wanted: str) -> None:
         wait_until(lambda: wanted in self.text(selector), f"{wanted} in {selector}", 30.0)
 
@@ -63,7 +81,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     folder = tmp_path_factory.mktemp("console")
     with (
         running_server(folder / "data") as server,
-        gateway_process(server.endpoint, folder) as gateway,
+        gateway_process(server.endpoint, folder, "--console-acts-without-roles") as gateway,
         Client(server.endpoint) as client,
         browser() as window,
     ):
@@ -73,6 +91,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
         for left in range(3):
             client.table("shop.items").put({"id": "tea", "left": left})
         client.table("shop.items").put({"id": "<img src=x onerror=document.title='obeyed'>", "left": 1})
+        client.kv("carts").put(b"one", b'{"title": "<img src=x onerror=document.title=1>"}')
         yield Console(window, gateway, client)
 
 
@@ -127,12 +146,10 @@ def test_the_keyboard_alone_leads_everywhere(console: Console) -> None:
     assert window.script(FOCUSED) == "Skip to the content"
     assert window.script("return document.activeElement.getBoundingClientRect().left") >= 0
     assert window.script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    window.press(TAB, TAB, TAB)
-    assert window.script(FOCUSED) == "Data"
+    console.tab_to("Data")
     window.press(ENTER)
     console.await_text("h1", "Data")
-    window.press(*[TAB] * 10)
-    assert window.script(FOCUSED) == "items"
+    console.tab_to("items")
     window.press(ENTER)
     console.await_text("h1", "items")
     window.script("document.getElementById('query').focus()")
@@ -171,6 +188,66 @@ def test_a_schema_is_pasted_and_gets_its_verdict(console: Console) -> None:
     window.script("document.getElementById('schema').form.requestSubmit()")
     console.await_text(".note", "This is no schema")
     assert window.script("return document.getElementById('schema').value") == '{"type": "record", "name": "Item"}'
+
+
+def test_an_act_is_done_by_keyboard_once_its_target_is_typed(console: Console) -> None:
+    console.client.create_table("shop.dropped", key=["id"], subject="shop.items")
+    window = console.open("/ui/data/shop/dropped")
+    console.tab_to("Definition and acts")
+    window.press(ENTER)
+    console.tab_to("Drop: shop.dropped")
+    window.press(ENTER)
+    console.await_text("h1", "Drop a table")
+    console.tab_to("typed")
+    window.press(*"shop.drop", ENTER)
+    console.await_text("[role=alert]", "Nothing was done. typed: must be the name of what is acted on, shop.dropped")
+    console.tab_to("typed")
+    window.press(*"shop.dropped", ENTER)
+    console.await_text("[role=status]", "Done. Table shop.dropped was dropped")
+    assert [each.full_name for each in console.client.tables("shop")] == ["shop.items"]
+    window.open(console.url + "/ui/data")
+    assert "shop.dropped" in console.text("main")
+
+
+@contextmanager
+def page_of_another_site(text: str) -> Iterator[str]:
+    """Its address: the same host, another port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_page_of_another_site_can_neither_act_nor_look(console: Console) -> None:
+    own = httpx.get(f"{console.url}/ui/acts/create-database", trust_env=False).text
+    [form] = re.findall(r'name="form" value="([^"]+)"', own)
+    # Even where it knew a form that is good.
+    text = f"""<body><iframe src="{console.url}/ui"></iframe><form method="post"
+        action="{console.url}/ui/acts/create-database"><input name="form" value="{form}">
+        <input name="database" value="forged"></form>"""
+    with page_of_another_site(text) as elsewhere:
+        window = console.window
+        window.open(elsewhere)
+        framed = "try { return frames[0].document.body.innerText } catch { return 'closed' }"
+        assert window.script(framed) in ("closed", "")
+        window.script("document.forms[0].submit()")
+        console.await_text("main", "Origin: must be the gateway's own")
+        window.problems()
+    assert "forged" not in console.client.databases()
 
 
 def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) -> None:
@@ -213,5 +290,10 @@ def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_ma
             console.await_text(".tail", "seen")
             window.open(console.url + "/ui/schemas/nobodys")
             assert "shop.items" not in console.text("main")
+            window.script("document.querySelector('.visitor button').click()")
+            # Without a screen a browser cannot ask for another name, and shows a page of its own.
+            wait_until(lambda: window.script("return location.protocol") == "chrome-error:", "it is signed out", 30.0)
+            window.open(console.url + "/ui/data/shop/items")
+            assert window.script("return location.protocol") == "chrome-error:"
         finally:
             root.auth.disable()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx
 import pytest
 
-from cortado.errors import OutcomeUnknown
+from cortado.errors import OutcomeUnknown, Unavailable
 from cortado.store.client import AsyncClient
+from cortado.store.client.auth import AsyncAuth, WhoAmI
+from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Forms, digest
+from cortado.store.gateway.console.parts import SHOWN_MAX, Part, part_of
 from cortado.store.gateway.problems import Refused
 from support.console_forms import act, act_refused, basic, form_of, get, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
@@ -321,6 +324,62 @@ def test_every_act_leads_back_into_the_console_and_its_page_can_be_used_by_every
         ids = set(re.findall(r'<(?:input|select|textarea)[^>]* id="([^"]+)"', page))
         assert ids <= labels
         assert set(re.findall(r'aria-describedby="([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page))
+
+
+def test_where_nobody_leads_the_cluster_is_shown_and_nothing_is_offered(
+    console: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(_: AsyncAuth) -> WhoAmI:
+        raise Unavailable("no leader is known here")
+
+    form = form_of(get(console, path_of("create-database")))
+    monkeypatch.setattr(AsyncAuth, "who_am_i", unknown)
+    page = get(console, "/ui")
+    assert page.status_code == 200
+    assert "Who you are cannot be said now, so nothing is offered. no leader is known here" in text_of(page)
+    assert "/ui/acts/" not in page.text
+    for answer in (
+        get(console, path_of("create-database")),
+        send(console, path_of("create-database"), {"form": form, "database": "no"}),
+    ):
+        assert answer.status_code == 503
+        assert "no leader is known here" in text_of(answer)
+    assert "no" not in console.run(console.client.databases())
+
+
+# --- long lists -----------------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """A call with these parameters."""
+
+    def __init__(self, find: str = "", begin: int = 0) -> None:
+        self._find, self._begin = find, begin
+
+    def text(self, _: str) -> str:
+        return self._find
+
+    def number(self, *_: object) -> int:
+        return self._begin
+
+
+def test_a_long_list_is_shown_in_parts() -> None:
+    names = [f"table-{number:05}" for number in range(10_000)]
+
+    def part(*asked: Any) -> Part[str]:
+        return part_of(cast("Call", Asked(*asked)), names, str)
+
+    first = part()
+    assert (first.items, first.count, first.before) == (names[:SHOWN_MAX], 10_000, "")
+    assert first.behind == f"from={SHOWN_MAX}"
+    second = part("", SHOWN_MAX)
+    assert (second.items[0], second.before) == (names[SHOWN_MAX], "from=0")
+    last = part("", 9_900)
+    assert (last.items, last.behind) == (names[9_900:], "")
+    found = part("-0123")
+    assert (found.items, found.behind) == ([f"table-0123{number}" for number in range(10)], "")
+    assert part("5", SHOWN_MAX).behind == f"find=5&from={2 * SHOWN_MAX}"
+    assert part("none").items == part("", 20_000).items == []
 
 
 # --- with roles -----------------------------------------------------------------------------------------------------
