@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -30,6 +31,7 @@ from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.observe.logs import log_to_stderr
+from cortado.store.open_files import connections_max, raise_open_files
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
@@ -102,10 +104,11 @@ async def _serve(
     address: str,
     certificate: ServedCertificate | None,
 ) -> None:
+    limits = _within_open_files(config.limits)
     async with connect() as client:
         application = Application(
             client,
-            config.limits,
+            limits,
             is_public=certificate is not None,
             acts_without_roles=config.acts_without_roles,
         )
@@ -118,10 +121,10 @@ async def _serve(
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=max(1, config.limits.idle_ms // 1000),
+            timeout_keep_alive=max(1, limits.idle_ms // 1000),
             timeout_graceful_shutdown=STOP_S,
         )
-        server = _Server(settings, application, config.limits, taken, certificate)
+        server = _Server(settings, application, limits, taken, certificate)
         serving = asyncio.ensure_future(server.serve())
         # What lives until the end need not be looked at by every collection; an answer leaves few cycles behind.
         gc.collect()
@@ -129,6 +132,11 @@ async def _serve(
         gc.set_threshold(GC_THRESHOLD, 20, 20)
         _announce(config, address)
         await serving
+
+
+def _within_open_files(limits: GatewayLimits) -> GatewayLimits:
+    """With no more connections than leave files to reach the cluster by: one too many is told so, and does not wait."""
+    return replace(limits, connections_max=min(limits.connections_max, connections_max(raise_open_files())))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -62,6 +62,7 @@ from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER, node_status
 from cortado.store.observe.logs import log_to_stderr
+from cortado.store.open_files import connections_max, raise_open_files
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.listener import PeerListener
@@ -89,7 +90,6 @@ from cortado.store.server.listening import announce, bind, bind_peers, new_serve
 from cortado.store.server.locked_out import switch_off_where_marked
 from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
-from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.receiving import Receiving
 from cortado.store.server.restores_service import RestoresService

@@ -68,7 +68,12 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         "roles on it always may, with its visitor's rights.",
         GATEWAY,
     ),
-    _limit("connections_max", "Connections at a time; one more is answered 429, and closed.", WHOLE, _COUNT_MAX),
+    _limit(
+        "connections_max",
+        "Connections at a time, or as many as open files leave; one more is answered 429, and closed.",
+        WHOLE,
+        _COUNT_MAX,
+    ),
     _limit("calls_max", "Calls at a time, streams among them; one more is answered 429.", WHOLE, _COUNT_MAX),
     _limit("streams_max", "Streams of rows and of changes at a time; one more is answered 429.", WHOLE, _COUNT_MAX),
     _limit("body_bytes_max", "Bytes of a call's body; a longer one is answered 413.", SIZE, _BODY_BYTES_MAX),

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortado import Client
+from cortado.store.open_files import raise_open_files
 from support.gateway_process import Answer, GatewayProcess, gateway_process, read_answer
+from support.memory import anonymous_bytes
 from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process
@@ -290,6 +292,39 @@ def test_one_connection_too_many_is_told_so(gateway: GatewayProcess) -> None:
     finally:
         for each in open_ones:
             each.close()
+
+
+def test_connections_leave_files_for_those_to_the_cluster(node: ServerProcess, tmp_path: Path) -> None:
+    few = ("sh", "-c", 'ulimit -n 128; exec "$@"', "sh")
+    with gateway_process(node.endpoint, tmp_path, under=few) as running:
+        open_ones = [running.connect() for _ in range(64)]
+        try:
+            is_refused(running.send(), 429)
+            open_ones[0].sendall(GET + END)
+            assert read_answer(open_ones[0]).body == b"value"
+        finally:
+            for each in open_ones:
+                each.close()
+
+
+@pytest.mark.long
+def test_ten_thousand_idle_connections_cost_little_and_are_in_nobodys_way(node: ServerProcess, tmp_path: Path) -> None:
+    count = min(10_000, raise_open_files() - 1_000)
+    limits = ("--limit.connections-max", str(count + 10), "--limit.head-ms", "60000")
+    with gateway_process(node.endpoint, tmp_path, *limits) as running:
+        before = anonymous_bytes(running.process.pid)
+        idle = [running.connect() for _ in range(count)]
+        try:
+            for _ in range(100):
+                assert running.send(GET + END).body == b"value"
+            for each in idle:
+                each.sendall(GET + END)
+                assert read_answer(each).body == b"value"
+            used_bytes = (anonymous_bytes(running.process.pid) - before) // count
+            assert used_bytes < 20_000
+        finally:
+            for each in idle:
+                each.close()
 
 
 def test_a_gateway_that_is_stopped_ends_its_streams_and_itself(node: ServerProcess, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,10 +83,21 @@ def _received(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def gateway_process(endpoint: str, folder: Path, *options: str) -> Iterator[GatewayProcess]:
-    """A gateway before ``endpoint``, until the block ends."""
+def gateway_process(endpoint: str, folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[GatewayProcess]:
+    """A gateway before ``endpoint``, until the block ends. ``under`` is a command that becomes it."""
     told, log = folder / "gateway.port", folder / "gateway.log"
-    command = [*CORTADO, "gateway", "-e", endpoint, "--listen", "127.0.0.1:0", "--port-file", str(told), *options]
+    command = [
+        *under,
+        *CORTADO,
+        "gateway",
+        "-e",
+        endpoint,
+        "--listen",
+        "127.0.0.1:0",
+        "--port-file",
+        str(told),
+        *options,
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:

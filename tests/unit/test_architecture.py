@@ -47,6 +47,7 @@ ALLOWED |= {
     "cortado.store.api_level": SHARED,
     "cortado.store.certificate_files": SHARED,
     "cortado.store.names": SHARED,
+    "cortado.store.open_files": SHARED,
     "cortado.store.retentions": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
@@ -123,7 +124,7 @@ ALLOWED |= {
     },
     "cortado.store.server": NODE
     | {"cortado.store.quotas"}
-    | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs"}
+    | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.open_files"}
     | {"cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
@@ -137,6 +138,7 @@ ALLOWED |= {
         "cortado.store.addresses",
         "cortado.store.auth.roles",
         "cortado.store.certificate_files",
+        "cortado.store.open_files",
         "cortado.store.client",
         "cortado.store.observe.call",
         "cortado.store.observe.logs",

@@ -1,11 +1,13 @@
-"""How many files a server may have open, and how many of them its callers' connections may take.
+"""How many files a node or a gateway may have open, and how many of them its callers' connections may take.
 
 A connection is an open file. Where callers could take all, a node could neither reach its peers nor open a snapshot,
-and a follower that restarts would stay out for as long as somebody keeps idle connections open::
+and a follower that restarts would stay out for as long as somebody keeps idle connections open; a gateway could not
+follow another leader::
 
     0 ............................................ soft limit, raised to the hard one (to 65,536 at most)
     | callers' connections            | own share |
-                                       data, logs, snapshots, connections of peers (128 at most) and to them
+                                       of a node: data, logs, snapshots, connections of peers (128 at most) and to them
+                                       of a gateway: connections to nodes
 
 A node that cannot be reached for callers' connections reaches the others itself: either of two peers may open the
 stream between them.
