@@ -6,8 +6,8 @@
     branch pages    | ■ ■ ■ | ■ ■ ■ | ...            and each stands for those beside it
     leaf pages      | ■ - - - ■ - - - ■ - - - ...    a leaf says how long its keys and values are, large values too
 
-So it takes some milliseconds, whatever the range holds, and no value is read. Of a range of a few MiB it is exact; of a
-larger one it is as right as the pages that are read are like their neighbours: a few percent.
+So it takes some twenty milliseconds, whatever the range holds, and no value is read. Of a range of a few MiB it is
+exact; of a larger one it is as right as the pages that are read are like their neighbours: a few percent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cortado.store.engine.tree_bounds import overlapping
 BRANCHES_MAX: Final = 128
 """Read of each level."""
 LEAVES_MAX: Final = 1_024
-"""Of 4 KiB each, so that 4 MiB of small items are measured exactly."""
+"""Of 4 KiB each, so that some 4 MiB are measured exactly."""
 
 
 def range_bytes(

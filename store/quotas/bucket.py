@@ -23,23 +23,23 @@ _SLACK_MS: Final = 1e-3
 
 
 class Bucket:
-    """Full at the beginning. ``rate`` is tokens a second, 1 or more."""
+    """Full at the beginning. ``rate`` is tokens a second, 1 or more. There is a token where ``full_ms`` is no more than
+    ``spare_ms`` ahead: hot paths look there themselves, since to ask takes as long as the look."""
 
-    __slots__ = ("_full_ms", "_spare_ms", "rate")
+    __slots__ = ("full_ms", "rate", "spare_ms")
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
-        self._full_ms = float("-inf")
-        self._spare_ms = DEPTH_MS - 1_000 / rate
+        self.full_ms = float("-inf")
+        self.spare_ms = DEPTH_MS - 1_000 / rate + _SLACK_MS
         """With one token left, so long it takes to be full."""
 
     def take(self, count: int, now_ms: float) -> None:
         """Also where there are fewer: the rest is owed."""
-        # Not max(), which takes as long as all the rest.
-        full_ms = self._full_ms
-        self._full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
+        full_ms = self.full_ms
+        self.full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
 
     def wait_ms(self, now_ms: float) -> float:
         """How long until there is a token; 0 where there is one."""
-        wait_ms = self._full_ms - now_ms - self._spare_ms
-        return wait_ms if wait_ms > _SLACK_MS else 0.0
+        wait_ms = self.full_ms - now_ms - self.spare_ms
+        return wait_ms + _SLACK_MS if wait_ms > 0 else 0.0

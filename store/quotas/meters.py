@@ -87,11 +87,11 @@ class Meters:
     def _look_for_full(self) -> None:
         self.any_full = any(each.is_full for each in self.by_target.values())
 
-    def of(self, principal: str, demands: Iterable[Demand]) -> list[Meter]:
+    def of(self, principal: str, demands: Sequence[Demand]) -> Sequence[Meter]:
         """Those that a call counts for: none of a call that neither reads nor writes data, each one once."""
+        known = self._by_resource
         found: dict[Meter, None] = {}
         counts = False
-        known = self._by_resource
         for permission, resource in demands:
             if permission is _READ or permission is _WRITE:
                 counts = True
@@ -103,23 +103,23 @@ class Meters:
             meter = known[own] if own in known else self._look_up(own)
             if meter is not None:
                 found[meter] = None
-        return list(found)
+        return tuple(found)
 
     def begin(self, meters: Sequence[Meter], request_bytes: Callable[[], int]) -> None:
         """A call of these begins: take it, and its request. Raises QuotaExceeded where one has no room."""
         now_ms = self._monotonic_ms()
         for meter in meters:
-            if meter.calls is not None and (wait_ms := meter.calls.wait_ms(now_ms)):
-                raise self._refusal(meter, CALLS, wait_ms)
-            if meter.bytes is not None and (wait_ms := meter.bytes.wait_ms(now_ms)):
-                raise self._refusal(meter, BYTES, wait_ms)
+            if (calls := meter.calls) is not None and calls.full_ms - now_ms > calls.spare_ms:
+                raise self._refusal(meter, CALLS, calls.wait_ms(now_ms))
+            if (of_bytes := meter.bytes) is not None and of_bytes.full_ms - now_ms > of_bytes.spare_ms:
+                raise self._refusal(meter, BYTES, of_bytes.wait_ms(now_ms))
         size_bytes = -1
         for meter in meters:
-            if meter.calls is not None:
-                meter.calls.take(1, now_ms)
-            if meter.bytes is not None:
+            if (calls := meter.calls) is not None:
+                calls.take(1, now_ms)
+            if (of_bytes := meter.bytes) is not None:
                 size_bytes = request_bytes() if size_bytes < 0 else size_bytes
-                meter.bytes.take(size_bytes, now_ms)
+                of_bytes.take(size_bytes, now_ms)
 
     def check_room(self, demands: Iterable[Demand]) -> None:
         """Where data is to be added. Raises QuotaExceeded where there is no room for it."""

@@ -153,6 +153,8 @@ class OpenStream:
         """End it where it is no longer allowed."""
         if self._authority is None or self._refusal is not None:
             return
+        # Who calls is another one where roles were switched.
+        self._counted_of = -1
         for caller in self.callers:
             try:
                 self._authority.check(self.name, caller)
@@ -187,7 +189,7 @@ class Authority:
 
         async def call(request: Any) -> bytes:
             caller = check(request)
-            counted: list[Meter] | None = None
+            counted: Sequence[Meter] = ()
             try:
                 if meters.by_target:
                     counted = self._count(rule, caller, request)
@@ -203,7 +205,7 @@ class Authority:
 
         return call
 
-    def _count(self, rule: Rule, caller: Caller, request: Message) -> list[Meter]:
+    def _count(self, rule: Rule, caller: Caller, request: Message) -> Sequence[Meter]:
         """What a call counts for, where there is room for it. Raises QuotaExceeded."""
         meters = self.meters
         if meters.any_full and rule.adds is not None:

@@ -103,7 +103,7 @@ def test_what_neither_reads_nor_writes_data_counts_for_nobody(permission: Permis
     world = World()
     world.use(_quota("database:a", calls_per_second=1), _quota("principal:root", calls_per_second=1))
     for resource in ("database:a", "table:a.x", CLUSTER):
-        assert world.call(_demand(resource, permission), principal="root") == []
+        assert world.call(_demand(resource, permission), principal="root") == ()
 
 
 def test_a_caller_that_nobody_knows_counts_for_what_it_reads_alone() -> None:

@@ -64,7 +64,7 @@ class World:
         """How long it takes until the namespace has a second's worth again."""
         bucket = self.served.metering.meters.by_target[Target(f"namespace:{namespace}")].bytes
         assert bucket is not None
-        return bucket._full_ms - self.served.node.monotonic_ms()
+        return bucket.full_ms - self.served.node.monotonic_ms()
 
     def impatient(self, **options: Any) -> Client:
         """One that waits for nothing."""
