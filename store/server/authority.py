@@ -94,7 +94,7 @@ class OpenStream:
         if self._authority is None or rule is None:
             return
         is_first = not self.callers
-        caller = _caller(rule, message, self._credential)
+        caller = self._authority.caller(rule, message, self._credential)
         if caller.demands or caller.stored is not None:
             self.callers.append(caller)
             self._authority.check(self.name, caller, message)
@@ -173,8 +173,10 @@ class OpenStream:
 class Authority:
     """For one server. Everything here runs on the loop."""
 
-    def __init__(self, host: Host, audit: Audit, meters: Meters = NO_METERS) -> None:
+    def __init__(self, host: Host, audit: Audit, meters: Meters = NO_METERS, *, needs_roles: bool = False) -> None:
+        """Where it ``needs_roles``, every call is refused while they are off: nothing else says who calls."""
         self._host = host
+        self._needs_roles = needs_roles
         self._audit = audit
         self.meters = meters
         self._streams: set[OpenStream] = set()
@@ -220,11 +222,19 @@ class Authority:
         rule = rule_of(name)
 
         def check(request: Any) -> Caller:
-            caller = _caller(rule, request, CREDENTIAL.get())
+            caller = self.caller(rule, request, CREDENTIAL.get())
             self.check(name, caller, request)
             return caller
 
         return check
+
+    def caller(self, rule: Rule, request: Message, credential: Credential) -> Caller:
+        """Who asks for what."""
+        if self._needs_roles:
+            credential = credential._replace(needs_roles=True)
+        stored = rule.stored
+        bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
+        return Caller(credential, rule.of(request), bound)
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
         """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss where damage hides who
@@ -274,9 +284,3 @@ class Authority:
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
         for stream in list(self._streams):
             stream.look()
-
-
-def _caller(rule: Rule, request: Message, credential: Credential) -> Caller:
-    stored = rule.stored
-    bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
-    return Caller(credential, rule.of(request), bound)

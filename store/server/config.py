@@ -19,7 +19,7 @@ from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.identity import check_name
 from cortado.store.settings.gather import Found
-from cortado.store.settings.server import BY_NAME, RAFT, SETTINGS
+from cortado.store.settings.server import BY_NAME, NONE, RAFT, REQUIRED, SETTINGS
 from cortado.store.settings.setting import Setting
 
 MESSAGE_BYTES_MAX: Final = 8 << 20
@@ -53,6 +53,7 @@ class ServerConfig:
     tls_cert: Path | None = BY_NAME["tls-cert"].default
     tls_key: Path | None = BY_NAME["tls-key"].default
     tls_ca: Path | None = BY_NAME["tls-ca"].default
+    client_certificates: str = BY_NAME["client-certificates"].default
     insecure: bool = BY_NAME["insecure"].default
     port_file: Path | None = BY_NAME["port-file"].default
     scan_kernel: str = BY_NAME["scan-kernel"].default
@@ -181,6 +182,9 @@ class ServerConfig:
             raise InvalidArgument(missing[0], "must be given too: tls-cert, tls-key and tls-ca belong together")
         if self.has_tls and self.insecure:
             raise InvalidArgument("insecure", "contradicts tls-cert: with certificates every connection is encrypted")
+        if not self.has_tls and self.client_certificates == NONE:
+            problem = "must be required without tls-cert: tokens are taken over encrypted connections"
+            raise InvalidArgument("client-certificates", problem, NONE)
         for name, path in files.items():
             if path is None:
                 continue
@@ -209,6 +213,11 @@ class ServerConfig:
         if written.removeprefix(":").isdecimal():
             written = f"127.0.0.1:{written.removeprefix(':')}"
         return split_address("metrics-listen", written, port_min=0)
+
+    @property
+    def has_client_certificates(self) -> bool:
+        """Whether clients show a certificate, where anybody does."""
+        return self.client_certificates == REQUIRED
 
     @property
     def has_tls(self) -> bool:

@@ -55,22 +55,26 @@ def new_server(connections_max: int) -> grpc.aio.Server:
     )
 
 
-def bind(server: grpc.aio.Server, host: str, port: int, certificates: Certificates | None) -> str:
-    """Take the port, without serving on it yet; returns the address. Raises Unavailable."""
+def bind(
+    server: grpc.aio.Server, host: str, port: int, certificates: Certificates | None, *, of_clients: bool = True
+) -> str:
+    """Take the port, without serving on it yet; returns the address. With ``certificates``, clients show theirs, too,
+    where those ``of_clients`` are wanted. Raises Unavailable."""
     wanted = address_of(host, port)
     try:
         if certificates is None:
             bound = server.add_insecure_port(wanted)
         else:
-            bound = server.add_secure_port(wanted, _credentials(certificates))
+            bound = server.add_secure_port(wanted, _credentials(certificates, of_clients))
     except RuntimeError as error:
         why = why_not_bound(host, port) or "the address is in use or not this machine's"
         raise Unavailable(f"cannot listen on {wanted}: {why}") from error
     return address_of(host, bound)
 
 
-def _credentials(certificates: Certificates) -> grpc.ServerCredentials:
-    """For a port that takes only callers with a certificate of the authorities; the newest at each handshake."""
+def _credentials(certificates: Certificates, of_clients: bool) -> grpc.ServerCredentials:
+    """For a port that takes only callers with a certificate of the authorities, or asks nobody for one: gRPC knows
+    nothing between. The newest certificate at each handshake."""
     served = certificates.current()
 
     def configuration(material: Material) -> grpc.ServerCertificateConfiguration:
@@ -85,7 +89,7 @@ def _credentials(certificates: Certificates) -> grpc.ServerCredentials:
         served = newest
         return configuration(newest)
 
-    return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=True)
+    return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=of_clients)
 
 
 def bind_peers(host: str, port: int) -> list[socket.socket]:

@@ -143,7 +143,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     engine = stores.engine
     certificates = _certificates(config, engine.identity.node_id)
     server = new_server(connections_max(raise_open_files()))
-    address = bind(server, *config.address(), certificates)
+    address = bind(server, *config.address(), certificates, of_clients=config.has_client_certificates)
     peer_sockets = bind_peers(*config.peer_address())
     peer_address = address_of(config.peer_address()[0], peer_sockets[0].getsockname()[1])
     advertised = config.advertised(address, peer_address)
@@ -273,7 +273,7 @@ def _register(
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    authority = Authority(host, audit, metering.meters)
+    authority = Authority(host, audit, metering.meters, needs_roles=not config.has_client_certificates)
     calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
     receiving = Receiving(host.budget.calls)

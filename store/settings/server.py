@@ -26,6 +26,10 @@ RAFT: Final = "Replication"
 OBSERVING: Final = "Observing"
 TESTS: Final = "For tests only"
 
+REQUIRED: Final = "required"
+NONE: Final = "none"
+"""Of ``client-certificates``."""
+
 COUNT_MAX: Final = 1_000_000_000
 BYTES_MAX: Final = 1 << 40
 CLOCK_OFFSET_MS_MAX: Final = 50 * 365 * 86_400_000
@@ -167,7 +171,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "tls-cert",
         PATH,
         None,
-        "This node's certificate. With it, both sides of every connection must have one. Reloaded on change.",
+        "This node's certificate. With it, nodes and clients must show one, too. Reloaded on change.",
         SECURITY,
         bound="tls-cert, tls-key and tls-ca: all three, or none",
         metavar="PEM",
@@ -181,6 +185,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         SECURITY,
         bound="as tls-cert",
         metavar="PEM",
+    ),
+    Setting(
+        "client-certificates",
+        choice(REQUIRED, NONE),
+        REQUIRED,
+        "Whether clients must show a certificate. With none they are not asked for one: tokens alone say who calls, "
+        "and every call is refused while roles are off. Nodes always show theirs.",
+        SECURITY,
+        bound="none only with tls-cert",
     ),
     Setting(
         "insecure",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from cortado.store.client import Client, Tls
 from cortado.store.peers.credentials import TlsFiles
 from support.certificates import Certifier
 from support.cluster import cortado
-from support.server_process import ServerProcess, running_server
+from support.server_process import ServerProcess, peer_address_of, running_server
 
 pytestmark = pytest.mark.process
 
@@ -97,6 +100,46 @@ def test_a_certificates_name_is_a_principal_and_a_nodes_is_none(
                 other.kv("n").get(b"k")
         finally:
             app.auth.disable()
+
+
+def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_while_roles_are_off(
+    certifier: Certifier, tmp_path: Path
+) -> None:
+    node, own = certifier.node("n1"), certifier.client("app")
+    options = ("--node-id", "n1", "--tls-ca", str(node.ca), "--tls-cert", str(node.cert), "--tls-key", str(node.key))
+    with_own = Tls(own.ca, own.cert, own.key)
+    with running_server(tmp_path / "data", *options) as server, Client(server.endpoint, tls=with_own) as client:
+        client.auth.create("app", kind="certificate")
+        client.auth.grant("app", "admin", "cluster")
+        root = client.auth.enable("root").token
+    assert root is not None
+    with running_server(tmp_path / "data", *options, "--client-certificates", "none") as server:
+        for coalesce in (False, True):
+            with Client(server.endpoint, tls=Tls(node.ca), token=root.text, coalesce=coalesce) as client:
+                client.kv("n").put(b"k", b"v")
+                assert len(list(client.kv("n").scan())) == 1
+            # Nobody looks at a certificate, also where one could be shown.
+            for tls in (Tls(node.ca), with_own):
+                with Client(server.endpoint, tls=tls, coalesce=coalesce) as client:
+                    for call in (lambda kv: kv.get(b"k"), lambda kv: list(kv.scan())):
+                        with pytest.raises(Unauthenticated):
+                            call(client.kv("n"))
+        # Who serves peers asks for their certificates as ever.
+        asking = ssl.create_default_context(cafile=str(node.ca))
+        asking.check_hostname = False
+        host, _, port = peer_address_of(server.endpoint).rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            asking.wrap_socket(plain) as connection,
+            suppress(ssl.SSLError),
+        ):
+            assert connection.recv(1) == b""
+        with Client(server.endpoint, tls=Tls(node.ca), token=root.text) as client:
+            client.auth.disable()
+            with pytest.raises(Unauthenticated, match="roles are off"):
+                client.kv("n").get(b"k")
+        with Client(server.endpoint, tls=Tls(node.ca)) as client, pytest.raises(Unauthenticated, match="roles are off"):
+            list(client.kv("n").scan())
 
 
 def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls) -> None:

@@ -23,6 +23,11 @@ def test_loopback_needs_no_permission(listen: str) -> None:
     ServerConfig(listen=listen).check()
 
 
+def test_clients_without_certificates_need_encrypted_connections() -> None:
+    with pytest.raises(InvalidArgument, match=r"client-certificates: must be required without tls-cert"):
+        ServerConfig(client_certificates="none").check()
+
+
 def test_another_address_needs_to_be_told_insecure() -> None:
     with pytest.raises(InvalidArgument, match=r"listen: .*loopback.*or --insecure.*0\.0\.0\.0:7621"):
         ServerConfig(listen="0.0.0.0:7621").check()
