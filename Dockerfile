@@ -26,7 +26,7 @@ RUN ["install", "--directory", "--owner=7621", "--group=7621", "--mode=0700", "/
 USER 7621:7621
 WORKDIR /var/lib/cortado
 VOLUME /var/lib/cortado
-EXPOSE 7621 7622 7623 7629
+EXPOSE 7621 7622 7623 7629 7630
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["cortado", "health", "--timeout", "4"]
 ENTRYPOINT ["cortado"]

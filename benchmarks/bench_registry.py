@@ -32,6 +32,7 @@ from starlette.types import Receive, Scope, Send
 from benchmarks.bench_grpc import serving
 from benchmarks.report import Measurement, show
 from cortado.store.client import Client
+from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.connections import Connection
 from cortado.store.gateway.limits import GatewayLimits
 
@@ -170,7 +171,7 @@ def _answer_alone(body: bytes, told: Path) -> None:
 
     config = uvicorn.Config(
         application,
-        http=partial(Connection, GatewayLimits()),  # type: ignore[arg-type]
+        http=partial(Connection, Bounds(GatewayLimits())),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,

@@ -24,6 +24,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console import pages, site
 from cortado.store.gateway.console.forms import Forms
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
+from cortado.store.gateway.measures import Answer
 from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
 from cortado.store.gateway.routes import Routes
@@ -76,18 +77,47 @@ class Application:
         if scope["type"] != "http":
             raise RuntimeError(f"serves HTTP alone, and not {scope['type']}")
         path = scope["path"] = scope["raw_path"].decode("latin-1")
+        answer = Answer(self.bounds.measures, send)
         try:
-            _check_request(Headers(scope=scope), is_public=self._is_public)
+            self._check_request(Headers(scope=scope))
             with self.bounds.call():
                 found = self._routes.find(path)
                 if found is None:
                     raise NotFound("resource", shown(path))
                 resource, scope["path_params"] = found
-                await resource(scope, receive, send)
+                await resource(scope, receive, answer)
         except (CortadoError, Refused) as error:
-            await _answer(_form_of(path)(error), scope, receive, send)
+            await _answer(_form_of(path)(error), scope, receive, answer)
         except StreamCut:
             return  # uvicorn closes what has no end.
+        finally:
+            answer.count()
+
+    def _check_request(self, headers: Headers) -> None:
+        """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two
+        requests, and for what a browser was led to by another site's page."""
+        size = sum(len(name) + len(value) for name, value in headers.raw)
+        if len(headers.raw) > HEADERS_MAX or size > HEAD_BYTES_MAX:
+            must = f"must be at most {HEADERS_MAX}, of {HEAD_BYTES_MAX} bytes"
+            large = TooLarge("headers", must, f"{len(headers.raw)}, of {size} bytes", size, HEAD_BYTES_MAX)
+            self.bounds.reject("head")
+            raise Refused(431, large, {"Connection": "close"})
+        if "transfer-encoding" in headers and "content-length" in headers:
+            both = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
+            self.bounds.reject("head")
+            raise Refused(400, both, {"Connection": "close"})
+        hosts = headers.getlist("host")
+        # A page of another site may give its own name this machine's address; then the name is still its own, and over
+        # HTTPS the certificate is not good for it.
+        if len(hosts) != 1 or not (self._is_public or _is_here(hosts[0])):
+            must = "must be given once" if self._is_public else "must be localhost or a loopback address"
+            self.bounds.reject("host")
+            raise Refused(421, InvalidArgument("Host", must, shown(", ".join(hosts))))
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != hosts[0]:
+            must = "must be the gateway's own: other sites' pages may not call it"
+            self.bounds.reject("origin")
+            raise Refused(403, InvalidArgument("Origin", must, shown(origin)))
 
 
 class _Resource:
@@ -105,14 +135,15 @@ class _Resource:
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
         self._allowed = ", ".join(sorted(allowed))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, answer: Answer) -> None:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self._operations.get(method)
         if operation is None:
             error = Unsupported(f"{shown(scope['method'])} of this resource", f"it has {self._allowed}")
             response = self._failed(Refused(405, error, {"Allow": self._allowed}))
-            await _answer(response, scope, receive, send)
+            await _answer(response, scope, receive, answer)
             return
+        answer.route = self._bounds.measures.route(operation.path, operation.method)
         request = Request(scope, receive)
         call: Call | None = None
         try:
@@ -121,6 +152,8 @@ class _Resource:
             call = Call(request, operation, self._client, self._bounds, self._forms)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
+            if isinstance(error, CortadoError):
+                self._bounds.measures.upstream(error)
             response = operation.failed(operation.named(error))
         except ClientDisconnect:
             return
@@ -129,8 +162,8 @@ class _Resource:
             response = operation.failed(unexpected(error))
         finally:
             if call is not None:
-                call.release()
-        await _answer(response, scope, receive, send)
+                answer.route.received_bytes += call.release()
+        await _answer(response, scope, receive, answer)
 
 
 def _form_of(path: str) -> Callable[[CortadoError | Refused], Response]:
@@ -143,29 +176,6 @@ def _form_of(path: str) -> Callable[[CortadoError | Refused], Response]:
 async def _answer(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
     response.headers.update(_SAFE)
     await response(scope, receive, send)
-
-
-def _check_request(headers: Headers, *, is_public: bool) -> None:
-    """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two requests,
-    and for what a browser was led to by another site's page."""
-    size = sum(len(name) + len(value) for name, value in headers.raw)
-    if len(headers.raw) > HEADERS_MAX or size > HEAD_BYTES_MAX:
-        must = f"must be at most {HEADERS_MAX}, of {HEAD_BYTES_MAX} bytes"
-        large = TooLarge("headers", must, f"{len(headers.raw)}, of {size} bytes", size, HEAD_BYTES_MAX)
-        raise Refused(431, large, {"Connection": "close"})
-    if "transfer-encoding" in headers and "content-length" in headers:
-        both = InvalidArgument("Transfer-Encoding", "must not be given together with Content-Length")
-        raise Refused(400, both, {"Connection": "close"})
-    hosts = headers.getlist("host")
-    # A page of another site may give its own name this machine's address; then the name is still its own, and over
-    # HTTPS the certificate is not good for it.
-    if len(hosts) != 1 or not (is_public or _is_here(hosts[0])):
-        must = "must be given once" if is_public else "must be localhost or a loopback address"
-        raise Refused(421, InvalidArgument("Host", must, shown(", ".join(hosts))))
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != hosts[0]:
-        must = "must be the gateway's own: other sites' pages may not call it"
-        raise Refused(403, InvalidArgument("Origin", must, shown(origin)))
 
 
 def _authorization(request: Request) -> str:

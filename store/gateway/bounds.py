@@ -12,6 +12,8 @@ from typing import Any
 
 from cortado.errors import ResourceExhausted
 from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
+from cortado.store.gateway.measures import Cause, Measures
+from cortado.store.gateway.problems import Refused
 
 
 class Bounds:
@@ -19,16 +21,32 @@ class Bounds:
 
     def __init__(self, limits: GatewayLimits) -> None:
         self.limits = limits
+        self.measures = Measures()
         self._calls = 0
         self._streams: set[asyncio.Task[Any]] = set()
         self.is_stopping = False
         self._body_bytes = 0
 
+    @property
+    def calls(self) -> int:
+        """Those under way."""
+        return self._calls
+
+    @property
+    def streams(self) -> int:
+        """Those that are open."""
+        return len(self._streams)
+
+    @property
+    def body_bytes(self) -> int:
+        """Those that are set aside."""
+        return self._body_bytes
+
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around a call. Raises ResourceExhausted."""
+        """Around a call. Raises Refused."""
         if self._calls >= self.limits.calls_max:
-            raise _full("calls", self.limits.calls_max)
+            raise self._full("calls", "calls", self.limits.calls_max)
         self._calls += 1
         try:
             yield
@@ -37,7 +55,7 @@ class Bounds:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within a call, while it waits for its caller: it takes the place of no other. Raises ResourceExhausted where
+        """Within a call, while it waits for its caller: it takes the place of no other. Raises Refused where
         there is none left behind it."""
         self._calls -= 1
         try:
@@ -45,16 +63,16 @@ class Bounds:
         finally:
             self._calls += 1
         if self._calls > self.limits.calls_max:
-            raise _full("calls", self.limits.calls_max)
+            raise self._full("calls", "calls", self.limits.calls_max)
 
     def check_stream(self) -> None:
-        """Raises ResourceExhausted where there is no room for a stream."""
+        """Raises Refused where there is no room for a stream."""
         if len(self._streams) >= self.limits.streams_max:
-            raise _full("streams", self.limits.streams_max)
+            raise self._full("streams", "streams", self.limits.streams_max)
 
     @contextmanager
     def stream(self) -> Iterator[None]:
-        """Around a stream of rows or of changes. Raises ResourceExhausted."""
+        """Around a stream of rows or of changes. Raises Refused."""
         self.check_stream()
         task = asyncio.current_task()
         if task is None:
@@ -72,15 +90,19 @@ class Bounds:
             each.cancel()
 
     def take_body(self, size: int) -> None:
-        """Sets bytes of a body aside, which :meth:`give_body` gives back. Raises ResourceExhausted."""
+        """Sets bytes of a body aside, which :meth:`give_body` gives back. Raises Refused."""
         if self._body_bytes + size > self.limits.bodies_bytes_max:
-            raise _full("bytes of bodies", self.limits.bodies_bytes_max)
+            raise self._full("bodies", "bytes of bodies", self.limits.bodies_bytes_max)
         self._body_bytes += size
 
     def give_body(self, size: int) -> None:
         self._body_bytes -= size
 
+    def reject(self, cause: Cause) -> None:
+        """Counts what is refused here, or cut off."""
+        self.measures.rejections[cause] += 1
 
-def _full(resource: str, limit: int) -> ResourceExhausted:
-    problem = f"the gateway has {limit} {resource} under way, which is its limit"
-    return ResourceExhausted(problem, RETRY_MS, resource=resource, limit=limit)
+    def _full(self, cause: Cause, resource: str, limit: int) -> Refused:
+        self.reject(cause)
+        problem = f"the gateway has {limit} {resource} under way, which is its limit"
+        return Refused(429, ResourceExhausted(problem, RETRY_MS, resource=resource, limit=limit))

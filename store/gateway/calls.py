@@ -183,7 +183,7 @@ class Call:
     # --- the body ------------------------------------------------------------------------------------------------
 
     async def body(self) -> bytes:
-        """All of the body. Raises TooLarge, ResourceExhausted, and Refused where it does not come."""
+        """All of the body. Raises TooLarge, and Refused where it does not come, or there is no room for it."""
         limits = self.bounds.limits
         encoding = self.header("Content-Encoding") or "identity"
         if encoding.lower() != "identity":
@@ -201,6 +201,7 @@ class Call:
                         self._body_taken += len(chunk)
                         read += chunk
         except TimeoutError:
+            self.bounds.reject("late body")
             late = DeadlineExceeded(f"the body did not come within {limits.body_ms} ms", limits.body_ms)
             raise Refused(408, late, {"Connection": "close"}) from None
         return bytes(read)
@@ -215,10 +216,11 @@ class Call:
             raise InvalidArgument("body", f"must be UTF-8: {error.reason} at byte {error.start}") from None
         return parse_json(text, "body")
 
-    def release(self) -> None:
-        """Gives back what the body has taken."""
-        self.bounds.give_body(self._body_taken)
-        self._body_taken = 0
+    def release(self) -> int:
+        """Gives back what the body has taken, and tells how many bytes that are."""
+        taken, self._body_taken = self._body_taken, 0
+        self.bounds.give_body(taken)
+        return taken
 
     def _check_size(self, size: int) -> None:
         limit = self.bounds.limits.body_bytes_max

@@ -19,13 +19,14 @@ from cortado.store.settings.gather import Found, check_variables, gather
 class GatewayConfig:
     """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
     ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console changes
-    anything while roles are off."""
+    anything while roles are off. ``metrics``: host and port for the operator's pages, None for nowhere."""
 
     listen: str
     port_file: Path | None = None
     https: ServedFiles | None = None
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     acts_without_roles: bool = False
+    metrics: tuple[str, int] | None = None
 
 
 def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
@@ -50,8 +51,15 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
             "could be read on the way, and without roles whoever reaches the port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
-    acts = found["console-acts-without-roles"].value
-    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts)
+    acts, metrics = found["console-acts-without-roles"].value, _metrics(found["metrics-listen"])
+    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts, metrics)
+
+
+def _metrics(given: Found) -> tuple[str, int] | None:
+    if not given.value:
+        return None
+    port = given.value.removeprefix(":")
+    return split_address(given.named(), f"127.0.0.1:{port}" if port.isdecimal() else given.value, port_min=0)
 
 
 def _https(cert: Found, key: Found) -> ServedFiles | None:

@@ -26,8 +26,9 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cortado.errors import InvalidArgument, ResourceExhausted
+from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.heads import END, Framing, body_of
-from cortado.store.gateway.limits import HEAD_BYTES_MAX, RETRY_MS, GatewayLimits
+from cortado.store.gateway.limits import HEAD_BYTES_MAX, RETRY_MS
 from cortado.store.gateway.problems import Refused, problem_response
 from cortado.store.gateway.writing import Together
 
@@ -37,9 +38,10 @@ _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in 
 class Connection(HttpToolsProtocol):
     """uvicorn's, bounded."""
 
-    def __init__(self, limits: GatewayLimits, **named: Any) -> None:
+    def __init__(self, bounds: Bounds, **named: Any) -> None:
         super().__init__(**named)
-        self.limits = limits
+        self.bounds = bounds
+        self.limits = bounds.limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._unread = b""
@@ -56,6 +58,7 @@ class Connection(HttpToolsProtocol):
         self.transport = Together(transport, self.loop)  # type: ignore[assignment]
         if len(self.connections) > self.limits.connections_max:
             limit = self.limits.connections_max
+            self.bounds.reject("connections")
             problem = f"the gateway has {limit} connections, which is its limit"
             self._refuse(problem_response(ResourceExhausted(problem, RETRY_MS, resource="connections", limit=limit)))
             return
@@ -97,6 +100,7 @@ class Connection(HttpToolsProtocol):
         end = unread.find(END, 0, HEAD_BYTES_MAX)
         if end < 0:
             if len(unread) >= HEAD_BYTES_MAX:
+                self.bounds.reject("head")
                 self._refuse(problem_response(Refused(431, InvalidArgument("request", _HEAD_PROBLEM))))
             return False
         head, self._unread = unread[: end + len(END)], unread[end + len(END) :]
@@ -159,7 +163,11 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._stop_timer("_stall_timer")
-        self._stall_timer = self.loop.call_later(self.limits.stalled_ms / 1000, self.transport.abort)
+        self._stall_timer = self.loop.call_later(self.limits.stalled_ms / 1000, self._stands_still)
+
+    def _stands_still(self) -> None:
+        self.bounds.reject("stalled")
+        self.transport.abort()
 
     def resume_writing(self) -> None:
         self._stop_timer("_stall_timer")
@@ -167,6 +175,7 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What uvicorn calls for what is no HTTP; ``msg`` says no more than that."""
+        self.bounds.reject("head")
         self._refuse(problem_response(InvalidArgument("request", _HEAD_PROBLEM)))
 
     def _is_within_call(self) -> bool:
@@ -185,6 +194,7 @@ class Connection(HttpToolsProtocol):
     def _head_is_late(self) -> None:
         self._head_timer = None
         if not self._is_within_call():
+            self.bounds.reject("late head")
             self.transport.abort()
 
     def _refuse(self, response: Response) -> None:

@@ -84,6 +84,7 @@ async def _lines(
                 for piece in _pieces(page):
                     yield piece
         except CortadoError as error:
+            call.bounds.measures.upstream(error)
             _LOG.warning("a stream of %s ended early: %s", call.operation.path, error)
             yield _line({"problem": problem(error)})
             raise StreamCut from error

@@ -30,6 +30,8 @@ from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
 from cortado.store.gateway.limits import GatewayLimits
+from cortado.store.gateway.metrics import Pages
+from cortado.store.observe.http import HttpServer
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.open_files import connections_max, raise_open_files
 
@@ -58,11 +60,10 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(settings)
         self._application = application
-        self._limits = limits
         self._listener = Listener(taken, self._connection, limits, certificate)
 
     def _connection(self) -> Connection:
-        return Connection(self._limits, config=self.config, server_state=self.server_state, app_state={})
+        return Connection(self._application.bounds, config=self.config, server_state=self.server_state, app_state={})
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         self.servers = []
@@ -125,6 +126,10 @@ async def _serve(
             timeout_graceful_shutdown=STOP_S,
         )
         server = _Server(settings, application, limits, taken, certificate)
+        shown = HttpServer(Pages(client, application.bounds, lambda: len(server.server_state.connections)).by_path)
+        if config.metrics is not None:
+            bound = await shown.start(*config.metrics)
+            _LOG.info("metrics on http://%s/metrics", address_of(config.metrics[0], bound))
         serving = asyncio.ensure_future(server.serve())
         # What lives until the end need not be looked at by every collection; an answer leaves few cycles behind.
         gc.collect()
@@ -132,6 +137,7 @@ async def _serve(
         gc.set_threshold(GC_THRESHOLD, 20, 20)
         _announce(config, address)
         await serving
+        await shown.stop()
 
 
 def _within_open_files(limits: GatewayLimits) -> GatewayLimits:

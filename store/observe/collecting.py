@@ -6,10 +6,10 @@ It only reads. A scrape costs a few milliseconds of the loop, most of it LMDB's 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from cortado import __version__
 from cortado.store.engine.lmdb_engine import LmdbEngine
@@ -17,9 +17,9 @@ from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Role
 from cortado.store.node.status import NodeStatus, node_status
-from cortado.store.observe.definitions import DEFINITIONS, Definition
+from cortado.store.observe.definitions import DEFINITIONS
+from cortado.store.observe.families import Family, Found, families
 from cortado.store.observe.lag import LogClock
-from cortado.store.observe.measures import Histogram
 from cortado.store.observe.process import process_numbers
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
@@ -29,25 +29,6 @@ from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import KINDS
 
 _MS: Final = 1000.0
-
-Value: TypeAlias = "float | Histogram"
-Found: TypeAlias = "tuple[str, tuple[str, ...], Value]"
-"""The name of a definition, the values of its labels, and the sample's."""
-
-
-class Sample(NamedTuple):
-    """``labels`` are the values of the definition's labels, in its order."""
-
-    labels: tuple[str, ...]
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A metric and what there is of it now."""
-
-    definition: Definition
-    samples: list[Sample]
 
 
 @dataclass(slots=True, eq=False)
@@ -68,11 +49,7 @@ class Sources:
 
 def collect(sources: Sources | None) -> list[Family]:
     """All there is, in the order of the definitions. Without sources, of a node that has not started: the process."""
-    found: dict[str, list[Sample]] = {name: [] for name in DEFINITIONS}
-    parts: Iterable[Found] = _process() if sources is None else _all(sources)
-    for name, labels, value in parts:
-        found[name].append(Sample(labels, value))
-    return [Family(DEFINITIONS[name], samples) for name, samples in found.items() if samples]
+    return families(DEFINITIONS, _process() if sources is None else _all(sources))
 
 
 def _all(sources: Sources) -> Iterator[Found]:

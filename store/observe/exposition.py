@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from cortado.store.observe.collecting import Family
 from cortado.store.observe.definitions import Kind
+from cortado.store.observe.families import Family
 from cortado.store.observe.measures import Histogram
 
 

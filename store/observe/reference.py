@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 
 from cortado.store.observe.definitions import PARTS, Definition, Part
+from cortado.store.observe.gateway_definitions import GATEWAY
 
 
 def reference() -> str:
     """Every part with a table, as Markdown."""
-    return "\n".join(line for part in PARTS for line in _part(part))
+    return "\n".join(line for part in (*PARTS, GATEWAY) for line in _part(part))
 
 
 def _part(part: Part) -> Iterator[str]:

@@ -17,7 +17,8 @@ from cortado.errors import Unsupported
 from cortado.store.addresses import address_of
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.host import Host
-from cortado.store.observe.collecting import Family, Sources, collect
+from cortado.store.observe.collecting import Sources, collect
+from cortado.store.observe.families import Family
 from cortado.store.observe.http import HttpServer
 from cortado.store.observe.lag import PERIOD_MS, LogClock
 from cortado.store.observe.pages import Pages

@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 
 from cortado.proto.v1 import statistics_pb2
 from cortado.store.node.host import Host
-from cortado.store.observe.collecting import Family
 from cortado.store.observe.definitions import Kind
+from cortado.store.observe.families import Family
 from cortado.store.observe.measures import Histogram
 from cortado.store.observe.slow import SlowCall
 from cortado.store.server.service import Service

@@ -61,6 +61,16 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         default_text="nowhere",
     ),
     Setting(
+        "metrics-listen",
+        ADDRESS,
+        "",
+        "Serve /metrics, /healthz and /readyz at this address, over HTTP. A port alone means 127.0.0.1; port 0 takes a "
+        "free port, which the log names.",
+        GATEWAY,
+        bound="not the address of listen; no encryption and no authentication there",
+        default_text="nowhere",
+    ),
+    Setting(
         "console-acts-without-roles",
         FLAG,
         False,

@@ -21,9 +21,10 @@ from cortado.store.mvcc.staged import LargeTransaction, Unresolved
 from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.driver import Driver
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
-from cortado.store.observe.collecting import Family, Sources, Value, collect
+from cortado.store.observe.collecting import Sources, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
+from cortado.store.observe.families import Family, Value
 from cortado.store.observe.lag import LogClock
 from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason

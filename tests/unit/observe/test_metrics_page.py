@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cortado.store.observe.definitions import DEFINITIONS, PARTS, Definition, Kind
+from cortado.store.observe.gateway_definitions import GATEWAY, GATEWAY_DEFINITIONS
 from cortado.store.observe.readiness import Reason
 from cortado.store.observe.reference import reference
 
@@ -27,7 +28,8 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 
 # What Prometheus makes of a histogram; a counter's name has its ending already.
 ENDINGS = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count"), Kind.COUNTER: ("",), Kind.GAUGE: ("",)}
-SERIES = {each.full_name + ending: each for each in DEFINITIONS.values() for ending in ENDINGS[each.kind]}
+ALL = DEFINITIONS | GATEWAY_DEFINITIONS
+SERIES = {each.full_name + ending: each for each in ALL.values() for ending in ENDINGS[each.kind]}
 
 
 def named_in(expression: str) -> set[str]:
@@ -45,10 +47,10 @@ def test_every_reason_for_not_being_ready_is_explained() -> None:
 
 
 def test_no_metric_is_defined_twice() -> None:
-    assert len(DEFINITIONS) == sum(len(part.definitions) for part in PARTS)
+    assert len(ALL) == sum(len(part.definitions) for part in (*PARTS, GATEWAY))
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda each: each.name)
+@pytest.mark.parametrize("definition", ALL.values(), ids=lambda each: each.name)
 def test_names_end_with_their_unit_and_counters_with_total(definition: Definition) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]+", definition.name)
     assert definition.name.endswith("_total") == (definition.kind is Kind.COUNTER)
