@@ -193,6 +193,11 @@ def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:
     )
 
 
+def members_from_proto(reply: cluster_pb2.MembersResponse) -> Members:
+    """A reply as a value."""
+    return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
+
+
 def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[MemberStatus, ...]:
     return tuple(
         MemberStatus(
@@ -310,4 +315,4 @@ class AsyncMembership:
 
     async def _members(self, request: cluster_pb2.MembersRequest, timeout_s: float) -> Members:
         reply = await self._connection.call(self._connection.stubs.cluster.Members, request, timeout_s=timeout_s)
-        return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
+        return members_from_proto(reply)

@@ -114,6 +114,8 @@ async def _make(made: Gateway) -> None:
     await items.put({"id": "a/b", "name": "\"' onload=alert(1)", "left": 1})
     await items.put({"id": "..", "name": "", "left": 1})
     await client.schemas.register("console.items", NEXT)
+    await client.collection.move_consumer(f"{SCRIPT}{TURNED}", await client.now(), label=f"{SCRIPT}{TURNED}")
+    await client.schemas.register("console.docs", {**ITEM, "doc": f"{SCRIPT}{TURNED}"})
     carts = client.kv("carts")
     await carts.put(b"a/b", b'{"a": [1, 2]}')
     await carts.put(b"..", b"")
@@ -199,6 +201,26 @@ def test_stored_markup_is_shown_and_never_obeyed(console: Gateway) -> None:
     assert SCRIPT in page.text
     assert "\"' onload=alert(1)" in page.text
     assert len(page.all("script")) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*PAGES, "/ui/schemas/console.docs", "/ui/pairs/carts?at=%3Cscript%3E", "/ui/data/console/items?query=%3Cscript%3E",
+     f"/ui/data/console/items/{quote(SCRIPT, safe='')}", f"/ui/pairs/carts/{quote(SCRIPT, safe='')}",
+     f"/ui/data/console/{quote(SCRIPT, safe='')}", f"/ui/pairs/{quote(SCRIPT, safe='')}",
+     f"/ui/schemas/{quote(SCRIPT, safe='')}", f"/ui/calls?node={quote(SCRIPT, safe='')}",
+     f"/ui/changes?table={quote(SCRIPT, safe='')}", f"/ui/{quote(SCRIPT, safe='')}",
+     f"/ui/acts/{quote(SCRIPT, safe='')}", f"/ui/data?find={quote(SCRIPT, safe='')}"],
+)  # fmt: skip
+def test_no_page_has_markup_of_somebody_else_s(console: Gateway, path: str) -> None:
+    with gateway_before(console.client.endpoint, acts_without_roles=True) as acting:
+        for made in (console, acting):
+            answer = made.run(made.http.get(path))
+            page = Markup(answer.text)
+            assert page.all("script") == [{"src": "/ui/console.js", "defer": ""}]
+            assert not [name for _, each in page.tags for name in each if name.startswith("on") or name == "style"]
+            assert not {"\u202e", "\u200b", "\x07"} & set(answer.text)
+            assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
 def test_what_would_turn_or_hide_text_stands_as_an_escape(console: Gateway) -> None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, PermissionDenied, Unavailable
 from cortado.proto.v1 import cluster_pb2
-from cortado.store.client.cluster import Members, MemberStatus, Status, status_from_proto
+from cortado.store.client.cluster import Members, MemberStatus, Status, members_from_proto, status_from_proto
 from cortado.store.client.jobs import Job
 from cortado.store.client.stubs import Stubs
 from cortado.store.clock.spans import between_text
@@ -94,9 +94,18 @@ def _job_order(job: Job) -> tuple[bool, int]:
 
 
 async def members_of(client: AsyncClient) -> Members:
-    """With everybody's progress where somebody leads, else as any member knows them."""
-    found = await tried(client.with_timeout(NODE_S).membership.members(at_leader=True))
-    return await client.membership.members() if isinstance(found, CortadoError) else found
+    """With everybody's progress where somebody leads, else as one of the endpoints knows them that answers at once: a
+    node may hang."""
+    brief = client.with_timeout(NODE_S)
+    found = await tried(brief.membership.members(at_leader=True))
+    if not isinstance(found, CortadoError):
+        return found
+    request, method = cluster_pb2.MembersRequest(), Stubs.cluster.Members
+    asked = [tried(brief.open_call_at(each, method, request)) for each in client.endpoint.split(",")]
+    for reply in await asyncio.gather(*asked):
+        if not isinstance(reply, CortadoError):
+            return members_from_proto(reply)
+    raise found
 
 
 async def nodes_of(client: AsyncClient, members: Members) -> list[Node]:
@@ -133,6 +142,12 @@ def attention(members: Members, nodes: list[Node]) -> Iterator[tuple[str, str]]:
     """What somebody should look at: of whom, and why."""
     if not members.leader:
         yield "cluster", "no leader is known: writes wait until a majority of the voters is back"
+    versions = sorted({each.said.version for each in nodes if isinstance(each.said, Status)})
+    if len(versions) > 1:
+        yield "cluster", f"its nodes are of different versions: {', '.join(versions)}"
+    voters = sum(each.voter for each in members.members)
+    if voters > 1 and voters % 2 == 0:
+        yield "cluster", f"{voters} voters survive no more failures than {voters - 1} do"
     for node in nodes:
         said, name = node.said, node.member.node_id
         if not node.serves and not node.is_hidden:

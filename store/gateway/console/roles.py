@@ -1,4 +1,4 @@
-"""``/ui/roles``: principals, their tokens and what they may; for who is no admin, who he is himself."""
+"""``/ui/roles``: principals, their tokens, what they may, and how much; for who is no admin, who he is himself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from cortado.errors import CortadoError
+from cortado.store.auth.roles import Demand, Permission
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
@@ -16,8 +17,17 @@ from cortado.store.gateway.console.visitor import Visitor
 async def roles(call: Call, visitor: Visitor) -> Response:
     """The page."""
     auth = call.client.auth
-    status, me, principals = await asyncio.gather(auth.status(), auth.who_am_i(), tried(auth.principals()))
-    part = part_of(call, [] if isinstance(principals, CortadoError) else principals, lambda each: each.name)
+    me, principals, quotas = await asyncio.gather(
+        auth.who_am_i(), tried(auth.principals()), tried(call.client.quotas.all())
+    )
     return page(
-        visitor, "roles.html", area="roles", is_on=status.enabled, me=me.principal, principals=principals, part=part
+        visitor,
+        "roles.html",
+        area="roles",
+        is_on=me.enabled,
+        me=me.principal,
+        principals=principals,
+        part=part_of(call, [] if isinstance(principals, CortadoError) else principals, lambda each: each.name),
+        quotas=quotas,
+        limits=visitor.may(Demand(Permission.ADMINISTER)),
     )

@@ -105,7 +105,9 @@ def _chosen(call: Call, name: str, versions: list[SchemaVersion], default: Schem
 
 
 def _lines(version: SchemaVersion) -> list[str]:
-    return json_text(json.loads(version.schema), indent=2).splitlines()
+    text = json_text(json.loads(version.schema), indent=2)
+    # It may be edited and sent back, so that what does not print stands as JSON's own escape.
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text).split("\n")
 
 
 def _difference(old: SchemaVersion, new: SchemaVersion) -> list[tuple[str, str]] | None:

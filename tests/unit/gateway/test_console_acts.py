@@ -108,6 +108,18 @@ def test_a_member_is_announced_and_removed(console: Gateway) -> None:
     assert get(console, path_of("remove-member", node="n9")).status_code == 404
 
 
+def test_a_quota_is_set_and_taken_away(console: Gateway) -> None:
+    given = {"target": "database:acts", "calls": "500", "rate": "20MiB", "stored": ""}
+    assert "database:acts has this quota" in act(console, "set-quota", given)
+    found = console.run(console.client.quotas.get("database:acts"))
+    assert (found.calls_per_second, found.bytes_per_second, found.stored_bytes) == (500, 20 << 20, None)
+    assert "database:acts 500 20.0 MiB" in text_of(get(console, "/ui/roles"))
+    wrong = act_refused(console, "set-quota", {**given, "rate": "much"})
+    assert "rate: must be a number of bytes" in text_of(wrong)
+    assert "has no quota any more" in act(console, "remove-quota", target="database:acts")
+    assert get(console, path_of("remove-quota", target="database:acts")).status_code == 404
+
+
 # --- by whom, and from where ----------------------------------------------------------------------------------------
 
 
@@ -220,7 +232,7 @@ def test_the_name_must_be_typed_as_it_is(console: Gateway, typed: str) -> None:
 
 
 def test_every_act_that_takes_something_away_asks_for_its_name() -> None:
-    takes = re.compile(r"drop-|remove-|truncate|revoke-principal|cancel|end-")
+    takes = re.compile(r"drop-|remove-member|truncate|revoke-principal|cancel|end-")
     assert {each.name for each in ACTS.values() if each.typed} == {name for name in ACTS if takes.match(name)}
 
 
