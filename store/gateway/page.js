@@ -1,66 +1,124 @@
 "use strict";
 // Builds a form from the OpenAPI document, and sends what it says. Everything is put in as text, never as markup.
 
-const choice = document.getElementById("operation");
-const summary = document.getElementById("summary");
-const fields = document.getElementById("fields");
-const answer = document.getElementById("answer");
-let operations = [];
+const GROUPS = [
+  ["Documents", /^\/v1\/db\//],
+  ["Pairs", /^\/v1\/kv\//],
+  ["Schema registry", /^\/(subjects|schemas|compatibility|config|mode|contexts|v1\/metadata|$)/],
+  ["The API, as JSON", /^\/cortado\./],
+  ["Others", /^/],
+];
+const SHOWN_MAX = 1 << 20; // Characters of an answer: some have no end.
 
-function field(name, where, meaning, long) {
+const at = (id) => document.getElementById(id);
+let operations = [];
+let running = null;
+
+function field(name, told, input) {
   const label = document.createElement("label");
-  label.append(name, " ");
-  const told = document.createElement("small");
-  told.textContent = `${where}${meaning ? ": " + meaning : ""}`;
-  const input = document.createElement(long ? "textarea" : "input");
-  input.dataset.name = name;
-  input.dataset.where = where;
-  label.append(told, input);
-  fields.append(label);
+  const note = document.createElement("small");
+  note.textContent = told;
+  label.append(name, " ", note, input);
+  at("fields").append(label);
+  return input;
+}
+
+function input(name, where, kind = "input") {
+  const made = document.createElement(kind);
+  Object.assign(made.dataset, { name, where });
+  return made;
+}
+
+function choice(name, where, values) {
+  const made = input(name, where, "select");
+  for (const each of values) made.append(new Option(each || "(not sent)", each));
+  return made;
 }
 
 function show() {
-  const chosen = operations[choice.value];
-  summary.textContent = chosen.told.summary;
-  fields.replaceChildren();
-  for (const each of chosen.told.parameters) field(each.name, each.in, each.description, false);
-  const takes = Object.keys(chosen.told.requestBody?.content ?? {});
-  if (takes.length) field("Content-Type", "header", takes.join(" or "), false);
-  if (takes.length) field("body", "body", "", true);
-  const type = fields.querySelector('[data-name="Content-Type"]');
-  if (type) type.value = takes[0];
+  const { told } = operations[at("operation").value];
+  at("summary").textContent = told.summary;
+  at("fields").replaceChildren();
+  for (const each of told.parameters) {
+    const is_flag = each.schema.type === "boolean";
+    const made = is_flag ? choice(each.name, each.in, ["", "true", "false"]) : input(each.name, each.in);
+    made.required = each.in === "path";
+    field(each.name, [each.in, each.description].filter(Boolean).join(": "), made);
+  }
+  const gives = new Set(Object.values(told.responses).flatMap((each) => Object.keys(each.content ?? {})));
+  gives.delete("application/problem+json");
+  if (gives.size > 1) field("Accept", "header", choice("Accept", "header", ["", ...gives]));
+  const takes = Object.keys(told.requestBody?.content ?? {});
+  if (!takes.length) return;
+  field("Content-Type", "header", choice("Content-Type", "header", takes));
+  const body = field("body", "", input("body", "body", "textarea"));
+  body.value = takes[0].endsWith("json") ? "{}" : "";
+  body.spellcheck = false;
 }
 
-function encoded(name, value) {
-  // The rest of a path is a key of several parts: each slash between them stays.
-  return name === "key" ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+function segment(text) {
+  // A browser takes such a segment away, with the one before it, however it is written: another key would be meant.
+  if (/^\.\.?$/.test(text)) throw new Error(`a browser cannot send ${text} as a part of a path`);
+  return encodeURIComponent(text);
+}
+
+function request() {
+  const { method, path, told } = operations[at("operation").value];
+  const query = new URLSearchParams();
+  const made = { method, headers: {} };
+  const parts = {};
+  for (const each of at("fields").querySelectorAll("[data-name]")) {
+    const { name, where } = each.dataset;
+    // The rest of a path is a key of several parts: each slash between them stays.
+    if (where === "path") parts[name] = (name === "key" ? each.value.split("/") : [each.value]).map(segment).join("/");
+    else if (where === "body") made.body = each.value;
+    else if (each.value && where === "query") query.set(name, each.value);
+    else if (each.value) made.headers[name] = each.value;
+  }
+  const url = path.replace(/\{(\w+)\}/g, (_, name) => parts[name]);
+  return [query.size ? `${url}?${query}` : url, made];
+}
+
+function hex(bytes) {
+  return [...bytes].map((each) => each.toString(16).padStart(2, "0")).join(" ");
+}
+
+async function read(got) {
+  const type = got.headers.get("Content-Type") ?? "";
+  const is_text = /^text\/|json|javascript/.test(type);
+  const decoder = new TextDecoder();
+  const reader = got.body?.getReader();
+  let length = 0;
+  for (let piece = await reader?.read(); piece && !piece.done; piece = await reader.read()) {
+    const text = is_text ? decoder.decode(piece.value, { stream: true }) : `${hex(piece.value)}\n`;
+    length += text.length;
+    at("answer").append(text);
+    if (length > SHOWN_MAX) {
+      at("answer").append("\n... and more, which is not shown");
+      await reader.cancel();
+      return;
+    }
+  }
 }
 
 async function send(event) {
   event.preventDefault();
-  const chosen = operations[choice.value];
-  let path = chosen.path;
-  const query = new URLSearchParams();
-  const request = { method: chosen.method, headers: {} };
-  for (const each of fields.querySelectorAll("[data-name]")) {
-    const { name, where } = each.dataset;
-    if (where === "path") path = path.replace(`{${name}}`, encoded(name, each.value));
-    else if (where === "body") request.body = each.value;
-    else if (each.value && where === "query") query.set(name, each.value);
-    else if (each.value) request.headers[name] = each.value;
-  }
-  answer.textContent = "...";
+  running?.abort();
+  const own = new AbortController();
+  running = own;
+  at("stop").disabled = false;
+  at("state").textContent = "Waits for an answer";
+  at("answer").textContent = "";
   try {
-    const got = await fetch(query.size ? `${path}?${query}` : path, request);
-    const headers = [...got.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
-    answer.textContent = `${got.status} ${got.statusText}\n${headers}\n\n`;
-    const reader = got.body?.pipeThrough(new TextDecoderStream()).getReader();
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader.read()) {
-      answer.append(piece.value);
-    }
+    const [url, made] = request();
+    const got = await fetch(url, { ...made, signal: own.signal });
+    at("state").textContent = `${got.status} ${got.statusText}`;
+    at("answer").textContent = [...got.headers].map(([name, value]) => `${name}: ${value}\n`).join("") + "\n";
+    await read(got);
   } catch (error) {
-    answer.textContent = String(error);
+    if (running === own) at("state").textContent = own.signal.aborted ? `${at("state").textContent}; stopped` : error.message;
   }
+  if (running === own) at("stop").disabled = true;
 }
 
 async function begin() {
@@ -70,11 +128,17 @@ async function begin() {
       operations.push({ path, method: method.toUpperCase(), told: each });
     }
   }
-  operations.sort((one, other) => one.path.startsWith("/v1/") < other.path.startsWith("/v1/") ? 1 : -1);
-  operations.forEach((each, place) => choice.append(new Option(`${each.method} ${each.path}`, place)));
+  const groups = GROUPS.map(([label]) => Object.assign(document.createElement("optgroup"), { label }));
+  operations.forEach(({ method, path }, place) => {
+    const group = GROUPS.findIndex(([, pattern]) => pattern.test(path));
+    groups[group].append(new Option(`${method} ${path}`, place));
+  });
+  at("operation").append(...groups);
+  at("operation").selectedIndex = 0;
   show();
 }
 
-choice.addEventListener("change", show);
-document.getElementById("form").addEventListener("submit", send);
-begin();
+at("operation").addEventListener("change", show);
+at("form").addEventListener("submit", send);
+at("stop").addEventListener("click", () => running?.abort());
+begin().catch((error) => { at("state").textContent = error.message; });
