@@ -116,13 +116,15 @@ class OpenStream:
         return self._meters.owed_ms(counted) > 0
 
     async def pace(self) -> None:
-        """Wait until what the stream has taken is paid. It waits no longer for a quota that is gone, nor where the
-        stream is no longer allowed."""
+        """Wait until what the stream has taken is paid, or the quota is gone. Raises what the stream is denied with
+        meanwhile."""
         while self._meters.by_target and self._refusal is None:
             owed_ms = self._meters.owed_ms(self._counting())
             if not owed_ms:
                 return
             await asyncio.sleep(min(owed_ms / 1_000, LOOK_S))
+        if self._refusal is not None:
+            raise self._refusal
 
     def _counting(self) -> list[Meter]:
         if self._counted_of != self._meters.generation:

@@ -283,14 +283,15 @@ def _streaming(
             check_api_level(metadata.get("user-agent", ""))
             name = measures.name
             with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
+                is_owed = False
                 async with aclosing(behaviour(arriving, context, stream)) as replies:
                     async for reply in stream.follow(replies):
                         encoded = _serialized(reply)
+                        if is_owed:
+                            await stream.pace()
                         measures.replied(len(encoded))
                         is_owed = stream.sent(len(encoded))
                         yield encoded
-                        if is_owed:
-                            await stream.pace()
             code = OK
         except CortadoError as error:
             code, problem = error.code, error

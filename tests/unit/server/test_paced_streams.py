@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -36,8 +37,8 @@ class Paced:
         self.meters.use({})
 
 
-@pytest.mark.parametrize("what", [Paced.pay, Paced.remove, Paced.end])
-def test_it_waits_until(what: Callable[[Paced], None]) -> None:
+@pytest.mark.parametrize(("what", "denial"), [(Paced.pay, None), (Paced.remove, None), (Paced.end, PermissionDenied)])
+def test_it_waits_until(what: Callable[[Paced], None], denial: type[Exception] | None) -> None:
     async def play() -> None:
         paced = Paced()
         assert not paced.stream.sent(900)
@@ -47,7 +48,8 @@ def test_it_waits_until(what: Callable[[Paced], None]) -> None:
             await asyncio.sleep(0)
         assert not waiting.done()
         what(paced)
-        await asyncio.wait_for(waiting, 10)
+        with nullcontext() if denial is None else pytest.raises(denial):
+            await asyncio.wait_for(waiting, 10)
 
     asyncio.run(play())
 

@@ -161,6 +161,14 @@ def test_a_scan_is_slowed_and_comes_to_its_end(world: World, namespace: str) -> 
     assert world.owed_ms(namespace) > -1_000
 
 
+def test_what_the_last_message_owes_delays_no_end(world: World, namespace: str) -> None:
+    world.client.kv(namespace).put(b"k", bytes(100_000))
+    world.set(f"namespace:{namespace}", bytes_per_second=100)
+    with world.impatient() as client:
+        assert len(list(client.kv(namespace).scan())) == 1
+    assert world.owed_ms(namespace) > 500_000
+
+
 def test_a_bulk_load_is_slowed_and_comes_to_its_end(world: World) -> None:
     world.set("database:shop", bytes_per_second=400_000)
     rows = [{"id": number, "t": "x" * 1_000} for number in range(600)]
