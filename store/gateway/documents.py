@@ -22,6 +22,7 @@ from cortado.store.client.values import Key, Part, datetime_of
 from cortado.store.gateway import listings
 from cortado.store.gateway.calls import Call, json_response
 from cortado.store.gateway.conditions import Condition, is_unchanged, quoted
+from cortado.store.gateway.containers import CONTAINER
 from cortado.store.gateway.elements import LINES
 from cortado.store.gateway.operations import (
     AT,
@@ -53,7 +54,7 @@ def operations() -> list[Operation]:
             get,
             "The document of a key; of some of its parts, the documents whose keys begin so.",
             (AT, SCHEMA_VERSION, FIELDS, LONGS, IF_NONE_MATCH, *listings.LISTING),
-            gives={200: (JSON, AVRO, LINES), 304: ()},
+            gives={200: (JSON, AVRO, LINES, CONTAINER), 304: ()},
         ),
         Operation(
             "PUT",

@@ -23,6 +23,7 @@ from cortado.store.client.kv import KvPair, range_of
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.containers import CONTAINER, container_response
 from cortado.store.gateway.elements import (
     COUNT,
     LINES,
@@ -55,15 +56,14 @@ LISTING: Final = (QUERY, INDEX, LOWER, UPPER, REVERSE, COUNT, PAGE)
 
 def operations() -> list[Operation]:
     """What is served of many at once, beside what :mod:`cortado.store.gateway.documents` takes for both."""
-    gives = {200: (JSON, LINES)}
     return [
         Operation(
             "GET",
             TABLE,
             documents,
-            "The documents of a table, in pages or as lines.",
+            "The documents of a table, in pages, as lines or as an Avro file.",
             (AT, SCHEMA_VERSION, FIELDS, LONGS, *LISTING),
-            gives=gives,
+            gives={200: (JSON, LINES, CONTAINER)},
         ),
         Operation(
             "GET",
@@ -71,7 +71,7 @@ def operations() -> list[Operation]:
             pairs,
             "The pairs of a namespace, in pages or as lines.",
             (AT, PREFIX, LOWER, UPPER, REVERSE, KEYS_ONLY, COUNT, PAGE),
-            gives=gives,
+            gives={200: (JSON, LINES)},
         ),
     ]
 
@@ -80,9 +80,13 @@ async def documents(call: Call) -> Response:
     """The documents whose keys begin with what the path names."""
     table = call.table(call.client)
     scan = _scan(call, await _parts(call))
-    if call.wanted((JSON, LINES)) == LINES:
-        _check_no_pages(call)
+    wanted = call.wanted((JSON, LINES, CONTAINER))
+    if wanted == LINES:
+        _check_no_pages(call, LINES)
         return await lines_response(call, _document_lines(call, table, scan))
+    if wanted == CONTAINER:
+        _check_no_pages(call, CONTAINER)
+        return await _container(call, table, scan)
     found, rest = await table.open_page(scan, token_of(call), rows_max=count_of(call), bytes_max=PAGE_BYTES_MAX)
     return page_response([_element(call, each) for each in found], rest)
 
@@ -91,6 +95,15 @@ async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGen
     async with aclosing(await table.open_scan(scan)) as pages:
         async for page in pages:
             yield (_element(call, each) for each in page)
+
+
+async def _container(call: Call, table: AsyncTable, scan: Scan) -> Response:
+    if scan.columns is not None:
+        raise InvalidArgument("fields", f"must not be given together with Accept: {CONTAINER}")
+    version, schema = await table.codec.schema()
+    # All of the file has one schema, whatever is registered meanwhile.
+    pinned = call.client.table(table.full_name, schema_version=version.version)
+    return await container_response(call, schema, await pinned.open_scan(scan))
 
 
 def _element(call: Call, document: Document) -> dict[str, Any]:
@@ -136,7 +149,7 @@ async def pairs(call: Call) -> Response:
     lower, upper, prefix = _bytes(call, "lower") or b"", _bytes(call, "upper") or b"", _bytes(call, "prefix")
     keys_only, reverse, at = call.flag("keysOnly"), call.flag("reverse"), call.text("at")
     if call.wanted((JSON, LINES)) == LINES:
-        _check_no_pages(call)
+        _check_no_pages(call, LINES)
         found = namespace.scan_pages(
             lower or b"", upper or b"", prefix=prefix, reverse=reverse, at=at, keys_only=keys_only
         )
@@ -168,7 +181,7 @@ def _bytes(call: Call, name: str) -> bytes | None:
     return None if given is None else parse_bytes(given, name)
 
 
-def _check_no_pages(call: Call) -> None:
+def _check_no_pages(call: Call, kind: str) -> None:
     for name in ("page", "count"):
         if call.text(name) is not None:
-            raise InvalidArgument(name, f"must not be given together with Accept: {LINES}, which has no pages")
+            raise InvalidArgument(name, f"must not be given together with Accept: {kind}, which has no pages")

@@ -173,7 +173,15 @@ HEADERS: Final = (
     *(("X", "x" * 10_000), ("Cookie", "a=b"), ("If-Modified-Since", "now"), ("If-Unmodified-Since", "now")),
 )
 METHODS: Final = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND")
-MEDIA_TYPES: Final = (*TYPES, "avro/binary", "application/x-ndjson", "text/event-stream", "application/*", "*/*;q=0")
+MEDIA_TYPES: Final = (
+    *TYPES,
+    "avro/binary",
+    "application/avro",
+    "application/x-ndjson",
+    "text/event-stream",
+    "application/*",
+    "*/*;q=0",
+)
 DOCUMENTS: Final = (
     *(
         '{"id": "%s"}',

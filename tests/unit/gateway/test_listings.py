@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pytest
 from unit.gateway.conftest import make_tables
 
@@ -57,6 +59,26 @@ def elements(served: Gateway, path: str, **parameters: Any) -> list[Any]:
 def test_of_nothing_there_are_no_lines(listed: Gateway, path: str) -> None:
     found = listed.request("GET", path, headers=LINES)
     assert (found.status_code, found.text) == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "count"), [(EVENTS, 30), (f"{EVENTS}/102", 10), (f"{EVENTS}/999", 0), (f"{EVENTS}?query=value>9", 3)]
+)
+def test_an_avro_file_holds_all_documents_in_one_schema(listed: Gateway, path: str, count: int) -> None:
+    answered = listed.request("GET", path, headers={"Accept": "application/avro"})
+    assert (answered.status_code, answered.headers["Content-Type"]) == (200, "application/avro"), answered.text
+    found = fastavro.reader(BytesIO(answered.content))
+    assert found.writer_schema["name"] == "Event"
+    rows = list(found)
+    assert len(rows) == count
+    listed_rows = elements(listed, path.partition("?")[0], **({"query": "value>9"} if "?" in path else {}))
+    assert [row["value"] for row in rows] == [each["value"]["value"] for each in listed_rows]
+
+
+@pytest.mark.parametrize("query", ["fields=value", "count=1", "page=AAAA"])
+def test_an_avro_file_has_neither_fields_nor_pages(listed: Gateway, query: str) -> None:
+    refused = listed.request("GET", f"{EVENTS}?{query}", headers={"Accept": "application/avro"})
+    assert (refused.status_code, refused.json()["field"]) == (400, query.partition("=")[0])
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 1000])

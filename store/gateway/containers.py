@@ -1,0 +1,71 @@
+"""Many documents as one Avro object container file (:mod:`cortado.store.transfer.avro_file`), while they come.
+
+All are written in one schema: the table's newest at the beginning, or the version that ``schemaVersion`` names. Where
+the stream fails behind its beginning, the connection is cut: no reader takes that for the end of the file.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from io import BytesIO
+from typing import Final
+
+from starlette.responses import Response
+
+from cortado.errors import CortadoError
+from cortado.schema.documents import encode_document
+from cortado.schema.limits import READ_BYTES_MAX
+from cortado.schema.model import Schema
+from cortado.store.client.documents import Document
+from cortado.store.gateway.calls import Call
+from cortado.store.gateway.streams import Stream, StreamCut, check_stream
+from cortado.store.transfer.avro_file import ContainerWriter
+from cortado.store.transfer.formats import Compression
+
+_LOG: Final = logging.getLogger(__name__)
+
+CONTAINER: Final = "application/avro"
+PIECE_BYTES: Final = 64 << 10
+
+Pages = AsyncGenerator[Iterable[Document], None]
+
+
+async def container_response(call: Call, schema: Schema, pages: Pages) -> Response:
+    """All documents of ``pages``. The first page is waited for: what is refused at once is answered as such."""
+    check_stream(call)
+    first = await anext(pages, None)
+    return Stream(call.bounds, _pieces(call, schema, first or (), pages), CONTAINER)
+
+
+async def _pieces(call: Call, schema: Schema, first: Iterable[Document], pages: Pages) -> AsyncGenerator[bytes, None]:
+    written = BytesIO()
+    file = ContainerWriter(written, schema.text, Compression.NONE, name=secrets.token_hex(), metadata={})
+    async with aclosing(pages):
+        try:
+            async for document in _each(first, pages):
+                file.add(encode_document(schema, document.value, bytes_max=READ_BYTES_MAX), 1)
+                if written.tell() >= PIECE_BYTES:
+                    yield _taken(written)
+        except CortadoError as error:
+            _LOG.warning("a stream of %s ended early: %s", call.operation.path, error)
+            raise StreamCut from error
+    file.close()
+    yield _taken(written)
+
+
+async def _each(first: Iterable[Document], pages: Pages) -> AsyncGenerator[Document, None]:
+    for document in first:
+        yield document
+    async for page in pages:
+        for document in page:
+            yield document
+
+
+def _taken(written: BytesIO) -> bytes:
+    piece = written.getvalue()
+    written.seek(0)
+    written.truncate()
+    return piece
