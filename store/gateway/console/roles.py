@@ -7,7 +7,6 @@ import asyncio
 from starlette.responses import Response
 
 from cortado.errors import CortadoError
-from cortado.store.auth.roles import Demand, Permission
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
@@ -29,5 +28,4 @@ async def roles(call: Call, visitor: Visitor) -> Response:
         principals=principals,
         part=part_of(call, [] if isinstance(principals, CortadoError) else principals, lambda each: each.name),
         quotas=quotas,
-        limits=visitor.may(Demand(Permission.ADMINISTER)),
     )

@@ -38,8 +38,8 @@ class Visitor:
 
     @property
     def administers(self) -> bool:
-        """Acts on principals and rights."""
-        return self.has_roles and self.may(Demand(Permission.ADMINISTER))
+        """Acts on principals, rights and quotas."""
+        return self.may(Demand(Permission.ADMINISTER))
 
     def defines(self, name: str) -> bool:
         """Acts on a database, or a table by its full name."""

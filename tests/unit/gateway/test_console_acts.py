@@ -253,6 +253,18 @@ def test_a_form_that_is_sent_twice_has_one_effect(console: Gateway) -> None:
     assert console.run(console.client.table(table).get("new")) is not None
 
 
+def test_a_token_is_made_by_the_first_of_two_forms_alone(console: Gateway) -> None:
+    path = path_of("create-principal")
+    given = {"form": form_of(get(console, path)), "principal": "double", "kind": "token", "expires": ""}
+    assert "ctd_" in send(console, path, given).text
+    again = send(console, path, given)
+    assert again.status_code == 409
+    assert "form: was sent before, and did its work then" in text_of(again)
+    assert "ctd_" not in again.text
+    [made] = console.run(console.client.auth.principals())
+    assert len(made.tokens) == 1
+
+
 def test_a_form_for_what_has_become_another_thing_is_refused(console: Gateway) -> None:
     table = make_table(console, "stale")
     path = path_of("drop-table", table=table)

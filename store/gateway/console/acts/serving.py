@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnknown
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console.acts.act import Act, Sight, Texts
+from cortado.store.gateway.console.acts.act import Act, Done, Sight, Texts
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import FORM, check_own, digest
 from cortado.store.gateway.console.pages import page
@@ -51,13 +51,24 @@ async def act(call: Call, visitor: Visitor) -> Response:
         sight = await wanted.look(call.client, target)
         if digest(sight.same) != sent.seen:
             raise _changed(wanted)
-        done = await wanted.do(call.client.with_request_id(sent.request_id), target, given)
+        done = await _done(call, wanted, target, given, sent.request_id)
     except OutcomeUnknown as unknown:
         where = wanted.back(target)
         return page(visitor, "unknown.html", status_of(unknown), area="", act=wanted, error=unknown, where=where)
     except (CortadoError, Refused) as error:
         return await _again(call, visitor, wanted, target, given, error)
     return page(visitor, "done.html", area="", act=wanted, done=done)
+
+
+async def _done(call: Call, act: Act, target: Texts, given: Texts, request_id: bytes) -> Done:
+    try:
+        return await act.do(call.client.with_request_id(request_id), target, given)
+    except InvalidArgument as error:
+        if error.field != "request_id":
+            raise
+    # A token is made anew each time, so that the second request is another one than the first.
+    problem = "was sent before, and did its work then; what was answered is not shown again: look at what is there now"
+    raise Refused(409, InvalidArgument(FORM, problem))
 
 
 async def form_of(call: Call, visitor: Visitor, name: str, target: Texts) -> str:
