@@ -92,13 +92,16 @@ async def _lines(
 
 def _pieces(elements: Iterable[Any]) -> Iterator[bytes]:
     """The lines, some at a time: of a page with large elements there is never all of the text."""
-    piece = bytearray()
+    lines: list[bytes] = []
+    size = 0
     for each in elements:
-        piece += _line(each)
-        if len(piece) >= PIECE_BYTES:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
+        lines.append(_line(each))
+        size += len(lines[-1])
+        if size >= PIECE_BYTES:
+            piece = b"".join(lines)
+            lines, size = [], 0
+            yield piece
+    yield b"".join(lines)
 
 
 def _line(element: Any) -> bytes:

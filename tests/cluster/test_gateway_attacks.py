@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from cortado import Client
+from cortado.store.client.statistics import NodeStatistics
 from cortado.store.open_files import raise_open_files
 from support.gateway_process import Answer, GatewayProcess, gateway_process, read_answer
-from support.memory import anonymous_bytes
-from support.server_process import ServerProcess, running_server
+from support.memory import MIB, anonymous_bytes, peak_of
+from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -283,6 +284,37 @@ def received(connection: socket.socket) -> bytes:
     except ConnectionError:
         return b""
     return data
+
+
+def test_streams_whose_readers_have_gone_end_at_the_node(node: ServerProcess, tmp_path: Path) -> None:
+    with gateway_process(node.endpoint, tmp_path) as running, NodeStatistics(node.endpoint) as statistics:
+        for path, more in ((b"/v1/kv/large", LINES), (b"/v1/kv/ns:watch", b""), (b"/v1/kv/large?count=1", b"")):
+            for _ in range(10):
+                with running.connect(receive_bytes=4_096) as vanishing:
+                    vanishing.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + END)
+                    vanishing.recv(100)
+        wait_until(lambda: open_streams(statistics) == 0, "the node's streams have ended")
+
+
+def open_streams(node: NodeStatistics) -> float:
+    by_method = node.read(["cortado_streams_open"]).by_label("cortado_streams_open")
+    return sum(value for (method,), value in by_method.items() if method.endswith(("Scan", "Watch/KeyValue")))
+
+
+def test_ten_readers_that_take_nothing_cost_some_memory_and_are_in_nobodys_way(
+    node: ServerProcess, tmp_path: Path
+) -> None:
+    with gateway_process(node.endpoint, tmp_path, "--limit.stalled-ms", "1500") as running:
+        with peak_of(running.process.pid) as peak:
+            still = [running.connect(receive_bytes=4_096) for _ in range(10)]
+            for each in still:
+                each.sendall(b"GET /v1/kv/large HTTP/1.1\r\nHost: localhost\r\n" + LINES + END)
+            for _ in range(50):
+                assert running.send(GET + END).body == b"value"
+            for each in still:
+                each.close()
+        # Each holds a page and a line of it.
+        assert peak.bytes < 10 * 30 * MIB
 
 
 def test_one_connection_too_many_is_told_so(gateway: GatewayProcess) -> None:
