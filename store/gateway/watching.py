@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, InvalidArgument
 from cortado.schema.json_text import json_text
 from cortado.store.client.values import At, parse_at
 from cortado.store.client.watch import AsyncWatch, Change, Changed, Event, Resolved
@@ -118,8 +118,10 @@ async def _answer(call: Call, watch: AsyncWatch[K, V], as_json: Callable[[Change
     check_stream(call)
     try:
         first = await anext(watch, None)
-    except BaseException:
+    except BaseException as error:
         await watch.close()
+        if isinstance(error, InvalidArgument) and error.field == AFTER.field and LAST_EVENT.name in call.headers:
+            error.field = LAST_EVENT.name
         raise
     return Stream(call.bounds, _events(call, first, watch, as_json), EVENTS)
 

@@ -69,20 +69,21 @@ def test_a_prefix_is_watched_of_documents_and_of_pairs(served: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "options", "status"),
+    ("path", "options", "status", "field"),
     [
-        (f"{ITEMS}:watch?after=yesterday", {}, 400),
-        (f"{ITEMS}:watch?resolved=1", {}, 400),
-        (f"{ITEMS}:watch", {"headers": {"Last-Event-ID": "7"}}, 400),
-        (f"{ITEMS}:watch", {"headers": {"Accept": "application/json"}}, 406),
-        (f"{ITEMS}:watch?after=2100-01-01T00:00:00Z", {}, 400),
-        ("/v1/db/shop/nothing:watch", {}, 404),
-        ("/v1/db/shop/items/a/b:watch", {}, 400),
+        (f"{ITEMS}:watch?after=yesterday", {}, 400, "after"),
+        (f"{ITEMS}:watch?resolved=1", {}, 400, "'resolved'"),
+        (f"{ITEMS}:watch", {"headers": {"Last-Event-ID": "7"}}, 400, "Last-Event-ID"),
+        (f"{ITEMS}:watch", {"headers": {"Last-Event-ID": "0.99999999999999.0"}}, 400, "Last-Event-ID"),
+        (f"{ITEMS}:watch", {"headers": {"Accept": "application/json"}}, 406, "Accept"),
+        (f"{ITEMS}:watch?after=2100-01-01T00:00:00Z", {}, 400, "after"),
+        ("/v1/db/shop/nothing:watch", {}, 404, None),
+        ("/v1/db/shop/items/a/b:watch", {}, 400, "key"),
     ],
 )
 def test_a_wrong_watch_is_refused_before_it_begins(
-    served: Gateway, path: str, options: dict[str, Any], status: int
+    served: Gateway, path: str, options: dict[str, Any], status: int, field: str | None
 ) -> None:
     refused = served.request("GET", path, **options)
-    assert refused.status_code == status, refused.text
+    assert (refused.status_code, refused.json().get("field")) == (status, field), refused.text
     assert refused.headers["Content-Type"] == "application/problem+json"
