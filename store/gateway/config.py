@@ -51,8 +51,10 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
             "could be read on the way, and without roles whoever reaches the port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
-    acts, metrics = found["console-acts-without-roles"].value, _metrics(found["metrics-listen"])
-    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts, metrics)
+    acts, metrics = found["console-acts-without-roles"], _metrics(found["metrics-listen"])
+    if https is not None and acts.value:
+        raise InvalidArgument(acts.named(), "contradicts https-cert: with it, calls count only where roles are on")
+    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts.value, metrics)
 
 
 def _metrics(given: Found) -> tuple[str, int] | None:

@@ -12,12 +12,14 @@ import pytest
 from cortado.errors import OutcomeUnknown, Unavailable
 from cortado.store.client import AsyncClient
 from cortado.store.client.auth import AsyncAuth, WhoAmI
+from cortado.store.gateway.application import Application
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Forms, digest
 from cortado.store.gateway.console.parts import SHOWN_MAX, Part, part_of
+from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.gateway.problems import Refused
-from support.console_forms import act, act_refused, basic, form_of, get, path_of, send, text_of
+from support.console_forms import OWN, act, act_refused, basic, form_of, get, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
@@ -517,6 +519,20 @@ def test_a_principal_is_created_granted_rotated_and_taken_away(guarded: tuple[Ga
     assert fresh != token
     does("revoke-principal", {"typed": "reports"}, principal="reports")
     assert get(made, "/ui/roles", **basic(fresh)).status_code == 401
+
+
+def test_a_gateway_on_any_address_has_acts_of_its_own_origin(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+    application = Application(made.client, GatewayLimits(), is_public=True)
+    site = "https://gateway.example.com:7629"
+    http = httpx.AsyncClient(transport=httpx.ASGITransport(app=application), base_url=site)
+    path = path_of("create-database")
+    assert made.run(http.get(path)).status_code == 401
+    form = form_of(made.run(http.get(path, headers=who["root"])))
+    given = {"form": form, "database": "public"}
+    for origin, status in ((OWN, 403), ("https://example.com:7629", 403), (site, 200)):
+        answer = made.run(http.post(path, data=given, headers={**who["root"], "Origin": origin}))
+        assert answer.status_code == status, text_of(answer)
 
 
 def test_signing_out_makes_the_browser_forget(guarded: tuple[Gateway, dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,14 @@ def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         refused(listen)
     assert error.value.field == "--listen"
+
+
+def test_acts_without_roles_are_for_a_gateway_that_is_not_public(tmp_path: Path) -> None:
+    flags = {"listen": "127.0.0.1:0", "console-acts-without-roles": True}
+    assert configuration(flags, {}).acts_without_roles
+    public = {**flags, "https-cert": tmp_path / "a.crt", "https-key": tmp_path / "a.key"}
+    with pytest.raises(InvalidArgument, match="contradicts https-cert: with it, calls count only where roles are on"):
+        configuration(public, {})
 
 
 def test_another_address_is_listened_on_by_whoever_says_that_it_is_insecure() -> None:
