@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ import pytest
 
 from cortado.errors import DeadlineExceeded, PermissionDenied, Unavailable
 from cortado.proto.v1 import cluster_pb2
+from cortado.store.client import Client
 from cortado.store.client.cluster import Members, MemberStatus
 from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.console import texts
@@ -26,9 +28,9 @@ from cortado.store.gateway.console.pairs import Form, shown_as
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
 from support.cluster import cortado
-from support.console_forms import act, path_of
+from support.console_forms import act, form_of, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
-from support.server_process import running_server
+from support.server_process import running_server, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -95,9 +97,13 @@ def post(made: Gateway, schema: str, status: int = 200) -> Markup:
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("console") / "data"
-    with running_server(folder, "--slow-request-ms", "1") as server, gateway_before(server.endpoint) as made:
+def console_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("console") / "data"
+
+
+@pytest.fixture(scope="module")
+def console(console_folder: Path) -> Iterator[Gateway]:
+    with running_server(console_folder, "--slow-request-ms", "1") as server, gateway_before(server.endpoint) as made:
         made.run(_make(made))
         yield made
 
@@ -524,3 +530,25 @@ def test_a_pair_has_its_history_and_all_of_a_long_value_is_one_link_away(console
     assert len(long.text) < 250_000
     [whole] = [each["href"] for each in long.all("a") if "download" in each]
     assert console.run(console.http.get(whole)).content == b"\xff" * 100_000
+
+
+def test_an_act_stands_in_the_audit_log_under_its_visitor_s_name(console: Gateway, console_folder: Path) -> None:
+    # The last one: roles are on meanwhile.
+    token = console.run(console.client.auth.enable("root")).token
+    assert token is not None
+    root = {"Authorization": f"Bearer {token.text}"}
+    try:
+        form = form_of(console.run(console.http.get(path_of("create-database"), headers=root)))
+        answer = send(console, path_of("create-database"), {"form": form, "database": "audited"}, **root)
+        assert "Database audited was created" in text_of(answer)
+    finally:
+        with Client(console.client.endpoint, token=token.text) as client:
+            client.auth.disable()
+
+    def lines() -> list[dict[str, Any]]:
+        text = (console_folder / "audit" / "audit.log").read_text()
+        return [json.loads(each) for each in text.splitlines() if "audited" in each]
+
+    wait_until(lambda: len(lines()) == 1, "a line of the audit log", 30.0)
+    [line] = lines()
+    assert (line["principal"], line["method"], line["outcome"]) == ("root", "Tables/CreateDatabase", "OK")
