@@ -16,15 +16,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from cortado.errors import DeadlineExceeded, PermissionDenied, Unavailable
+from cortado.errors import DeadlineExceeded
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client import Client
-from cortado.store.client.cluster import Members, MemberStatus
 from cortado.store.client.stubs import Stubs
-from cortado.store.gateway.console import texts
-from cortado.store.gateway.console.cluster import Node, attention
 from cortado.store.gateway.console.data import Row
-from cortado.store.gateway.console.pairs import Form, shown_as
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
 from support.cluster import cortado
@@ -243,29 +239,12 @@ def test_a_long_value_is_cut_and_says_how_long_it_is(console: Gateway) -> None:
     assert len(answer.content) < 50_000
 
 
-@pytest.mark.parametrize("given", ["tea", "a/b", "..", ".", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
-def test_each_row_s_link_leads_to_it(given: str) -> None:
-    path = Row((given, "7"), {}).path
-    assert not re.search(r"[?# \u202e]", path)
-    parts = path.split("/")
-    assert len(parts) == 2
-    assert parts[0] not in (".", "..")
-    assert httpx.URL(f"http://x/{parts[0]}").path == f"/{given}" or given == ""
-
-
 @pytest.mark.parametrize("name", ["a%2Fb", "%2E%2E", "tea"])
 def test_a_row_is_found_whatever_its_key_holds(console: Gateway, name: str) -> None:
     shown = get(console, f"/ui/data/console/items/{name}")
     assert "There is no such row" not in shown.text
     links = [each["href"] for each in get(console, "/ui/data/console/items").all("a")]
     assert f"/ui/data/console/items/{name}" in links
-
-
-def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
-    assert texts.plain("שלום, <b> ü\n") == "שלום, <b> ü\n"
-    assert texts.plain("\U000e0041\x1b[2J") == "\\U000e0041\\u001b[2J"
-    assert texts.cell({"a": ["\u2028", 1]}) == '{"a": ["\\u2028", 1]}'
-    assert [texts.seconds(each) for each in (None, 0.000_5, 0.0123, 2)] == ["-", "500 µs", "12.3 ms", "2 s"]
 
 
 # --- what the pages show --------------------------------------------------------------------------------------------
@@ -288,25 +267,6 @@ def test_a_node_that_hangs_is_asked_for_a_while_and_not_for_longer(console: Gate
         )
         with pytest.raises(DeadlineExceeded, match=r"^no answer within 0\.3 s$"):
             console.run(asked)
-
-
-def test_what_is_wrong_stands_above_the_members() -> None:
-    away = MemberStatus("n2", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True, needs_snapshot=True)
-    new = MemberStatus("n3", "", "127.0.0.1:4", voter=False, joined=False)
-    nodes = [Node(each, is_leader=False, said=Unavailable("nothing listens"), offset="-") for each in (away, new)]
-    assert list(attention(Members((away, new)), nodes)) == [
-        ("cluster", "no leader is known: writes wait until a majority of the voters is back"),
-        ("n2", "nothing listens"),
-        ("n2", "lacks more entries than are kept: it gets a snapshot"),
-        ("n3", "announced, has not joined yet"),
-    ]
-
-
-def test_what_a_visitor_may_not_know_is_nothing_that_is_wrong() -> None:
-    member = MemberStatus("n1", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True)
-    node = Node(member, is_leader=True, said=PermissionDenied("nobody", "operator", "cluster"), offset="-")
-    assert (node.state, node.serves) == ("not shown", False)
-    assert list(attention(Members((member,), leader="n1"), [node])) == []
 
 
 def test_tables_are_listed_with_their_keys(console: Gateway) -> None:
@@ -481,34 +441,6 @@ def test_pairs_are_listed_by_prefix_as_they_were(console: Gateway) -> None:
     assert "There were no pairs then" in get(console, "/ui/pairs/carts?at=0.1.0").text
     assert "These pairs cannot be shown" in get(console, "/ui/pairs/carts?at=yesterday").text
     assert "must be one of auto, text, hex, json" in get(console, "/ui/pairs/carts?as=xml", 400).text
-
-
-@pytest.mark.parametrize(
-    ("value", "form", "shown"),
-    [
-        (b'{"a": [1]}', "auto", ("json", '{\n  "a": [\n    1\n  ]\n}')),
-        (b'{"a": [1]}', "text", ("text", '{"a": [1]}')),
-        (b"7", "auto", ("text", "7")),
-        (b"7", "json", ("json", "7")),
-        (b"{", "json", ("text", "{")),
-        (b"[1e999]", "json", ("text", "[1e999]")),
-        (b"[" * 5_000 + b"]" * 5_000, "auto", ("text", "[" * 5_000 + "]" * 5_000)),
-        (b"\x00\xff", "auto", ("hex", "00 ff")),
-        (b"\x00\xff", "text", ("text", "\\x00\\xff")),
-        (b"ab", "hex", ("hex", "61 62")),
-        ("ü".encode(), "auto", ("text", "ü")),
-        (b"", "auto", ("text", "")),
-    ],
-)
-def test_a_value_is_shown_as_what_it_looks_like_or_as_was_asked(value: bytes, form: Form, shown: Any) -> None:
-    found = shown_as(value, form, 20_000, indent=2)
-    assert (found.form, found.text, found.left_out) == (*shown, 0)
-
-
-def test_text_that_is_cut_within_a_character_is_still_text() -> None:
-    found = shown_as("ü".encode() * 10, "auto", 5)
-    assert (found.form, found.left_out) == ("text", 15)
-    assert shown_as(b"\xff" * 10, "auto", 5).form == "hex"
 
 
 def test_a_pair_has_its_history_and_all_of_a_long_value_is_one_link_away(console: Gateway) -> None:

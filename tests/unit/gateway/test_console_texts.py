@@ -1,0 +1,80 @@
+"""What the console makes of values before a page has them: text that a reader sees whole, and what needs attention."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from cortado.errors import PermissionDenied, Unavailable
+from cortado.store.client.cluster import Members, MemberStatus
+from cortado.store.gateway.console import texts
+from cortado.store.gateway.console.cluster import Node, attention
+from cortado.store.gateway.console.data import Row
+from cortado.store.gateway.console.pairs import Form, shown_as
+
+
+@pytest.mark.parametrize("given", ["tea", "a/b", "..", ".", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
+def test_each_row_s_link_leads_to_it(given: str) -> None:
+    path = Row((given, "7"), {}).path
+    assert not re.search(r"[?# \u202e]", path)
+    parts = path.split("/")
+    assert len(parts) == 2
+    assert parts[0] not in (".", "..")
+    assert httpx.URL(f"http://x/{parts[0]}").path == f"/{given}" or given == ""
+
+
+def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
+    assert texts.plain("שלום, <b> ü\n") == "שלום, <b> ü\n"
+    assert texts.plain("\U000e0041\x1b[2J") == "\\U000e0041\\u001b[2J"
+    assert texts.cell({"a": ["\u2028", 1]}) == '{"a": ["\\u2028", 1]}'
+    assert [texts.seconds(each) for each in (None, 0.000_5, 0.0123, 2)] == ["-", "500 µs", "12.3 ms", "2 s"]
+
+
+def test_what_is_wrong_stands_above_the_members() -> None:
+    away = MemberStatus("n2", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True, needs_snapshot=True)
+    new = MemberStatus("n3", "", "127.0.0.1:4", voter=False, joined=False)
+    nodes = [Node(each, is_leader=False, said=Unavailable("nothing listens"), offset="-") for each in (away, new)]
+    assert list(attention(Members((away, new)), nodes)) == [
+        ("cluster", "no leader is known: writes wait until a majority of the voters is back"),
+        ("n2", "nothing listens"),
+        ("n2", "lacks more entries than are kept: it gets a snapshot"),
+        ("n3", "announced, has not joined yet"),
+    ]
+
+
+def test_what_a_visitor_may_not_know_is_nothing_that_is_wrong() -> None:
+    member = MemberStatus("n1", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True)
+    node = Node(member, is_leader=True, said=PermissionDenied("nobody", "operator", "cluster"), offset="-")
+    assert (node.state, node.serves) == ("not shown", False)
+    assert list(attention(Members((member,), leader="n1"), [node])) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (b'{"a": [1]}', "auto", ("json", '{\n  "a": [\n    1\n  ]\n}')),
+        (b'{"a": [1]}', "text", ("text", '{"a": [1]}')),
+        (b"7", "auto", ("text", "7")),
+        (b"7", "json", ("json", "7")),
+        (b"{", "json", ("text", "{")),
+        (b"[1e999]", "json", ("text", "[1e999]")),
+        (b"[" * 5_000 + b"]" * 5_000, "auto", ("text", "[" * 5_000 + "]" * 5_000)),
+        (b"\x00\xff", "auto", ("hex", "00 ff")),
+        (b"\x00\xff", "text", ("text", "\\x00\\xff")),
+        (b"ab", "hex", ("hex", "61 62")),
+        ("ü".encode(), "auto", ("text", "ü")),
+        (b"", "auto", ("text", "")),
+    ],
+)
+def test_a_value_is_shown_as_what_it_looks_like_or_as_was_asked(value: bytes, form: Form, shown: Any) -> None:
+    found = shown_as(value, form, 20_000, indent=2)
+    assert (found.form, found.text, found.left_out) == (*shown, 0)
+
+
+def test_text_that_is_cut_within_a_character_is_still_text() -> None:
+    found = shown_as("ü".encode() * 10, "auto", 5)
+    assert (found.form, found.left_out) == ("text", 15)
+    assert shown_as(b"\xff" * 10, "auto", 5).form == "hex"
