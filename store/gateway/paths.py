@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from cortado.errors import InvalidArgument
 from cortado.store.names import shown
@@ -39,6 +39,12 @@ def segment_text(segment: str, field: str) -> str:
     except UnicodeDecodeError as error:
         problem = f"must be percent-encoded UTF-8: {error.reason} at byte {error.start}"
         raise InvalidArgument(field, problem, shown(segment)) from None
+
+
+def segment_of(text: str | bytes) -> str:
+    """A segment of a path that stands for this, its slashes too. Clients take away segments that are just dots."""
+    segment = quote(text, safe="")
+    return segment.replace(".", "%2E") if segment in (".", "..") else segment
 
 
 def key_segments(path: str, field: str = "key") -> list[str]:

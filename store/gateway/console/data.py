@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -26,6 +26,7 @@ from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
+from cortado.store.gateway.paths import segment_of
 from cortado.store.transfer.key_text import NULL_TEXT, parse_key
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Row:
     @property
     def path(self) -> str:
         """The key, as the rest of a path."""
-        return "/".join(_segment(each) for each in self.key)
+        return "/".join(segment_of(each) for each in self.key)
 
     @property
     def verdict(self) -> str:
@@ -74,11 +75,6 @@ class Event:
     ts: Timestamp
     kind: str
     fields: tuple[tuple[str, str | None, str | None], ...]
-
-
-def _segment(text: str) -> str:
-    # Clients take segments away that are just dots.
-    return quote(text, safe="") if text.strip(".") or len(text) not in (1, 2) else text.replace(".", "%2E")
 
 
 def _held(value: Mapping[str, Any], path: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -21,6 +21,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
+from cortado.store.gateway.paths import segment_of
 from cortado.store.names import check_namespace, shown
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 
@@ -97,9 +98,7 @@ def _is_text(value: bytes, *, is_whole: bool) -> bool:
 
 def _path(namespace: str, key: bytes) -> str:
     """Of the page of a pair."""
-    segment = quote(key, safe="")
-    # Clients take segments away that are just dots.
-    return f"/ui/pairs/{namespace}/" + (segment if key.strip(b".") else segment.replace(".", "%2E"))
+    return f"/ui/pairs/{namespace}/{segment_of(key)}"
 
 
 def _form(call: Call) -> Form:
