@@ -45,7 +45,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def gateway(node: ServerProcess, tmp_path: Path) -> Iterator[GatewayProcess]:
-    with gateway_process(node.endpoint, tmp_path, "--limit.body-ms", "1000", "--limit.head-ms", "1000") as running:
+    with gateway_process(node.endpoint, tmp_path) as running:
         yield running
 
 
