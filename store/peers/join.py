@@ -3,6 +3,10 @@
 ``cortado member add n2 HOST:PORT`` announced it before. What can be settled by waiting (no leader just now, nobody
 reached yet) is tried again until the deadline; anything else ends the attempt at once, with what the cluster said.
 Asking twice is harmless: whoever is bound already is told the same.
+
+Who founds a cluster asks first, too, and may do so once every other node has said, in one round, that it belongs to
+none. So a node that lost its directory finds the cluster that it was in, and a cluster of which nobody answers is not
+founded a second time.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import InvalidArgument, NotLeader, TryAgain, Unavailable
+from cortado.errors import InvalidArgument, NotFound, NotLeader, TryAgain, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinRequest, JoinResponse
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.addresses import Addresses
@@ -26,6 +30,8 @@ from cortado.store.peers.versions import OURS
 
 ATTEMPT_TIMEOUT_S = 5.0
 PAUSE_S = 0.2
+NO_CLUSTER = "cluster"
+"""The kind of the NotFound that a node answers which waits to join (:mod:`cortado.store.peers.waiting`)."""
 # A leader that sends on to another is followed so often in one round; then everyone is asked again.
 _HOPS_MAX = 5
 
@@ -37,14 +43,17 @@ async def join(
     *,
     certificates: Certificates | None = None,
     timeout_s: float = 60.0,
+    founds: bool = False,
     monotonic_s: Callable[[], float] = time.monotonic,
-) -> JoinResponse:
+) -> JoinResponse | None:
     """Bind the data directory ``identity`` to its node id in the cluster of ``endpoints``, addresses of its members for
     peers. ``addresses`` reach it.
 
     Durable in the cluster when it returns; the caller makes the cluster id durable here, and configures its transport
-    with the configuration. Raises InvalidArgument (not announced, another address, joined with another directory),
-    PeerRefused (another cluster, a wrong certificate), Unavailable with each endpoint's reason at the deadline.
+    with the configuration. None where this node ``founds`` a cluster, and all the others belong to none.
+
+    Raises InvalidArgument (not announced, another address, joined with another directory), PeerRefused (another
+    cluster, a wrong certificate), Unavailable with each endpoint's reason at the deadline.
     """
     if not endpoints:
         raise InvalidArgument("join", "needs the address of at least one member, as host:port")
@@ -66,11 +75,16 @@ async def join(
     deadline_s = monotonic_s() + timeout_s
     problems: dict[str, str] = {}
     while True:
-        answer = await _ask_all(others, request, certificates, deadline_s, monotonic_s, problems)
+        without: set[str] = set()
+        answer = await _ask_all(others, request, certificates, deadline_s, monotonic_s, problems, without)
         if answer is not None:
             return answer
+        if founds and without >= set(others):
+            return None
         if monotonic_s() + PAUSE_S >= deadline_s:
             reasons = "; ".join(f"{endpoint}: {problem}" for endpoint, problem in problems.items())
+            if founds:
+                raise Unavailable(f"not all others said within {timeout_s:g} s that they are in no cluster: {reasons}")
             raise Unavailable(f"no leader of the cluster was reached within {timeout_s:g} s: {reasons}")
         await asyncio.sleep(PAUSE_S)
 
@@ -82,8 +96,10 @@ async def _ask_all(
     deadline_s: float,
     monotonic_s: Callable[[], float],
     problems: dict[str, str],
+    without: set[str],
 ) -> JoinResponse | None:
-    """One round over the endpoints and the leaders that they name. None where nobody could answer now."""
+    """One round over the endpoints and the leaders that they name. None where nobody could let this node in now; those
+    that belong to no cluster are put into ``without``."""
     waiting, hops = list(endpoints), 0
     while waiting:
         endpoint = waiting.pop(0)
@@ -100,6 +116,11 @@ async def _ask_all(
                 waiting = [elsewhere.leader, *(each for each in waiting if each != elsewhere.leader)]
         except TryAgain as problem:
             problems[endpoint] = problem.message()
+        except NotFound as nothing:
+            if nothing.kind != NO_CLUSTER:
+                raise
+            problems[endpoint] = "it belongs to no cluster"
+            without.add(endpoint)
     return None
 
 

@@ -49,6 +49,7 @@ class ServerConfig:
     peer_advertise: str = BY_NAME["peer-advertise"].default
     node_id: str = BY_NAME["node-id"].default
     join: tuple[str, ...] = BY_NAME["join"].default
+    found_cluster: bool = BY_NAME["found-cluster"].default
     join_timeout_ms: int = BY_NAME["join-timeout-ms"].default
     tls_cert: Path | None = BY_NAME["tls-cert"].default
     tls_key: Path | None = BY_NAME["tls-key"].default
@@ -158,6 +159,8 @@ class ServerConfig:
         self._check_advertised()
         for each in self.join:
             check_address("join", each)
+        if self.found_cluster and not self.join:
+            raise InvalidArgument("found-cluster", "must be given with join: the nodes that are asked before")
         if self.faults_file is not None and not all(is_loopback(host) for host, _ in listened.values()):
             problem = "cuts connections, for tests, so the server must listen on loopback addresses"
             raise InvalidArgument("faults-file", problem, self.listen)

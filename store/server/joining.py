@@ -3,6 +3,9 @@
 ::
 
     empty, no --join ......... a new cluster id and node id; the node begins a cluster of one
+    empty, --join and
+           --found-cluster ... as the first, once each other node of --join has said that it belongs to no cluster; as
+                               the next one, where there is a cluster after all
     empty, --join ............ a storage id and the announced node id, and no cluster yet
                                ─► Join at the cluster's leader, which remembers the storage id
                                ─► the mark that it joined, with who let it in, and the cluster's id: from now on
@@ -18,10 +21,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
-from cortado.errors import CortadoError, InvalidArgument, TryAgain
+from cortado.errors import CortadoError, InvalidArgument, NotFound, TryAgain, Unavailable
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
@@ -29,7 +35,8 @@ from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT
 from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.join import join
+from cortado.store.peers.join import NO_CLUSTER, join
+from cortado.store.peers.waiting import WaitingListener
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.stores import Stores
@@ -104,7 +111,7 @@ async def join_cluster(
     engine = stores.engine
     identity = engine.identity
     if identity.cluster_id:
-        if config.join:
+        if config.join and not config.found_cluster:
             _check_not_alone(config, stores, addresses.peers)
             _LOG.info("node %s is in cluster %s already; join is ignored", identity.node_id, identity.cluster_id)
         return
@@ -113,12 +120,23 @@ async def join_cluster(
         raise StartRefused(InvalidArgument("join", problem), EXIT_CONFIG)
     _LOG.info("node %s asks %s to join their cluster", identity.node_id, ", ".join(config.join))
     try:
-        timeout_s = config.join_timeout_ms / 1000
-        answer = await join(config.join, identity, addresses, certificates=certificates, timeout_s=timeout_s)
+        answer = await join(
+            config.join,
+            identity,
+            addresses,
+            certificates=certificates,
+            timeout_s=config.join_timeout_ms / 1000,
+            founds=config.found_cluster,
+        )
     except TryAgain as error:
         raise StartRefused(error, EXIT_UNAVAILABLE) from error
     except CortadoError as error:
         raise StartRefused(error, EXIT_CONFIG) from error
+    if answer is None:
+        # Without the mark that it joined, it begins the cluster.
+        engine.join_cluster(config.cluster_id or str(uuid.uuid4()))
+        _LOG.info("node %s founds cluster %s: all others are in none", identity.node_id, engine.identity.cluster_id)
+        return
     if config.cluster_id not in ("", answer.cluster_id):
         problem = f"the cluster that was to be joined is {answer.cluster_id}"
         raise StartRefused(InvalidArgument("cluster-id", problem, config.cluster_id), EXIT_CONFIG)
@@ -127,6 +145,21 @@ async def join_cluster(
         txn.put(Space.META, _LET_IN_KEY, Roster.from_message(answer.roster).encode())
     engine.join_cluster(answer.cluster_id)
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
+
+
+@asynccontextmanager
+async def answering_meanwhile(
+    config: ServerConfig, identity: Identity, peer_sockets: Sequence[socket.socket], certificates: Certificates | None
+) -> AsyncIterator[None]:
+    """Around :func:`join_cluster`: where the node waits for a cluster, whoever asks it is told so."""
+    if identity.cluster_id:
+        yield
+        return
+    waits = NotFound(NO_CLUSTER, f"that node {identity.node_id} belongs to")
+    # Two that are to found one would both hear that the other has none.
+    founds = Unavailable(f"node {identity.node_id} is to found a cluster, too: one node alone may")
+    async with WaitingListener(peer_sockets, founds if config.found_cluster else waits, certificates):
+        yield
 
 
 def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) -> None:

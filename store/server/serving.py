@@ -83,7 +83,7 @@ from cortado.store.server.exits import EXIT_IO, StartRefused
 from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.jobs_service import JobsService
-from cortado.store.server.joining import join_cluster, joined_members, open_stores, tell_addresses
+from cortado.store.server.joining import answering_meanwhile, join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
@@ -149,7 +149,8 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     advertised = config.advertised(address, peer_address)
     observing = Observing(config, engine, _monotonic_ms)
     await observing.start()
-    await join_cluster(config, stores, advertised, certificates)
+    async with answering_meanwhile(config, engine.identity, peer_sockets, certificates):
+        await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
     host, transport = _make_host(config, stores, advertised, certificates)
     audit = Audit(config.data_dir / "audit", engine.identity.node_id, host.host_time.wall_ms)

@@ -154,6 +154,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         CLUSTER,
         default_text="start a new cluster of one node",
     ),
+    Setting(
+        "found-cluster",
+        FLAG,
+        False,
+        "For one node alone: with an empty data directory, found the cluster once all nodes of join have said that "
+        "they belong to none; else join theirs.",
+        CLUSTER,
+        bound="with join",
+    ),
     _number(
         "join-timeout-ms", 60_000, "How long a joining node looks for the leader of its cluster.", CLUSTER, 1, 3_600_000
     ),
