@@ -23,14 +23,16 @@ NAMESPACE: Final = "cortado.idempotency"
 """Of the key-value API, where the ids are."""
 KEPT: Final = timedelta(minutes=10)
 
-_KEY: Final = re.compile(r"[!-~]{1,255}")
+CHARACTERS_MAX: Final = 255
+
+_KEY: Final = re.compile(f"[!-~]{{1,{CHARACTERS_MAX}}}")
 _ATTEMPTS_MAX: Final = 3
 
 
 async def repeatable(client: AsyncClient, key: str) -> AsyncClient:
     """The client for the write of ``key``. Raises InvalidArgument naming the header."""
     if _KEY.fullmatch(key) is None:
-        problem = "must be 1 to 255 characters of ASCII that print, without spaces"
+        problem = f"must be 1 to {CHARACTERS_MAX} characters of ASCII that print, without spaces"
         raise InvalidArgument("Idempotency-Key", problem, shown(key))
     kept, name, fresh = client.kv(NAMESPACE), sha256(key.encode()).digest(), await client.new_request_id()
     for _ in range(_ATTEMPTS_MAX):

@@ -15,6 +15,9 @@ from cortado.store.catalog import declare, dropped, registry
 from cortado.store.clock import timestamp
 from cortado.store.collection import leases
 from cortado.store.filter import parse as filters
+from cortado.store.gateway import elements, idempotency, paths
+from cortado.store.gateway import limits as http
+from cortado.store.gateway.registry import declarations
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
@@ -139,6 +142,13 @@ SAID = {
     "names on a page of a listing": count(listing.PAGE_ITEMS_MAX),
     "incompatibilities of a check": count(schemas_service.INCOMPATIBILITIES_MAX),
     "problems in a reply of a table's check": count(tables_service.REPLY_PROBLEMS_MAX),
+    "a head": size(http.HEAD_BYTES_MAX),
+    "headers": count(http.HEADERS_MAX),
+    "parameters of a query": count(paths.PARAMETERS_MAX),
+    "what is no content of a chunked body": size(http.HEAD_BYTES_MAX),
+    "elements of a page": count(elements.COUNT_MAX),
+    "an idempotency key": characters(idempotency.CHARACTERS_MAX),
+    "versions in one answer": count(declarations.SCHEMAS_MAX),
 }
 
 
