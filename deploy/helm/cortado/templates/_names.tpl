@@ -79,10 +79,6 @@ env:
   - {name: CORTADO_TLS_CERT, value: /etc/cortado-tls/client.crt}
   - {name: CORTADO_TLS_KEY, value: /etc/cortado-tls/client.key}
   {{- end }}
-{{- if .Values.tls.secretName }}
-volumeMounts:
-  - {name: tls, mountPath: /etc/cortado-tls, readOnly: true}
-{{- end }}
 {{- end }}
 
 {{- define "cortado.tls" -}}
