@@ -15,13 +15,17 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/quotas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"a\n\x05Quota\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61lls_per_second\x18\x02 \x01(\x04\x12\x18\n\x10\x62ytes_per_second\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\"g\n\nQuotaState\x12 \n\x05quota\x18\x01 \x01(\x0b\x32\x11.cortado.v1.Quota\x12\x17\n\nused_bytes\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x0f\n\x07refused\x18\x03 \x01(\x04\x42\r\n\x0b_used_bytes\"\x7f\n\x0fSetQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61lls_per_second\x18\x02 \x01(\x04\x12\x18\n\x10\x62ytes_per_second\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"6\n\x10SetQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"8\n\x12RemoveQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"9\n\x13RemoveQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"!\n\x0fGetQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\"]\n\x10GetQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x05quota\x18\x02 \x01(\x0b\x32\x16.cortado.v1.QuotaState\":\n\x11ListQuotasRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"y\n\x12ListQuotasResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12&\n\x06quotas\x18\x02 \x03(\x0b\x32\x16.cortado.v1.QuotaState\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x32\x9e\x02\n\x06Quotas\x12@\n\x03Set\x12\x1b.cortado.v1.SetQuotaRequest\x1a\x1c.cortado.v1.SetQuotaResponse\x12I\n\x06Remove\x12\x1e.cortado.v1.RemoveQuotaRequest\x1a\x1f.cortado.v1.RemoveQuotaResponse\x12@\n\x03Get\x12\x1b.cortado.v1.GetQuotaRequest\x1a\x1c.cortado.v1.GetQuotaResponse\x12\x45\n\x04List\x12\x1d.cortado.v1.ListQuotasRequest\x1a\x1e.cortado.v1.ListQuotasResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/quotas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"a\n\x05Quota\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61lls_per_second\x18\x02 \x01(\x04\x12\x18\n\x10\x62ytes_per_second\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\"g\n\nQuotaState\x12 \n\x05quota\x18\x01 \x01(\x0b\x32\x11.cortado.v1.Quota\x12\x17\n\nused_bytes\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x0f\n\x07refused\x18\x03 \x01(\x04\x42\r\n\x0b_used_bytes\"\x7f\n\x0fSetQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61lls_per_second\x18\x02 \x01(\x04\x12\x18\n\x10\x62ytes_per_second\x18\x03 \x01(\x04\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"6\n\x10SetQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"8\n\x12RemoveQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"9\n\x13RemoveQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"!\n\x0fGetQuotaRequest\x12\x0e\n\x06target\x18\x01 \x01(\t\"]\n\x10GetQuotaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x05quota\x18\x02 \x01(\x0b\x32\x16.cortado.v1.QuotaState\":\n\x11ListQuotasRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"y\n\x12ListQuotasResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12&\n\x06quotas\x18\x02 \x03(\x0b\x32\x16.cortado.v1.QuotaState\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x32\xa8\x02\n\x06Quotas\x12@\n\x03Set\x12\x1b.cortado.v1.SetQuotaRequest\x1a\x1c.cortado.v1.SetQuotaResponse\x12I\n\x06Remove\x12\x1e.cortado.v1.RemoveQuotaRequest\x1a\x1f.cortado.v1.RemoveQuotaResponse\x12\x45\n\x03Get\x12\x1b.cortado.v1.GetQuotaRequest\x1a\x1c.cortado.v1.GetQuotaResponse\"\x03\x90\x02\x01\x12J\n\x04List\x12\x1d.cortado.v1.ListQuotasRequest\x1a\x1e.cortado.v1.ListQuotasResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.quotas_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_QUOTAS'].methods_by_name['Get']._options = None
+  _globals['_QUOTAS'].methods_by_name['Get']._serialized_options = b'\220\002\001'
+  _globals['_QUOTAS'].methods_by_name['List']._options = None
+  _globals['_QUOTAS'].methods_by_name['List']._serialized_options = b'\220\002\001'
   _globals['_QUOTA']._serialized_start=76
   _globals['_QUOTA']._serialized_end=173
   _globals['_QUOTASTATE']._serialized_start=175
@@ -43,5 +47,5 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_LISTQUOTASRESPONSE']._serialized_start=772
   _globals['_LISTQUOTASRESPONSE']._serialized_end=893
   _globals['_QUOTAS']._serialized_start=896
-  _globals['_QUOTAS']._serialized_end=1182
+  _globals['_QUOTAS']._serialized_end=1192
 # @@protoc_insertion_point(module_scope)
