@@ -6,5 +6,5 @@
     POST                                         ─► own page? this visitor's form? ─► the name typed? ─► unchanged?
                                                  ─► one call of the public API ─► what was done, or what went wrong
 
-No act by ``GET``; no rights but the visitor's own; nothing is kept between the two.
+No act by ``GET``, and no rights but the visitor's own.
 """

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnknown
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console.acts.act import Act, Done, Sight, Texts
+from cortado.store.gateway.console.acts.act import Act, Sight, Texts
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import FORM, check_own, digest
 from cortado.store.gateway.console.pages import page
@@ -45,13 +45,15 @@ async def act(call: Call, visitor: Visitor) -> Response:
     wanted, target = _asked(call, visitor)
     call.media_type()
     given = _given(wanted, parameters(await call.body()))
-    sent = call.forms.read(visitor.secret, wanted.name, target, given.pop(FORM))
+    form = given.pop(FORM)
+    seen = call.forms.read(visitor.secret, wanted.name, target, form)
     try:
         _check_typed(wanted, target, given.pop(TYPED, ""))
         sight = await wanted.look(call.client, target)
-        if digest(sight.same) != sent.seen:
+        if digest(sight.same) != seen:
             raise _changed(wanted)
-        done = await _done(call, wanted, target, given, sent.request_id)
+        with call.forms.once(form):
+            done = await wanted.do(call.client, target, given)
     except OutcomeUnknown as unknown:
         where = wanted.back(target)
         return page(visitor, "unknown.html", status_of(unknown), area="", act=wanted, error=unknown, where=where)
@@ -60,23 +62,12 @@ async def act(call: Call, visitor: Visitor) -> Response:
     return page(visitor, "done.html", area="", act=wanted, done=done)
 
 
-async def _done(call: Call, act: Act, target: Texts, given: Texts, request_id: bytes) -> Done:
-    try:
-        return await act.do(call.client.with_request_id(request_id), target, given)
-    except InvalidArgument as error:
-        if error.field != "request_id":
-            raise
-    # A token is made anew each time, so that the second request is another one than the first.
-    problem = "was sent before, and did its work then; what was answered is not shown again: look at what is there now"
-    raise Refused(409, InvalidArgument(FORM, problem))
-
-
 async def form_of(call: Call, visitor: Visitor, name: str, target: Texts) -> str:
     """The form of an act that stands on another page; empty for who has no acts."""
     if not visitor.may_act:
         return ""
     sight = await ACTS[name].look(call.client, target)
-    return call.forms.written(visitor.secret, name, target, await call.client.new_request_id(), sight.same)
+    return call.forms.written(visitor.secret, name, target, sight.same)
 
 
 def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
@@ -149,7 +140,6 @@ async def _page(
     call: Call, visitor: Visitor, act: Act, target: Texts, sight: Sight, given: Texts,
     error: CortadoError | None = None, status: int = 200,
 ) -> Response:  # fmt: skip
-    request_id = await call.client.new_request_id()
     values = given if error is not None else {**given, **(sight.value or {})}
     return page(
         visitor,
@@ -163,6 +153,6 @@ async def _page(
         back=act.back(target),
         facts=sight.facts,
         values=values,
-        form=call.forms.written(visitor.secret, act.name, target, request_id, sight.same),
+        form=call.forms.written(visitor.secret, act.name, target, sight.same),
         error=error,
     )
