@@ -263,7 +263,9 @@ def _parsed(text: str) -> Node:
     if len(trees) != 1:
         raise InvalidArgument("sql", "must be one statement", f"{len(trees)} statements")
     if not isinstance(trees[0], exp.Query):
-        raise Unsupported(f"sql() of {type(trees[0]).__name__.upper()}", "it takes queries: SELECT, WITH, UNION")
+        # What the parser does not know it keeps as a command, which is called by its first word.
+        kind = trees[0].name if isinstance(trees[0], exp.Command) else type(trees[0]).__name__
+        raise Unsupported(f"sql() of {kind.upper()}", "it takes queries: SELECT, WITH, UNION")
     return trees[0]
 
 

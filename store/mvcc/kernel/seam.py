@@ -9,8 +9,8 @@
 What is compiled lies in a folder that is named after all that it depends on: this package's source and where it lies,
 the compiler, Python, the processor. So nothing stale is ever loaded, and a folder is whole once it has its name. It
 lies below the user's cache, so that an uninstallation leaves nothing among the packages, or, where that cannot be
-written, beside the source. Compiling takes a processor for some ten seconds and holds the interpreter's lock, so a
-server never does it itself.
+written, beside the source. Compiling takes a processor for fifteen to twenty seconds and holds the interpreter's
+lock, so a server never does it itself.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cortado.errors import Unsupported
 from cortado.schema.parse import parse_document_schema
 
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
@@ -31,6 +32,21 @@ def _references(text: str) -> list[Any]:
 
     shapes = {"n.a": _shape(FLIGHT), "n.b": _shape(PLANE)}
     return Statement(text).references(shapes, Literals(text, lambda _: "2013-01-01T05:00:00Z"))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("INSERT INTO n.a SELECT * FROM n.a", "INSERT"),
+        ("drop table n.a", "DROP"),
+        ("explain SELECT * FROM n.a", "EXPLAIN"),
+        ("VACUUM n.a", "VACUUM"),
+        ("SHOW TABLES", "SHOW"),
+    ],
+)
+def test_what_is_no_query_is_refused_by_what_it_is(text: str, named: str) -> None:
+    with pytest.raises(Unsupported, match=rf"^sql\(\) of {named} is not supported: it takes queries"):
+        _references(text)
 
 
 @pytest.mark.parametrize(
