@@ -82,31 +82,31 @@ class SchemasService(Service):
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
-        newest = await self.newest()
-        # A schema id never comes to mean another schema.
-        catalog, rights = self.catalog(newest), seen_by(CALLER.get())
+        replica, rights = self.host.meta, seen_by(CALLER.get())
+        newest = await replica.reads.applied_to(await self.newest())
 
-        def size_bytes(found: tuple[str, SubjectVersion]) -> int:
-            return len(catalog.registered_schema(found[1].schema_id).text)
+        def page() -> tuple[Timestamp, list[schemas_pb2.SchemaVersion], bytes]:
+            # A schema id never comes to mean another schema.
+            catalog = Catalog(replica.store.snapshot(newest))
 
-        read_ts, versions, token = next_page(
-            request,
-            newest=newest,
-            items=lambda ts: _versions(self.catalog(ts), request, rights),
-            # A space sorts before whatever a subject's name may have.
-            name=lambda found: f"{found[0]} {found[1].version:010}",
-            shape=[request.subject, str(request.include_deleted), str(request.schema_id)],
-            size_bytes=None if request.omit_schemas else size_bytes,
-        )
-        listed = [
-            schemas_pb2.SchemaVersion(
-                schema_id=each.schema_id, subject=subject, version=each.version, deleted=each.deleted
+            def size_bytes(found: tuple[str, SubjectVersion]) -> int:
+                return len(catalog.registered_schema(found[1].schema_id).text)
+
+            read_ts, versions, token = next_page(
+                request,
+                newest=newest,
+                items=lambda ts: _versions(Catalog(replica.store.snapshot(ts)), request, rights),
+                # A space sorts before whatever a subject's name may have.
+                name=lambda found: f"{found[0]} {found[1].version:010}",
+                shape=[request.subject, str(request.include_deleted), str(request.schema_id)],
+                size_bytes=None if request.omit_schemas else size_bytes,
             )
-            if request.omit_schemas
-            else _schema(catalog.registered_schema(each.schema_id), subject, each.version, deleted=each.deleted)
-            for subject, each in versions
-        ]
-        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=listed, next_page_token=token)
+            return read_ts, [_listed(catalog, request, *found) for found in versions], token
+
+        # Those that have one schema are looked for in all subjects, which take long to decode.
+        with self.host.reads.place():
+            read_ts, versions, token = await self.host.scan(page)
+        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
         read_ts = await self.newest()
@@ -202,6 +202,16 @@ def _versions(
         for each in (state.versions if request.include_deleted else state.live)
         if request.schema_id in (0, each.schema_id)
     ]
+
+
+def _listed(
+    catalog: Catalog, request: schemas_pb2.ListVersionsRequest, subject: str, found: SubjectVersion
+) -> schemas_pb2.SchemaVersion:
+    if not request.omit_schemas:
+        return _schema(catalog.registered_schema(found.schema_id), subject, found.version, deleted=found.deleted)
+    return schemas_pb2.SchemaVersion(
+        schema_id=found.schema_id, subject=subject, version=found.version, deleted=found.deleted
+    )
 
 
 def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb2.SchemaVersion:

@@ -95,20 +95,26 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
-        rights = seen_by(CALLER.get())
+        replica, rights = self.host.meta, seen_by(CALLER.get())
+        newest = await self.scan_ts(replica, request.at)
 
         def seen(ts: Timestamp) -> list[TableDescriptor]:
-            tables = self.catalog(ts).tables(request.database or None)
+            tables = Catalog(replica.store.snapshot(ts)).tables(request.database or None)
             return [each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name))]
 
-        read_ts, tables, token = next_page(
-            request,
-            newest=await self.read_ts(self.host.meta, request.at),
-            items=seen,
-            name=lambda table: table.full_name,
-            shape=[request.database, read_at_text(request.at)],
-            size_bytes=lambda table: _table(table).ByteSize(),
-        )
+        def page() -> tuple[Timestamp, Sequence[TableDescriptor], bytes]:
+            return next_page(
+                request,
+                newest=newest,
+                items=seen,
+                name=lambda table: table.full_name,
+                shape=[request.database, read_at_text(request.at)],
+                size_bytes=lambda table: _table(table).ByteSize(),
+            )
+
+        # Ten thousand tables take long to decode.
+        with self.host.reads.place():
+            read_ts, tables, token = await self.host.scan(page)
         return tables_pb2.ListTablesResponse(
             header=self.header(read_ts), tables=map(_table, tables), next_page_token=token
         )

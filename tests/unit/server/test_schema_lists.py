@@ -97,7 +97,7 @@ def test_remembered_texts_are_bounded_and_those_asked_for_last_stay() -> None:
     assert texts.get(7) == "z" * 10
 
 
-def test_subjects_are_listed_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_listed_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """To decode ten thousand tables, and as many subjects, holds it for long."""
     threads = []
 
@@ -109,13 +109,16 @@ def test_subjects_are_listed_beside_the_loop(monkeypatch: pytest.MonkeyPatch) ->
         return decoded
 
     with served_node(MemoryEngine()) as served, Client(served.endpoint) as client:
-        client.schemas.register("d.t", ROW)
+        version = client.schemas.register("d.t", ROW)
         client.create_database("d")
         client.create_table("d.t", key=["id"])
         for name in ("decode_table", "decode_subject"):
             monkeypatch.setattr(stored, name, watched(getattr(stored, name)))
         [subject] = client.schemas.subjects()
+        [table] = client.tables("d")
+        [use] = client.schemas.uses(version.schema_id)
         monkeypatch.undo()
     assert (subject.subject, subject.tables) == ("d.t", ("d.t",))
-    assert len(threads) == 2
+    assert (table.full_name, use.subject) == ("d.t", "d.t")
+    assert len(threads) == 4
     assert all("scan" in each for each in threads), threads
