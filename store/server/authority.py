@@ -214,7 +214,7 @@ class Authority:
         meters = self.meters
         if meters.any_full and rule.adds is not None:
             meters.check_room(rule.adds(request))
-        counted = meters.of(caller.name, caller.demands)
+        counted = meters.of(caller.name, caller.demands) if rule.is_metered else ()
         if counted:
             meters.begin(counted, request.ByteSize)
         return counted

@@ -57,6 +57,8 @@ class Rule:
     changes: bool = False
     stored: OfStored | None = None
     adds: OfRequest | None = None
+    is_metered: bool = True
+    """Whether quotas count it: it reads or writes data, and does not only describe it."""
 
 
 def _always(permission: Permission) -> OfRequest:
@@ -279,7 +281,7 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/ListDatabases": Rule(_known),
     "Tables/CreateTable": Rule(_created_table, changes=True),
     "Tables/ListTables": Rule(_listed_tables),
-    "Tables/DescribeTable": Rule(_named_table(READ)),
+    "Tables/DescribeTable": Rule(_named_table(READ), is_metered=False),
     "Tables/AlterTable": Rule(_named_table(DEFINE), changes=True),
     "Tables/DropTable": Rule(_named_table(DEFINE), changes=True),
     "Tables/TruncateTable": Rule(_named_table(DEFINE), changes=True),
@@ -295,8 +297,8 @@ RULES: Final[dict[str, Rule]] = {
     "Schemas/Get": Rule(_schema),
     "Schemas/ListSubjects": Rule(_known),
     "Schemas/ListVersions": Rule(_listed_versions),
-    "Schemas/Check": Rule(_subject(READ)),
-    "Schemas/GetCompatibility": Rule(_compatibility(READ)),
+    "Schemas/Check": Rule(_subject(READ), is_metered=False),
+    "Schemas/GetCompatibility": Rule(_compatibility(READ), is_metered=False),
     "Schemas/SetCompatibility": Rule(_compatibility(DEFINE), changes=True),
     "Schemas/Delete": Rule(_subject(DEFINE), changes=True),
     "Watch/KeyValue": Rule(_namespace(READ)),

@@ -207,6 +207,9 @@ def test_changes_of_quotas_and_what_an_operator_does_are_never_refused(world: Wo
             client.clock()
             client.databases()
             client.namespaces()
+            client.describe("shop.orders")
+            client.schemas.compatibility("shop.orders")
+            client.schemas.check("shop.orders", SCHEMA)
 
 
 def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) -> None:
