@@ -47,7 +47,7 @@ class Permission(Enum):
     READ = "reader"
     WRITE = "writer"
     DEFINE = "owner"
-    VIEW = "operator, or reader of the cluster"
+    VIEW = "operator or reader"
     OPERATE = "operator"
     ADMINISTER = "admin"
     NOBODY = "what no role gives"
