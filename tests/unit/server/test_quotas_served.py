@@ -210,6 +210,8 @@ def test_changes_of_quotas_and_what_an_operator_does_are_never_refused(world: Wo
             client.describe("shop.orders")
             client.schemas.compatibility("shop.orders")
             client.schemas.check("shop.orders", SCHEMA)
+            client.schemas.get("shop.orders")
+            client.schemas.versions("shop.orders")
 
 
 def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) -> None:
