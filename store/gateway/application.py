@@ -113,11 +113,11 @@ class Application:
             must = "must be given once" if self._is_public else "must be localhost or a loopback address"
             self.bounds.reject("host")
             raise Refused(421, InvalidArgument("Host", must, shown(", ".join(hosts))))
-        origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != hosts[0]:
+        origins = headers.getlist("origin")
+        if len(origins) > 1 or any(each.partition("://")[2] != hosts[0] for each in origins):
             must = "must be the gateway's own: other sites' pages may not call it"
             self.bounds.reject("origin")
-            raise Refused(403, InvalidArgument("Origin", must, shown(origin)))
+            raise Refused(403, InvalidArgument("Origin", must, shown(", ".join(origins))))
 
 
 class _Resource:

@@ -47,6 +47,12 @@ def segment_of(text: str | bytes) -> str:
     return segment.replace(".", "%2E") if segment in (".", "..") else segment
 
 
+def is_kept(segment: str | bytes) -> bool:
+    """Whether a browser leaves a segment that stands for this in a path: it takes those of just dots away, and what was
+    before them, however they are written."""
+    return segment not in (".", "..", b".", b"..")
+
+
 def key_segments(path: str, field: str = "key") -> list[str]:
     """The parts of a key that the rest of a path holds; a last empty segment is an empty part."""
     return [segment_text(each, field) for each in path.split("/")]

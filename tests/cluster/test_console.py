@@ -20,7 +20,8 @@ from cortado.errors import DeadlineExceeded
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client import Client
 from cortado.store.client.stubs import Stubs
-from cortado.store.gateway.console.data import Row
+from cortado.store.client.watch import WatchOptions
+from cortado.store.gateway.console.data import HISTORY_MARKS_MS, Row
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
 from support.cluster import cortado
@@ -239,12 +240,40 @@ def test_a_long_value_is_cut_and_says_how_long_it_is(console: Gateway) -> None:
     assert len(answer.content) < 50_000
 
 
-@pytest.mark.parametrize("name", ["a%2Fb", "%2E%2E", "tea"])
+@pytest.mark.parametrize("name", ["a%2Fb", "tea"])
 def test_a_row_is_found_whatever_its_key_holds(console: Gateway, name: str) -> None:
     shown = get(console, f"/ui/data/console/items/{name}")
     assert "There is no such row" not in shown.text
     links = [each["href"] for each in get(console, "/ui/data/console/items").all("a")]
     assert f"/ui/data/console/items/{name}" in links
+
+
+def test_what_a_browser_would_take_for_another_path_is_no_link(console: Gateway) -> None:
+    for path, name in (("/ui/data/console/items", ".."), ("/ui/pairs/carts", "..")):
+        page = get(console, path)
+        assert f"{name} no page: browsers take dots alone out of a path" in " ".join(page.text.split())
+        assert not [each for each in page.all("a") if "%2E" in each["href"]]
+    # As of a table "b": /v1/db/console/items/../b:watch.
+    followed = get(console, "/ui/changes?table=console.items&prefix=..")
+    assert "prefix: must have no part that is just dots" in followed.text
+    assert "data-watch" not in str(followed.tags)
+
+
+@pytest.mark.parametrize("path", ["/ui/data/console/items/none", "/ui/pairs/carts/none", "/ui/data/console/items/tea"])
+def test_a_history_does_not_wait_for_the_next_second(
+    console: Gateway, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    request = WatchOptions.to_proto
+
+    def message(options: WatchOptions) -> Any:
+        asked.append(request(options))
+        return asked[-1]
+
+    monkeypatch.setattr(WatchOptions, "to_proto", message)
+    console.run(console.http.get(path))
+    # The cluster says so often how far the watch is complete, and by default once a second.
+    assert [each.resolved_interval_ms for each in asked] == [HISTORY_MARKS_MS]
 
 
 # --- what the pages show --------------------------------------------------------------------------------------------
@@ -432,7 +461,7 @@ def test_pairs_are_listed_by_prefix_as_they_were(console: Gateway) -> None:
     assert SCRIPT in page.text
     assert len(page.all("script")) == 1
     links = {each["href"] for each in page.all("a") if each["href"].startswith("/ui/pairs/carts/")}
-    assert links == {f"/ui/pairs/carts/{each}" for each in ("a%2Fb", "%2E%2E", "%FF%00", quote(SCRIPT, safe=""))}
+    assert links == {f"/ui/pairs/carts/{each}" for each in ("a%2Fb", "%FF%00", quote(SCRIPT, safe=""))}
     for each in links:
         assert "There is no such pair" not in get(console, each).text
     assert "1 pairs" in get(console, "/ui/pairs/carts?prefix=a").text

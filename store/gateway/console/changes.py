@@ -13,6 +13,7 @@ from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
+from cortado.store.gateway.paths import is_kept
 from cortado.store.names import check_namespace, split_table_name
 from cortado.store.transfer.byte_text import parse_bytes
 from cortado.store.transfer.key_text import parse_key
@@ -55,6 +56,9 @@ async def _of_table(client: AsyncClient, name: str, begins: str) -> str:
     descriptor = await client.describe(name)
     parts = begins.split("/") if begins else []
     parse_key(parts, descriptor.key, prefix=True)
+    if not all(is_kept(each) for each in parts):
+        problem = "must have no part that is just dots: browsers take it out of a path, and would follow something else"
+        raise InvalidArgument("prefix", problem, begins)
     below = "".join(f"/{quote(each, safe='')}" for each in parts)
     return f"/v1/db/{database}/{table}{below}:watch?previous=true"
 

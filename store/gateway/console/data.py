@@ -26,7 +26,7 @@ from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
-from cortado.store.gateway.paths import segment_of
+from cortado.store.gateway.paths import is_kept, segment_of
 from cortado.store.transfer.key_text import NULL_TEXT, parse_key
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ ROWS: Final = 50
 ROWS_BYTES_MAX: Final = 1 << 20
 CHANGES_MAX: Final = 200
 HISTORY_S: Final = 5.0
+HISTORY_MARKS_MS: Final = 50
+"""How often the cluster says how far a history is told: its end is one of these marks, and the page waits for it."""
 _ABSENT: Final = object()
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 
@@ -50,9 +52,9 @@ class Row:
     written: Timestamp = ZERO
 
     @property
-    def path(self) -> str:
-        """The key, as the rest of a path."""
-        return "/".join(segment_of(each) for each in self.key)
+    def path(self) -> str | None:
+        """The key, as the rest of a path; None where a browser would ask for another one."""
+        return "/".join(segment_of(each) for each in self.key) if all(map(is_kept, self.key)) else None
 
     @property
     def verdict(self) -> str:
@@ -266,7 +268,9 @@ async def _history(call: Call, key: Key, oldest: Timestamp, now: Timestamp) -> t
     """The last commits that changed the row, the newest first, and whether there are more."""
     events: list[Event] = []
     table = call.table(call.client)
-    watch = table.watch(prefix=key, after=oldest, until=now, initial_state=True, with_previous=True)
+    watch = table.watch(
+        prefix=key, after=oldest, until=now, initial_state=True, with_previous=True, resolved_ms=HISTORY_MARKS_MS
+    )
     try:
         async with watch, asyncio.timeout(HISTORY_S):
             async for event in watch:

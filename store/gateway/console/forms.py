@@ -110,7 +110,7 @@ def check_own(headers: Headers) -> None:
     if "origin" not in headers:
         problem = "must be there: browsers say where a form comes from"
         raise Refused(403, InvalidArgument("Origin", problem))
-    site = headers.get("sec-fetch-site", "same-origin")
+    site = ", ".join(headers.getlist("sec-fetch-site") or ["same-origin"])
     if site != "same-origin":
         problem = "must be same-origin: forms of other pages change nothing here"
         raise Refused(403, InvalidArgument("Sec-Fetch-Site", problem, shown(site)))

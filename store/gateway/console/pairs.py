@@ -21,7 +21,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
-from cortado.store.gateway.paths import segment_of
+from cortado.store.gateway.paths import is_kept, segment_of
 from cortado.store.names import check_namespace, shown
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 
@@ -34,6 +34,8 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 ROWS: Final = 50
 CHANGES_MAX: Final = 100
 HISTORY_S: Final = 5.0
+HISTORY_MARKS_MS: Final = 50
+"""How often the cluster says how far a history is told: its end is one of these marks, and the page waits for it."""
 SHOWN_BYTES_MAX: Final = 64 << 10
 """Of a value so much is shown, and JSON that is longer is shown as text."""
 BRIEF_BYTES_MAX: Final = 512
@@ -150,7 +152,7 @@ async def listing(call: Call, visitor: Visitor) -> Response:
 def _row(namespace: str, pair: KvPair, form: Form) -> dict[str, object]:
     return {
         "key": bytes_to_text(pair.key),
-        "path": _path(namespace, pair.key),
+        "path": _path(namespace, pair.key) if is_kept(pair.key) else None,
         "value": shown_as(pair.value, form, BRIEF_BYTES_MAX),
         "size": len(pair.value),
         "written": Timestamp.parse(pair.etag),
@@ -187,7 +189,9 @@ async def _history(
 ) -> tuple[list[Event], bool]:
     """The last commits that changed the pair, the newest first, and whether there are more."""
     events: list[Event] = []
-    watch = client.kv(namespace).watch(key, key + b"\0", after=oldest, until=now, initial_state=True)
+    watch = client.kv(namespace).watch(
+        key, key + b"\0", after=oldest, until=now, initial_state=True, resolved_ms=HISTORY_MARKS_MS
+    )
     try:
         async with watch, asyncio.timeout(HISTORY_S):
             async for event in watch:

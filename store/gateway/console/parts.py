@@ -38,6 +38,10 @@ def part_of(call: Call, items: Sequence[T], name: Callable[[T], str]) -> Part[T]
     find, begin = (call.text("find") or "").strip(), call.number("from", 0, _PLACE_MAX) or 0
     found = [each for each in items if find in name(each)] if find else items
 
+    if begin >= len(found):
+        # Behind the end, as where the list became shorter: its last part.
+        begin = max(len(found) - 1, 0) // SHOWN_MAX * SHOWN_MAX
+
     def query(place: int) -> str:
         return urlencode({**({"find": find} if find else {}), "from": place})
 

@@ -16,7 +16,7 @@ from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Forms, digest
 from cortado.store.gateway.console.parts import SHOWN_MAX, Part, part_of
 from cortado.store.gateway.problems import Refused
-from support.console_forms import act, act_refused, form_of, get, path_of, send, text_of
+from support.console_forms import OWN, act, act_refused, form_of, get, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
@@ -162,6 +162,16 @@ def test_a_form_says_where_it_comes_from(console: Gateway) -> None:
     assert answer.status_code == 403
     assert "Origin: must be there" in text_of(answer)
     assert "unsaid" not in console.run(console.client.databases())
+
+
+@pytest.mark.parametrize(("name", "other"), [("Origin", "http://example.org"), ("Sec-Fetch-Site", "cross-site")])
+def test_what_is_said_twice_is_not_the_first_one(console: Gateway, name: str, other: str) -> None:
+    path = path_of("create-database")
+    form = form_of(get(console, path))
+    said = [("Origin", OWN), ("Sec-Fetch-Site", "same-origin"), (name, other)]
+    answer = console.run(console.http.post(path, data={"form": form, "database": "said-twice"}, headers=said))
+    assert (answer.status_code, name in text_of(answer)) == (403, True)
+    assert "said-twice" not in console.run(console.client.databases())
 
 
 def test_a_form_is_for_one_act_on_one_thing(console: Gateway) -> None:
@@ -418,4 +428,6 @@ def test_a_long_list_is_shown_in_parts() -> None:
     found = part("-0123")
     assert (found.items, found.behind) == ([f"table-0123{number}" for number in range(10)], "")
     assert part("5", SHOWN_MAX).behind == f"find=5&from={2 * SHOWN_MAX}"
-    assert part("none").items == part("", 20_000).items == []
+    assert part("none").items == []
+    assert part("", 20_000) == part("", 9_800)
+    assert (part("none", 200).begin, part("none", 200).before) == (0, "")

@@ -16,14 +16,20 @@ from cortado.store.gateway.console.data import Row
 from cortado.store.gateway.console.pairs import Form, shown_as
 
 
-@pytest.mark.parametrize("given", ["tea", "a/b", "..", ".", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
+@pytest.mark.parametrize("given", ["tea", "a/b", "...", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
 def test_each_row_s_link_leads_to_it(given: str) -> None:
     path = Row((given, "7"), {}).path
+    assert path is not None
     assert not re.search(r"[?# \u202e]", path)
     parts = path.split("/")
     assert len(parts) == 2
     assert parts[0] not in (".", "..")
     assert httpx.URL(f"http://x/{parts[0]}").path == f"/{given}" or given == ""
+
+
+@pytest.mark.parametrize("given", [".", ".."])
+def test_a_row_has_no_link_that_a_browser_would_change(given: str) -> None:
+    assert Row((given, "7"), {}).path is None
 
 
 def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
