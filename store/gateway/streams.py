@@ -3,6 +3,7 @@
 There are at most so many streams (:class:`~cortado.store.gateway.limits.GatewayLimits`). Each counts from before its
 first byte until it is over, however it ends. Nothing is fetched for a reader that takes nothing: each piece waits until
 the last one is sent, and a reader that stands still is cut off (:mod:`cortado.store.gateway.connections`).
+Who hangs up leaves nothing behind: what ends the stream then is kept in a cycle by who runs it, so it keeps no frame.
 
 HTTP/1.0 has no way to tell the end of such an answer from a broken connection, so it gets none; and who asks for a head
 alone (HEAD) gets that, and nothing runs on behind it.
@@ -60,3 +61,11 @@ class Stream(StreamingResponse):
                     if self._bounds.is_stopping:
                         raise StreamCut from None
                     raise
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            return await super().stream_response(send)
+        except asyncio.CancelledError as error:
+            cancelled = error.with_traceback(None)
+        # From here on: the frames behind this one hold pages, of some MiB each.
+        raise cancelled
