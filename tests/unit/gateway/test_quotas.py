@@ -50,12 +50,13 @@ def test_a_quota_is_429_at_once_and_says_when(served: Gateway) -> None:
     assert served.request("POST", f"{path}List", json={}).json().get("quotas", []) == []
 
 
-def test_the_registry_says_it_in_its_form(served: Gateway) -> None:
-    served.run(served.client.quotas.set("database:shop", calls_per_second=1))
-    told = _refused(served, "GET", "/subjects/shop.orders/versions")
+def test_the_registry_is_of_schemas_and_no_quota_refuses_it(served: Gateway) -> None:
+    served.run(served.client.quotas.set("database:shop", bytes_per_second=1))
+    told = _refused(served, "GET", "/v1/db/shop/orders")
     assert isinstance(told, dict)
-    assert told["error_code"] == 429
-    assert "database:shop" in told["message"]
+    assert told["quota"] == "database:shop"
+    for path in ("/subjects/shop.orders/versions", "/subjects/shop.orders/versions/latest", "/config/shop.orders"):
+        assert served.request("GET", f"{path}{'?defaultToGlobal=true' * path.startswith('/config')}").status_code == 200
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "x", True, 1 << 64, None, 0])
