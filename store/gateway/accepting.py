@@ -3,7 +3,8 @@ protocol (:mod:`cortado.store.gateway.connections`).
 
 Who has not finished its handshake is no connection yet that the protocol could count or end. So they have bounds of
 their own: as long as a head may take, and so many at a time. Where there are too many, the one ends that has waited
-longest, so that strangers who say nothing keep nobody out.
+longest, so that strangers who say nothing keep nobody out. Without TLS there is nothing to wait for, and none is ended
+so: uvloop would close it, and not tell the protocol, which would count it for ever.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ class Listener:
 
     async def close(self) -> None:
         """Accept no more. Connections that the protocol has stay with it."""
-        ending = [*self._coming, *([] if self._accepting is None else [self._accepting])]
-        for each in ending:
+        coming, accepting = list(self._coming), [] if self._accepting is None else [self._accepting]
+        for each in accepting if self._certificate is None else [*coming, *accepting]:
             each.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        await asyncio.gather(*coming, *accepting, return_exceptions=True)
         self._listening.close()
 
     async def _accept(self) -> None:
@@ -65,7 +66,7 @@ class Listener:
                 _LOG.warning("no connection can be accepted: %s", problem.strerror)
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            if len(self._coming) >= HANDSHAKES_MAX:
+            if self._certificate is not None and len(self._coming) >= HANDSHAKES_MAX:
                 next(iter(self._coming)).cancel()
             task = asyncio.ensure_future(self._take(accepted))
             self._coming[task] = None

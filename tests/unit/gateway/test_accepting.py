@@ -1,0 +1,47 @@
+"""Connections that come in as a listener closes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import cast
+
+import uvloop
+
+from cortado.store.gateway.accepting import Listener
+from cortado.store.gateway.limits import GatewayLimits
+
+
+def test_a_connection_that_is_made_stays_with_its_protocol_as_the_listener_closes() -> None:
+    """At the very moment: whatever the protocol has been given, it is told the end of."""
+    told: list[str] = []
+
+    async def run() -> None:
+        closing: list[asyncio.Future[None]] = []
+        lost = asyncio.Event()
+
+        class Echo(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                self.transport = cast("asyncio.Transport", transport)
+                closing.append(asyncio.ensure_future(listener.close()))
+
+            def data_received(self, data: bytes) -> None:
+                told.append(data.decode())
+                self.transport.write(data)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                lost.set()
+
+        taken = socket.create_server(("127.0.0.1", 0))
+        address = taken.getsockname()
+        listener = Listener(taken, Echo, GatewayLimits())
+        listener.start()
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"once")
+        assert await asyncio.wait_for(reader.read(4), 10) == b"once"
+        writer.close()
+        await asyncio.wait_for(lost.wait(), 10)
+        await asyncio.gather(*closing)
+
+    uvloop.run(run())
+    assert told == ["once"]
