@@ -26,6 +26,8 @@ WAIT_S = 10.0
 FIELDS = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": FIELDS})
 ROWS = 6_000
+ROW_BYTES = 8_000
+"""All of them are far more than what is on its way to a reader who takes nothing."""
 """Of a kilobyte each: more than a reader that stands still is sent ahead."""
 WRONG = "ctd_0123456789abcdef_" + "W" * 43
 _numbers = count()
@@ -73,7 +75,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             anybody.create_database("shop")
             anybody.schemas.register("shop.rows", SCHEMA)
             anybody.create_table("shop.rows", key=["id"])
-            anybody.table("shop.rows").bulk({"id": number, "text": "x" * 1_000} for number in range(ROWS))
+            anybody.table("shop.rows").bulk({"id": number, "text": "x" * ROW_BYTES} for number in range(ROWS))
             anybody.kv("carts").put(b"a", b"1")
             root = anybody.auth.enable("root").token
         assert root is not None
