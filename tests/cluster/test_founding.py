@@ -15,7 +15,7 @@ from support.ports import free_ports
 from support.server_process import ServerProcess, peer_address_of, wait_until
 from support.tls_nodes import node_process
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 NAMES = ("n1", "n2", "n3")
 QUICK = ("--join-timeout-ms", "700")

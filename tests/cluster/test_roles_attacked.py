@@ -20,7 +20,7 @@ from cortado.store.client import Client
 from support.gateway_process import GatewayProcess, gateway_process
 from support.server_process import ServerProcess, running_server, wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 WAIT_S = 10.0
 FIELDS = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]

@@ -13,7 +13,7 @@ from support.needs import need, need_tool
 from support.server_process import ServerProcess, wait_until
 from support.system_calls import Trace, majority, tracer
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 NAMES = [f"key-{number:03}-of-the-trace" for number in range(40)]
 CALLERS = 8
