@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -57,9 +58,11 @@ class _Server(uvicorn.Server):
         limits: GatewayLimits,
         taken: socket.socket,
         certificate: ServedCertificate | None,
+        announce: Callable[[], None],
     ) -> None:
         super().__init__(settings)
         self._application = application
+        self._announce = announce
         self._listener = Listener(taken, self._connection, limits, certificate)
 
     def _connection(self) -> Connection:
@@ -68,6 +71,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         self.servers = []
         self._listener.start()
+        self._announce()
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -125,18 +129,16 @@ async def _serve(
             timeout_keep_alive=max(1, limits.idle_ms // 1000),
             timeout_graceful_shutdown=STOP_S,
         )
-        server = _Server(settings, application, limits, taken, certificate)
+        server = _Server(settings, application, limits, taken, certificate, lambda: _announce(config, address))
         shown = HttpServer(Pages(client, application.bounds, lambda: len(server.server_state.connections)).by_path)
         if config.metrics is not None:
             bound = await shown.start(*config.metrics)
             _LOG.info("metrics on http://%s/metrics", address_of(config.metrics[0], bound))
-        serving = asyncio.ensure_future(server.serve())
         # What lives until the end need not be looked at by every collection; an answer leaves few cycles behind.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD, 20, 20)
-        _announce(config, address)
-        await serving
+        await server.serve()
         await shown.stop()
 
 
@@ -160,16 +162,29 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _announce(config: GatewayConfig, address: str) -> None:
-    """Says where the gateway listens: to people on stdout, and in a file where one was asked for."""
-    if config.port_file is not None:
-        temporary = config.port_file.with_name(config.port_file.name + ".new")
-        try:
-            temporary.write_text(address + "\n", encoding="utf-8")
-            temporary.replace(config.port_file)
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}"
-            raise InvalidArgument("port-file", problem, str(config.port_file)) from error
+    """Says where the gateway listens: to people on stdout, and in a file where one was asked for. The file is there
+    last: who waits for it finds a gateway that serves, stops when asked, and has said all that it says at its start."""
     scheme = "http" if config.https is None else "https"
+    if config.port_file is None:
+        _say(scheme, address)
+        return
+    temporary = config.port_file.with_name(config.port_file.name + ".new")
+    with _as_port_file(config.port_file):
+        temporary.write_text(address + "\n", encoding="utf-8")
+    _say(scheme, address)
+    with _as_port_file(config.port_file):
+        temporary.replace(config.port_file)
+
+
+def _say(scheme: str, address: str) -> None:
+    _LOG.info("serves %s on %s", scheme.upper(), address)
     sys.stdout.write(f"listening on {scheme}://{address}\n")
     sys.stdout.flush()
-    _LOG.info("serves %s on %s", scheme.upper(), address)
+
+
+@contextmanager
+def _as_port_file(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(path)) from error
