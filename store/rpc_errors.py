@@ -28,7 +28,6 @@ from google.rpc import error_details_pb2, status_pb2
 
 from cortado.error_metadata import from_metadata, to_metadata
 from cortado.errors import (
-    DOMAIN,
     Cancelled,
     CortadoError,
     DeadlineExceeded,
@@ -41,6 +40,7 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import common_pb2
 
+DOMAIN: Final = "cortado.v1"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 
 # Together, details as base64 and the message percent-encoded, they stay below the 8 KiB that a peer takes by default.

@@ -24,7 +24,6 @@ FUNCTION_LINES_MAX: Final = 70
 PARAMETERS_MAX: Final = 8
 
 FILES_BEYOND: Final = {
-    "src/cortado/errors.py": "the one tree of errors, drawn at its head",
     "tests/unit/raft/test_raft_rules.py": "one directed scenario for each rule of the log",
     "tests/support/raft_world.py": "the world of those scenarios",
 }

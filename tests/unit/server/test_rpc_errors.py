@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from urllib.parse import quote
 
 import grpc
@@ -121,6 +122,12 @@ def test_every_class_that_is_raised_has_an_example() -> None:
     groups = {errors.DidNotHappen, errors.Conflict, errors.TryAgain, errors.Broken}
     raised = {kind for kind in leaves(CortadoError) - groups if kind.__module__ == errors.__name__}
     assert raised <= {type(error) for error in EXAMPLES}
+
+
+def test_a_traceback_names_an_error_as_applications_import_it() -> None:
+    for error in EXAMPLES:
+        assert traceback.format_exception_only(error)[0].startswith(f"cortado.errors.{type(error).__name__}: ")
+    assert all(kind.__module__ == "cortado.errors" for kind in map(vars(errors).get, errors.__all__))
 
 
 def test_bad_input_names_its_field_for_any_client() -> None:
