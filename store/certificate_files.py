@@ -1,19 +1,73 @@
 """Files of certificates, as every side of an encrypted connection reads them: refusals name the file at fault.
 
 A certificate is tried in a handshake in memory before it is used. So what passes is what TLS itself takes.
+
+:class:`FollowedCertificate` reads the files again when they change: renewing a certificate is replacing its files. New
+files that do not pass are not used; what was read before stays, and the log says why, once. A connection that stands is
+not touched.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cortado.errors import InvalidArgument
 
+_LOG: Final = logging.getLogger(__name__)
+
 FILE_BYTES_MAX: Final = 1 << 20
+
+
+class Loaded(Protocol):
+    """What files of a certificate held, checked. The certificate ends at ``not_after_s``, in seconds since 1970."""
+
+    @property
+    def not_after_s(self) -> float: ...
+
+
+_Loaded = TypeVar("_Loaded", bound=Loaded)
+
+
+class FollowedCertificate(Generic[_Loaded]):
+    """The newest good content of ``files``, the certificate first, as ``load`` reads and checks them. From any thread.
+
+    ``load`` raises InvalidArgument naming the file at fault: so does this class where they are not good at the start.
+    """
+
+    def __init__(self, files: Sequence[Path], load: Callable[[], _Loaded]) -> None:
+        self._files = files
+        self._load = load
+        self._lock = threading.Lock()
+        self._signatures = self._look()
+        self._loaded = load()
+
+    def current(self) -> _Loaded:
+        """What the files hold, or held when they were last good."""
+        with self._lock:
+            signatures = self._look()
+            if signatures != self._signatures:
+                # Remembered whatever comes of it: files that are wrong are read once, not at every handshake.
+                self._signatures = signatures
+                self._reload()
+            return self._loaded
+
+    def _reload(self) -> None:
+        try:
+            self._loaded = self._load()
+        except InvalidArgument as problem:
+            _LOG.warning("changed certificate files are not used, those read before are: %s", problem)
+        else:
+            _LOG.info("certificate %s renewed, valid until %s", self._files[0], day_of(self._loaded.not_after_s))
+
+    def _look(self) -> list[object]:
+        """Changes when a file does."""
+        return [_file_signature(path) for path in self._files]
 
 
 def read_file(path: Path) -> bytes:
@@ -26,15 +80,6 @@ def read_file(path: Path) -> bytes:
     if len(content) > FILE_BYTES_MAX:
         raise InvalidArgument(str(path), f"is larger than {FILE_BYTES_MAX} bytes, which no certificate is")
     return content
-
-
-def file_signature(path: Path) -> object:
-    """Changes when the file does."""
-    try:
-        stat = path.stat()
-    except OSError as problem:
-        return problem.errno
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def load_chain(context: ssl.SSLContext, cert: Path, key: Path) -> None:
@@ -89,3 +134,11 @@ def check_period(cert: Path, shown: Mapping[str, Any], now_s: float) -> float:
 def day_of(seconds: float) -> str:
     """Seconds since 1970 as a time for people."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _file_signature(path: Path) -> object:
+    try:
+        stat = path.stat()
+    except OSError as problem:
+        return problem.errno
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

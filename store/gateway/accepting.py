@@ -83,7 +83,7 @@ class Listener:
                 await loop.connect_accepted_socket(
                     self._protocol,
                     accepted,
-                    ssl=self._certificate.current(),
+                    ssl=self._certificate.current().context,
                     ssl_handshake_timeout=self._handshake_s,
                     ssl_shutdown_timeout=_GOODBYE_S,
                 )

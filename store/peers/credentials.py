@@ -6,18 +6,15 @@ and the authorities (one or more) that the other side's certificate must come fr
 :meth:`TlsFiles.check` lets the certificate authenticate itself to its own authorities, in a handshake in memory, and
 reads what it carries from that. So what passes here is what TLS itself takes, and every refusal names its file.
 
-:class:`Certificates` looks at the files again before every handshake, on either side: renewing is replacing files. New
-ones that do not pass are not used; what was loaded before stays, and the log says why, once. A connection that stands
-is not touched.
+:class:`Certificates` looks at the files again before every handshake, on either side
+(:mod:`cortado.store.certificate_files`).
 
 This module imports neither the server nor ``cryptography``: a client may use it.
 """
 
 from __future__ import annotations
 
-import logging
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,10 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.certificate_files import check_period, day_of, file_signature, handshake, load_chain, read_file
+from cortado.store.certificate_files import (
+    FollowedCertificate,
+    check_period,
+    day_of,
+    handshake,
+    load_chain,
+    read_file,
+)
 from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
-
-_LOG: Final = logging.getLogger(__name__)
 
 # X509_V_FLAG_NO_CHECK_TIME. The dates are looked at afterwards, to be named.
 _NO_CHECK_TIME: Final = 0x200000
@@ -87,12 +89,8 @@ class TlsFiles:
         found_role, found_name = _check_names(self, shown, role, name)
         return Material(cert, key, ca, found_role, found_name, not_after_s, authority_not_after_s, contexts)
 
-    def signature(self) -> tuple[object, ...]:
-        """Changes when a file does."""
-        return tuple(file_signature(path) for path in (self.cert, self.key, self.ca))
 
-
-class Certificates:
+class Certificates(FollowedCertificate[Material]):
     """The newest good content of ``files``, for both sides of connections. From any thread.
 
     Where ``node_id`` is given, only that node's certificate is taken. Raises InvalidArgument where the files are not
@@ -100,30 +98,7 @@ class Certificates:
     """
 
     def __init__(self, files: TlsFiles, *, node_id: str = "", wall_s: Callable[[], float] = time.time) -> None:
-        self._files = files
-        self._node_id = node_id
-        self._wall_s = wall_s
-        self._lock = threading.Lock()
-        self._signature = files.signature()
-        self._material = files.check(name=node_id, wall_s=wall_s)
-
-    def current(self) -> Material:
-        """What the files hold, or held when they were last good."""
-        with self._lock:
-            signature = self._files.signature()
-            if signature != self._signature:
-                # Remembered whatever comes of it: files that are wrong are looked at once, not at every handshake.
-                self._signature = signature
-                self._reload()
-            return self._material
-
-    def _reload(self) -> None:
-        try:
-            self._material = self._files.check(name=self._node_id, wall_s=self._wall_s)
-        except InvalidArgument as problem:
-            _LOG.warning("changed certificate files are not used, those read before are: %s", problem)
-        else:
-            _LOG.info("certificate %s renewed, valid until %s", self._files.cert, day_of(self._material.not_after_s))
+        super().__init__((files.cert, files.key, files.ca), lambda: files.check(name=node_id, wall_s=wall_s))
 
 
 def contexts_of(files: TlsFiles) -> Contexts:

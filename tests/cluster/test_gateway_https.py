@@ -101,7 +101,7 @@ def test_a_renewed_certificate_is_served_and_a_broken_one_is_not(world: World) -
     assert world.shown() == second
     assert world.shown() == second
     log = world.gateway.log.read_text()
-    assert log.count("a changed certificate is not used") == 1
+    assert log.count("changed certificate files are not used, those read before are: ") == 1
     assert "holds no certificate in PEM form" in log
     files = world.certifier.gateway("gw")
     assert world.shown() not in (first, second)
@@ -144,7 +144,7 @@ def test_it_stops_while_connections_are_open(world: World) -> None:
 def test_files_that_are_not_good_are_named(tmp_path: Path) -> None:
     certifier = Certifier(tmp_path)
     good, other = certifier.gateway("gw"), certifier.gateway("other")
-    ServedFiles(good.cert, good.key).context()
+    ServedFiles(good.cert, good.key).check()
     late = NOW.timestamp() + (DAYS + 1) * 86_400
     wrong = [
         (good.cert, other.key, {}, "other.key", "is not the key of"),
@@ -157,7 +157,7 @@ def test_files_that_are_not_good_are_named(tmp_path: Path) -> None:
     ]
     for cert, key, more, name, problem in wrong:
         with pytest.raises(InvalidArgument, match=problem) as refused:
-            ServedFiles(cert, key).context(**more)
+            ServedFiles(cert, key).check(**more)
         assert refused.value.field.endswith(name)
 
 
