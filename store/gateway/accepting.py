@@ -15,13 +15,12 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from cortado.store.accepting import accept
 from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.limits import HANDSHAKES_MAX, GatewayLimits
 
 _LOG: Final = logging.getLogger(__name__)
 
-# Where no file can be opened for a connection, accepting waits.
-_PAUSE_S: Final = 0.1
 # A client that does not look at its connection says no goodbye when that is closed.
 _GOODBYE_S: Final = 0.5
 
@@ -58,14 +57,8 @@ class Listener:
         self._listening.close()
 
     async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            try:
-                accepted, _ = await loop.sock_accept(self._listening)
-            except OSError as problem:
-                _LOG.warning("no connection can be accepted: %s", problem.strerror)
-                await asyncio.sleep(_PAUSE_S)
-                continue
+            accepted, _ = await accept(self._listening, _LOG.warning)
             if self._certificate is not None and len(self._coming) >= HANDSHAKES_MAX:
                 next(iter(self._coming)).cancel()
             task = asyncio.ensure_future(self._take(accepted))

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from cortado.errors import CortadoError, Internal, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello
+from cortado.store.accepting import accept
 from cortado.store.peers.connection import LINGER_S, BatchStream, Connection
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.service import Certificate, PeersService
@@ -43,9 +44,6 @@ class _Greeted(NamedTuple):
 
 
 _LOG: Final = logging.getLogger(__name__)
-
-# Where no file can be opened for a connection, accepting waits.
-_PAUSE_S: Final = 0.1
 
 
 class PeerListener:
@@ -88,14 +86,8 @@ class PeerListener:
         return len(self._serving)
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            try:
-                accepted, address = await loop.sock_accept(listening)
-            except OSError as problem:
-                self._transport.report("", "refused", Unavailable(f"no connection can be accepted: {problem.strerror}"))
-                await asyncio.sleep(_PAUSE_S)
-                continue
+            accepted, address = await accept(listening, self._cannot_accept)
             if not await self._has_room():
                 accepted.close()
                 full = f"{self._limits.connections_max} connections of peers are open"
@@ -107,6 +99,9 @@ class PeerListener:
             task.add_done_callback(self._serving.pop)
             # So that it has begun before it can be ended: it closes what was accepted.
             await asyncio.sleep(0)
+
+    def _cannot_accept(self, why: str) -> None:
+        self._transport.report("", "refused", Unavailable(why))
 
     async def _has_room(self) -> bool:
         """End the one that is not known and has waited longest, where there are too many. False where there is none."""

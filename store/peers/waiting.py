@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from cortado.errors import CortadoError
+from cortado.store.accepting import accept
 from cortado.store.peers.connection import Connection
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.frames import Kind
@@ -25,8 +26,6 @@ _LOG: Final = logging.getLogger(__name__)
 
 CALLERS_MAX: Final = 64
 """At a time; one more waits until another has its answer, or its time is over."""
-# Where no file can be opened for a connection, accepting waits.
-_PAUSE_S: Final = 0.1
 
 
 class WaitingListener:
@@ -61,13 +60,7 @@ class WaitingListener:
     async def _accept(self, listening: socket.socket) -> None:
         while True:
             await self._room.acquire()
-            try:
-                accepted, _ = await asyncio.get_running_loop().sock_accept(listening)
-            except OSError as problem:
-                _LOG.warning("no connection can be accepted: %s", problem.strerror)
-                self._room.release()
-                await asyncio.sleep(_PAUSE_S)
-                continue
+            accepted, _ = await accept(listening, _LOG.warning)
             self._start(self._serve(accepted))
             # So that it has begun before it can be ended: it closes what was accepted.
             await asyncio.sleep(0)

@@ -43,6 +43,7 @@ BELOW_TABLES = SHARED | {
     "cortado.store.retentions",
 }
 ALLOWED |= {
+    "cortado.store.accepting": set(),
     "cortado.store.addresses": SHARED,
     "cortado.store.api_level": SHARED,
     "cortado.store.certificate_files": SHARED,
@@ -112,6 +113,7 @@ ALLOWED |= {
         "cortado.store.node",
         "cortado.store.clock",
         "cortado.store.engine",
+        "cortado.store.accepting",
         "cortado.store.certificate_files",
         "cortado.store.rpc_errors",
     },
@@ -135,6 +137,7 @@ ALLOWED |= {
     "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
     "cortado.store.gateway": CLIENT
     | {
+        "cortado.store.accepting",
         "cortado.store.addresses",
         "cortado.store.auth.roles",
         "cortado.store.certificate_files",
