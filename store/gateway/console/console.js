@@ -143,7 +143,7 @@ function reload(head) {
 // --- acts ------------------------------------------------------------------------------------------------------
 
 function once(form) {
-  // Sent twice, it has one effect all the same; but the second answer knows nothing of the first.
+  // Sent twice, it has one effect all the same; but a token is in the first answer alone.
   form.addEventListener("submit", () => form.querySelectorAll("button").forEach((each) => { each.disabled = true; }));
 }
 

@@ -2,7 +2,7 @@
 
 ::
 
-    the page   <input name="form" value="NONCE.TIME.SEEN.MAC">
+    the page   <input name="form" value="ID.TIME.SEEN.MAC">
     sent back  Origin of this gateway · Sec-Fetch-Site same-origin · MAC of this visitor, act and target · not too old
 
 A browser sends its user's credential with whatever leads it here, so the credential alone says nothing of what its user
@@ -10,36 +10,53 @@ wants. The MAC's key is the credential itself, which a page of another site does
 takes the forms of every other, keeps no session, and a form of one visitor is none of another's. While roles are off
 there is no credential, and the key is one that this process draws when it starts.
 
-SEEN is what the page showed of its target: a form is refused where that has changed since. A gateway does each form
-once, and the next gateway finds another target than was seen, or one that is there already. (A request id of the
-cluster in the form would give the second the first one's answer; but a busy cluster remembers ids for less time than
-people take to read.)
+SEEN is what the page showed of its target: a form is refused where that has changed since.
+
+ID is a request id of the cluster, drawn with the page. What the form asks for is written under it, so a form has one
+effect, however often and at however many gateways it is sent, and also where a gateway died in the middle. What has no
+request id (members, leadership, a collection) can be done twice without harm. A cluster that may have forgotten the id
+does nothing, and says so. At one gateway a form that is sent again, as by a double click, gets what the first one got.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from starlette.datastructures import Headers
 
-from cortado.errors import CortadoError, InvalidArgument, OutcomeUnknown
+from cortado.errors import InvalidArgument
 from cortado.store.gateway.problems import Refused
 from cortado.store.names import shown
+
+if TYPE_CHECKING:
+    from cortado.store.gateway.console.acts.act import Done
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, "Done"]]
 
 FORM: Final = "form"
 """The hidden field."""
 AGE_MS_MAX: Final = 600_000
 """How old a form may be."""
 
-_FORM: Final = re.compile(r"[0-9a-f]{16}\.([0-9]{13})\.([0-9a-f]{32})\.([0-9a-f]{64})")
+_FORM: Final = re.compile(r"([0-9a-f]{40})\.([0-9]{13})\.([0-9a-f]{32})\.([0-9a-f]{64})")
 _AGAIN: Final = "open the page again"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a form says: the id to write under, and the digest of what its page showed."""
+
+    request_id: bytes
+    seen: str
 
 
 class Forms:
@@ -49,44 +66,47 @@ class Forms:
         self.without_roles = without_roles
         self._now_s = now_s
         self._key = secrets.token_bytes(32)
-        self._sent_ms: dict[str, int] = {}
-        """When each form was sent whose act was done, or may have been."""
+        self._doing: dict[str, asyncio.Task[Done]] = {}
+        self._done: dict[str, tuple[int, Done]] = {}
+        """By the form: since when, and what a second one is told."""
 
-    def written(self, secret: bytes, act: str, target: Mapping[str, str], seen: str) -> str:
+    def written(self, secret: bytes, act: str, target: Mapping[str, str], seen: str, request_id: bytes) -> str:
         """The hidden field. ``secret`` is what the visitor alone knows, empty where nobody is signed in."""
-        head = f"{secrets.token_hex(8)}.{self._now_ms():013d}.{digest(seen)}"
+        head = f"{request_id.hex()}.{self._now_ms():013d}.{digest(seen)}"
         return f"{head}.{self._mac(secret, act, target, head)}"
 
-    def read(self, secret: bytes, act: str, target: Mapping[str, str], given: str) -> str:
-        """The digest of what its page showed. Raises Refused where this visitor was not given it, for this act on this
-        target, a moment ago."""
+    def read(self, secret: bytes, act: str, target: Mapping[str, str], given: str) -> Form:
+        """Raises Refused where this visitor was not given it, for this act on this target, a moment ago."""
         match = _FORM.fullmatch(given)
         if match is None:
             raise _forged(f"must be what the page of this act holds: {_AGAIN}")
-        made_ms, seen, mac = match.groups()
+        request_id, made_ms, seen, mac = match.groups()
         if not hmac.compare_digest(mac, self._mac(secret, act, target, given[: -len(mac) - 1])):
             raise _forged(f"was not made for you, this act and what it acts on, or for another gateway: {_AGAIN}")
         age_ms = self._now_ms() - int(made_ms)
         if not -AGE_MS_MAX <= age_ms <= AGE_MS_MAX:
             raise _forged(f"is older than {AGE_MS_MAX // 60_000} minutes: {_AGAIN}")
-        return seen
+        return Form(bytes.fromhex(request_id), seen)
 
-    @contextmanager
-    def once(self, given: str) -> Iterator[None]:
-        """Around the act of a form that was read. Raises Refused where it was done here before, or may have been."""
+    async def once(self, given: str, work: Work) -> Done:
+        """What came of a form that was read: of its first time here where it was sent before, else of ``work``, which
+        goes on where its caller hangs up. One that is being done is waited for. Raises what ``work`` raises; then the
+        form may be sent again."""
+        task, done = self._doing.get(given), self._done.get(given)
+        if done is not None:
+            return done[1]
+        if task is None:
+            task = self._doing[given] = asyncio.create_task(work())
+            task.add_done_callback(partial(self._ended, given))
+        return await asyncio.shield(task)
+
+    def _ended(self, given: str, task: asyncio.Task[Done]) -> None:
+        del self._doing[given]
         now_ms = self._now_ms()
-        self._sent_ms = {each: sent_ms for each, sent_ms in self._sent_ms.items() if now_ms - sent_ms <= 2 * AGE_MS_MAX}
-        if given in self._sent_ms:
-            problem = "was sent before; what was answered then is not shown again: look at what is there now"
-            raise Refused(409, InvalidArgument(FORM, problem))
-        self._sent_ms[given] = now_ms
-        try:
-            yield
-        except OutcomeUnknown:
-            raise
-        except CortadoError:
-            del self._sent_ms[given]
-            raise
+        self._done = {each: done for each, done in self._done.items() if now_ms - done[0] <= 2 * AGE_MS_MAX}
+        # Of what failed nothing was done, or its id keeps it from being done twice.
+        if not task.cancelled() and task.exception() is None:
+            self._done[given] = now_ms, replace(task.result(), secret="", is_again=True)
 
     def _mac(self, secret: bytes, act: str, target: Mapping[str, str], head: str) -> str:
         parts = ["cortado console form", act, *(each for pair in sorted(target.items()) for each in pair), head]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
@@ -12,8 +13,9 @@ from cortado.errors import OutcomeUnknown, Unavailable
 from cortado.store.client import AsyncClient
 from cortado.store.client.auth import AsyncAuth, WhoAmI
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.acts.act import Done
 from cortado.store.gateway.console.acts.table import ACTS
-from cortado.store.gateway.console.forms import AGE_MS_MAX, Forms, digest
+from cortado.store.gateway.console.forms import AGE_MS_MAX, Form, Forms, digest
 from cortado.store.gateway.console.parts import SHOWN_MAX, Part, part_of
 from cortado.store.gateway.problems import Refused
 from support.console_forms import OWN, act, act_refused, form_of, get, path_of, send, text_of
@@ -23,6 +25,7 @@ from support.served_node import served_node
 
 ITEM: Final = {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}]}
 NEXT: Final = '{"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}, %s]}'
+ID: Final = bytes(range(20))
 MARKUP: Final = "<script>alert(1)</script>\u202e"
 
 
@@ -128,7 +131,7 @@ def test_no_act_is_done_by_a_form_that_was_not_given_out(console: Gateway, name:
     given = {each.name: (each.choices or ("x",))[-1] for each in ACTS[name].inputs}
     before = console.run(console.client.now())
     assert console.run(console.http.get(path_of(name, **target), params={"form": "x"})).status_code == 400
-    for form in ("", "x", f"{'0' * 16}.{'0' * 13}.{'0' * 32}.{'0' * 64}"):
+    for form in ("", "x", f"{'0' * 40}.{'0' * 13}.{'0' * 32}.{'0' * 64}"):
         answer = send(console, path_of(name, **target), {"form": form, **given})
         assert (answer.status_code, "form: " in answer.text) == (403, True), answer.text
     assert console.run(console.client.now()) == before
@@ -191,8 +194,8 @@ def test_a_form_is_for_one_act_on_one_thing(console: Gateway) -> None:
 def test_a_form_grows_old() -> None:
     now = [1_000.0]
     forms = Forms(now_s=lambda: now[0])
-    form = forms.written(b"", "drop-table", {"table": "a.b"}, "seen")
-    assert forms.read(b"", "drop-table", {"table": "a.b"}, form) == digest("seen")
+    form = forms.written(b"", "drop-table", {"table": "a.b"}, "seen", ID)
+    assert forms.read(b"", "drop-table", {"table": "a.b"}, form) == Form(ID, digest("seen"))
     now[0] += AGE_MS_MAX / 1000 + 1
     with pytest.raises(Refused) as refused:
         forms.read(b"", "drop-table", {"table": "a.b"}, form)
@@ -201,7 +204,7 @@ def test_a_form_grows_old() -> None:
 
 def test_no_two_targets_have_one_form() -> None:
     forms = Forms()
-    form = forms.written(b"", "revoke-grant", {"a": "b", "c": "d"}, "")
+    form = forms.written(b"", "revoke-grant", {"a": "b", "c": "d"}, "", ID)
     for act_name, target in (("revoke-grant", {"a": "bcd"}), ("revoke-granta", {"b": "c", "d": ""})):
         with pytest.raises(Refused):
             forms.read(b"", act_name, target, form)
@@ -250,32 +253,57 @@ def test_a_form_that_is_sent_twice_has_one_effect(console: Gateway) -> None:
     given = {"form": form_of(get(console, path)), "database": "twice"}
     first, second = send(console, path, given), send(console, path, given)
     assert "Database twice was created" in text_of(first)
-    assert second.status_code == 409
-    assert "form: was sent before" in text_of(second)
+    assert "Database twice was created. This form was sent before" in text_of(second)
+    other = send(console, path, {**given, "database": "thrice"})
+    assert "Database twice was created. This form was sent before" in text_of(other)
+    assert "thrice" not in console.run(console.client.databases())
     table = make_table(console, "twice")
     path = path_of("truncate-table", table=table)
     given = {"form": form_of(get(console, path)), "typed": table}
     assert "is empty" in text_of(send(console, path, given))
     console.run(console.client.table(table).put({"id": "new"}))
     again = send(console, path, given)
-    assert again.status_code == 409
-    assert "what the page showed is not what is there now" in text_of(again)
+    assert "This form was sent before" in text_of(again)
     assert console.run(console.client.table(table).get("new")) is not None
 
 
-def test_a_form_that_did_nothing_may_be_sent_again_and_one_that_may_have_done_something_may_not() -> None:
-    forms, form = Forms(), "0.1.2.3"
+def test_a_form_that_is_sent_while_it_is_done_gets_the_one_answer_also_where_the_first_one_has_left() -> None:
+    async def send_twice() -> None:
+        forms, may_end, began = Forms(), asyncio.Event(), []
 
-    def send_once(error: Exception | None) -> None:
-        with forms.once(form):
-            if error is not None:
-                raise error
+        async def work() -> Done:
+            began.append(1)
+            await may_end.wait()
+            return Done("done", "/ui", "its token")
 
-    for error in (Unavailable("no leader"), OutcomeUnknown("the leader was lost")):
+        # A double click: the browser leaves the first one.
+        first, second = (asyncio.create_task(forms.once("form", work)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        may_end.set()
+        assert await second == Done("done", "/ui", "its token")
+        assert await forms.once("form", work) == Done("done", "/ui", is_again=True)
+        assert began == [1]
+
+    asyncio.run(send_twice())
+
+
+@pytest.mark.parametrize("error", [Unavailable("no leader"), OutcomeUnknown("the leader was lost")])
+def test_a_form_whose_act_failed_may_be_sent_again(error: Exception) -> None:
+    async def send_twice() -> None:
+        forms, answers = Forms(), iter([error, Done("done", "/ui")])
+
+        async def work() -> Done:
+            found = next(answers)
+            if isinstance(found, Done):
+                return found
+            raise found
+
         with pytest.raises(type(error)):
-            send_once(error)
-    with pytest.raises(Refused, match="409"):
-        send_once(None)
+            await forms.once("form", work)
+        assert await forms.once("form", work) == Done("done", "/ui")
+
+    asyncio.run(send_twice())
 
 
 def test_a_token_is_made_by_the_first_of_two_forms_alone(console: Gateway) -> None:
@@ -283,8 +311,7 @@ def test_a_token_is_made_by_the_first_of_two_forms_alone(console: Gateway) -> No
     given = {"form": form_of(get(console, path)), "principal": "double", "kind": "token", "expires": ""}
     assert "ctd_" in send(console, path, given).text
     again = send(console, path, given)
-    assert again.status_code == 409
-    assert "form: was sent before" in text_of(again)
+    assert "A token is in the first answer alone" in text_of(again)
     assert "ctd_" not in again.text
     [made] = console.run(console.client.auth.principals())
     assert len(made.tokens) == 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import httpx
 import pytest
 
+from cortado.store.client import AsyncClient
+from cortado.store.client.auth import AsyncAuth
 from cortado.store.gateway.application import Application
 from cortado.store.gateway.limits import GatewayLimits
 from support.console_forms import OWN, basic, form_of, get, path_of, send, text_of
@@ -99,6 +104,45 @@ def test_a_form_of_one_visitor_is_none_of_another_and_of_every_gateway(
         form = form_of(get(other, path, **who["root"]))
         given = {"principal": "shared", "kind": "certificate", "expires": ""}
         assert "Principal shared was created" in text_of(send(made, path, {"form": form, **given}, **who["root"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "given", "method"),
+    [
+        ("truncate-table", {"table": "shop.items"}, {"typed": "shop.items"}, (AsyncClient, "truncate_table")),
+        ("create-database", {}, {"database": "both"}, (AsyncClient, "create_database")),
+        ("rotate-token", {"principal": "nobody"}, {"overlap": "1h", "expires": ""}, (AsyncAuth, "rotate")),
+    ],
+)
+def test_a_form_that_two_gateways_get_at_the_same_instant_is_done_once(
+    guarded: tuple[Gateway, dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    target: dict[str, str],
+    given: dict[str, str],
+    method: tuple[type, str],
+) -> None:
+    made, who = guarded
+    arrived, call = threading.Barrier(2), getattr(*method)
+
+    async def once_both_have_looked(self: Any, *args: Any, **given: Any) -> Any:
+        await asyncio.to_thread(arrived.wait, 30)
+        return await call(self, *args, **given)
+
+    path = path_of(name, **target)
+    fields = {"form": form_of(get(made, path, **who["root"])), **given}
+    monkeypatch.setattr(*method, once_both_have_looked)
+    with gateway_before(made.client.endpoint) as other, ThreadPoolExecutor() as pool:
+        answers = list(pool.map(lambda each: send(each, path, fields, **who["root"]), (made, other)))
+    told, other_told = sorted(answers, key=lambda each: each.status_code)
+    assert told.status_code == 200
+    if name == "rotate-token":
+        # Whoever drew the token that holds has it; the other one has none.
+        assert (other_told.status_code, "form: was sent before" in text_of(other_told)) == (409, True)
+        assert [each.text.count("ctd_") > 0 for each in (told, other_told)] == [True, False]
+    else:
+        # With the same number of the drop, say.
+        assert text_of(told) == text_of(other_told)
 
 
 def test_a_principal_is_created_granted_rotated_and_taken_away(guarded: tuple[Gateway, dict[str, Any]]) -> None:

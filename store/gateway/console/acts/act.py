@@ -45,11 +45,13 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, and where to see it. ``secret`` is shown this once."""
+    """What was done, and where to see it. ``secret`` is shown this once. ``is_again``: its form was sent before, and
+    this was done then."""
 
     text: str
     where: str
     secret: str = ""
+    is_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnknown
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console.acts.act import Act, Sight, Texts
+from cortado.store.gateway.console.acts.act import Act, Done, Sight, Texts
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import FORM, check_own, digest
 from cortado.store.gateway.console.pages import page
@@ -45,20 +45,23 @@ async def act(call: Call, visitor: Visitor) -> Response:
     wanted, target = _asked(call, visitor)
     call.media_type()
     given = _given(wanted, parameters(await call.body()))
-    form = given.pop(FORM)
-    seen = call.forms.read(visitor.secret, wanted.name, target, form)
-    try:
-        _check_typed(wanted, target, given.pop(TYPED, ""))
+    text, typed = given.pop(FORM), given.pop(TYPED)
+    form = call.forms.read(visitor.secret, wanted.name, target, text)
+
+    async def work() -> Done:
+        _check_typed(wanted, target, typed)
         sight = await wanted.look(call.client, target)
-        if digest(sight.same) != seen:
+        if digest(sight.same) != form.seen:
             raise _changed(wanted)
-        with call.forms.once(form):
-            done = await wanted.do(call.client, target, given)
+        return await wanted.do(call.client.with_request_id(form.request_id), target, given)
+
+    try:
+        done = await call.forms.once(text, work)
     except OutcomeUnknown as unknown:
         where = wanted.back(target)
         return page(visitor, "unknown.html", status_of(unknown), area="", act=wanted, error=unknown, where=where)
     except (CortadoError, Refused) as error:
-        return await _again(call, visitor, wanted, target, given, error)
+        return await _again(call, visitor, wanted, target, given, _told(error))
     return page(visitor, "done.html", area="", act=wanted, done=done)
 
 
@@ -66,8 +69,11 @@ async def form_of(call: Call, visitor: Visitor, name: str, target: Texts) -> str
     """The form of an act that stands on another page; empty for who has no acts."""
     if not visitor.may_act:
         return ""
-    sight = await ACTS[name].look(call.client, target)
-    return call.forms.written(visitor.secret, name, target, sight.same)
+    return await _written(call, visitor, name, target, await ACTS[name].look(call.client, target))
+
+
+async def _written(call: Call, visitor: Visitor, name: str, target: Texts, sight: Sight) -> str:
+    return call.forms.written(visitor.secret, name, target, sight.same, await call.client.new_request_id())
 
 
 def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
@@ -122,6 +128,14 @@ def _changed(act: Act) -> Refused:
     return Refused(409, InvalidArgument(act.name, problem))
 
 
+def _told(error: CortadoError | Refused) -> CortadoError | Refused:
+    """As of a form: the visitor has seen no request id."""
+    if not isinstance(error, InvalidArgument) or error.field != "request_id":
+        return error
+    problem = "was sent before, with other fields, or at another gateway, which has its token: look at what is there"
+    return Refused(409, InvalidArgument(FORM, problem))
+
+
 async def _again(
     call: Call, visitor: Visitor, act: Act, target: Texts, given: Texts, error: CortadoError | Refused
 ) -> Response:
@@ -153,6 +167,6 @@ async def _page(
         back=act.back(target),
         facts=sight.facts,
         values=values,
-        form=call.forms.written(visitor.secret, act.name, target, sight.same),
+        form=await _written(call, visitor, act.name, target, sight),
         error=error,
     )
