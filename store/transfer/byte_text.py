@@ -7,6 +7,7 @@ back as they were, which is what JSON's own strings cannot promise.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from cortado.errors import InvalidArgument
 
@@ -27,12 +28,25 @@ def parse_bytes(text: str, what: str) -> bytes:
 
 def bytes_to_text(value: bytes) -> str:
     r"""What :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
-    text = value.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
-    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+    text = value.decode("utf-8", "surrogateescape")
+    return text.replace("\\", "\\\\") if text.isprintable() else text.translate(_TEXTS)
+
+
+class _Texts(dict[int, str]):
+    """What stands for a character, by its code. Kept are those of single bytes, which are most of what is no text."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        return char if char.isprintable() else _escaped(char)
 
 
 def _escaped(char: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+_TEXTS: Final = _Texts()
+_TEXTS.update({ord(char): _TEXTS[ord(char)] for char in bytes(range(256)).decode("ascii", "surrogateescape")})
+_TEXTS[ord("\\")] = "\\\\"
 
 
 def _plain(text: str, what: str) -> bytes:

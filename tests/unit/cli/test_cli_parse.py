@@ -18,6 +18,7 @@ from cortado.store.cli.assignments import parse_assignments
 from cortado.store.cli.commands.table import parse_index
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.transfer import byte_text
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 from cortado.store.transfer.key_text import key_to_json, parse_bound, parse_key, parse_part
 
@@ -128,6 +129,23 @@ def test_bytes_that_are_shown_can_be_given_back(value: bytes) -> None:
     shown = bytes_to_text(value)
     assert shown.isprintable()
     assert parse_bytes(shown, "VALUE") == value
+
+
+def test_bytes_are_shown_by_what_each_character_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_by_one(value: bytes) -> str:
+        text = value.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
+        return "".join(each if each.isprintable() else escaped(each) for each in text)
+
+    def escaped(char: str) -> str:
+        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+    every_char = "".join(map(chr, (*range(0x2100), *range(0xD700, 0xD800), *range(0x1F600, 0x1F700)))).encode()
+    every_byte = bytes(range(255, -1, -1)) * 3
+    for value in (every_char, every_byte, b"a\\b", b"a\\\x00", b"\xed\xa0\x80", b""):
+        assert bytes_to_text(value) == one_by_one(value)
+    # A value may have a megabyte of them, and whoever shows it serves others too: no step of Python for each.
+    monkeypatch.setattr(byte_text, "_escaped", None)
+    assert bytes_to_text(every_byte) == one_by_one(every_byte)
 
 
 @pytest.mark.parametrize("text", ["\\", "\\x", "\\xg0", "a\\n", "\\x0"])
