@@ -76,8 +76,9 @@ async def follow_faults(path: Path, cut: Callable[[Collection[str]], None]) -> N
         named = _named(path)
         if named != seen:
             seen = named
-            _LOG.warning("cut off from %s by %s", ", ".join(sorted(named)) or "nobody", path)
             cut(named)
+            # Behind it: whoever reads the line finds it done.
+            _LOG.warning("cut off from %s by %s", ", ".join(sorted(named)) or "nobody", path)
         await asyncio.sleep(PERIOD_S)
 
 

@@ -17,7 +17,7 @@ SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long
 
 def test_batches_in_parts_are_all_changes_once_over_a_killed_leader(three_nodes: Cluster) -> None:
     draw = random.Random(7)
-    with Client(three_nodes.endpoints) as client:
+    with Client(three_nodes.endpoints, timeout_s=60) as client:
         client.create_database("windows")
         client.schemas.register("windows.t", SCHEMA)
         client.create_table("windows.t", ["id"], indexes=[Index("by_n", ["n"])])

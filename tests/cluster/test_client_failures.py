@@ -69,7 +69,7 @@ def test_a_hanging_server_makes_reads_late_and_writes_unknown(own_server: Server
     kv = own_client.kv("n")
     kv.put(b"k", b"1")
     own_server.pause()
-    hasty = own_client.with_timeout(0.3).kv("n")
+    hasty = own_client.with_timeout(0.7).kv("n")
     with pytest.raises(DeadlineExceeded):
         hasty.get(b"k")
     with pytest.raises(OutcomeUnknown) as raised:

@@ -191,6 +191,10 @@ def test_nothing_is_changed_by_any_page(console: Gateway, console_folder: Path) 
         ("POST", "/ui/acts/{act}"),
         ("POST", "/ui/sign-out"),
     }
+    # What was done before is in the audit log once this is: lines have the order of the acts.
+    console.run(console.client.schemas.set_compatibility("console.docs", "FULL"))
+    audit = console_folder / "audit" / "audit.log"
+    wait_until(lambda: "Schemas/SetCompatibility" in audit.read_text(), "the audit log is up to date")
     before = console.run(_stored(console, console_folder))
     for path in PAGES:
         get(console, path)

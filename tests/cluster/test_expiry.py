@@ -25,7 +25,8 @@ SCHEMA = {
     "fields": [{"name": "id", "type": "string"}, {"name": "code", "type": "string"}, {"name": "left", "type": "int"}],
 }
 TABLE = documents_pb2.TableName(database="shop", table="sessions")
-SOON = timedelta(milliseconds=1_500)
+SOON = timedelta(seconds=4)
+"""After what is read and refused before."""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from cortado.schema.values import Branch, Duration
 from cortado.store.client import Client, Index
 from cortado.store.transfer.manifest import CHECKPOINT
 from support.command_line import CommandLine
-from support.server_process import ServerProcess, wait_until
+from support.server_process import ServerProcess
 from support.small_disk import mounted_disk
 
 pytestmark = pytest.mark.process
@@ -312,9 +312,7 @@ def test_an_export_that_was_killed_goes_on_to_the_same_bytes(
 ) -> None:
     name = simple(client, f"{database}.simple", 30_000)
     arguments = ["export", name, "out/", "--part-rows", "500", "--format", "jsonl", "--quiet"]
-    with cortado.process(*arguments) as process:
-        wait_until(lambda: len(list(Path("out").rglob("part-*.jsonl"))) >= 3, "three parts are written")
-        process.send_signal(signal.SIGSTOP)
+    with cortado.stopped(*arguments, behind=3, files="part-") as process:
         process.kill()
         process.wait()
     plan = json.loads((Path("out") / CHECKPOINT).read_text())
@@ -403,10 +401,7 @@ def test_an_import_that_was_killed_goes_on_from_its_checkpoint(
     # More than a thousand bad rows: then a segment has a thousand rows.
     arguments = ["import", name, "rows.jsonl", "--max-bad", "5000", "--bad-rows", "bad.jsonl", "--quiet"]
     checkpoint = Path(f"{name}.import-checkpoint")
-    with cortado.process(*arguments) as process:
-        wait_until(
-            lambda: checkpoint.exists() and json.loads(checkpoint.read_text())["position"]["row"] > 2_000, "it runs"
-        )
+    with cortado.stopped(*arguments, behind=3, files=checkpoint.name) as process:
         process.kill()
         process.wait()
     begun = json.loads(checkpoint.read_text())["position"]
@@ -515,11 +510,12 @@ def test_a_reader_that_goes_away_and_an_interrupt_end_it(cortado: CommandLine, c
         assert process.stdout is not None
         process.stdout.read(1)
         process.stdout.close()
-        assert process.wait(20) == 141
-    with cortado.process("export", name, "parts/", "--part-rows", "300", "--format", "jsonl") as process:
-        wait_until(lambda: len(list(Path("parts").rglob("part-*.jsonl"))) >= 2, "two parts are written")
+        assert process.wait(60) == 141
+    command = ["export", name, "parts/", "--part-rows", "300", "--format", "jsonl"]
+    with cortado.stopped(*command, behind=2, files="part-") as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 130
     cortado("export", name, "parts/", "--part-rows", "300", "--format", "jsonl", "--resume")
     assert not list(Path("parts").rglob("*.partial"))
 

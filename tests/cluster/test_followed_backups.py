@@ -94,6 +94,9 @@ def test_a_followed_backup_comes_back_as_of_any_time(tmp_path: Path, seed: int) 
             for _ in range(60):
                 history.step()
                 times.append(client.now())
+            while not (directory / segment_name(3)).exists():
+                history.step()
+                times.append(client.now())
             wait_until(lambda: reaches(directory, times[-1]), "all is followed", 60.0)
         since = whole_backup(LocalDirectory(directory)).shape.at
         times = [at for at in times if at > since]

@@ -24,6 +24,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 LINES = b"Accept: application/x-ndjson\r\n"
 ROWS = 20
 ROW_BYTES = 1_000_000
+FEW = {"connections-max": 8, "streams-max": 1}
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +39,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def gateway(node: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    limits = {"head-ms": 1_000, "body-ms": 400, "stalled-ms": 400, "connections-max": 8, "streams-max": 1}
-    options = [part for name, value in limits.items() for part in (f"--limit.{name}", str(value))]
-    with gateway_process(node.endpoint, tmp_path_factory.mktemp("gateway"), *options) as running:
+    with gateway_process(node.endpoint, tmp_path_factory.mktemp("gateway"), *limits(FEW)) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def hasty(node: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """One that does not wait for long, for those tests alone that let it wait: each of the others might be late."""
+    soon = {"head-ms": 1_000, "body-ms": 400, "stalled-ms": 1_000}
+    with gateway_process(node.endpoint, tmp_path_factory.mktemp("hasty"), *limits(FEW | soon)) as running:
+        yield running
+
+
+def limits(values: dict[str, int]) -> list[str]:
+    return [part for name, value in values.items() for part in (f"--limit.{name}", str(value))]
+
+
 @pytest.fixture(autouse=True)
-def serves_on(gateway: GatewayProcess) -> Iterator[None]:
+def serves_on(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whatever is sent, the next caller is served, and nothing was written."""
     yield
-    assert gateway.send(GET + END).body == b"value"
-    assert gateway.send(b"GET /v1/kv/ns/a HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404
+    for name in {"gateway", "hasty"} & set(request.fixturenames):
+        asked: GatewayProcess = request.getfixturevalue(name)
+        assert asked.send(GET + END).body == b"value"
+        assert asked.send(b"GET /v1/kv/ns/a HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404
 
 
 def is_refused(answer: Answer, status: int = 400) -> None:
@@ -238,9 +251,9 @@ def test_calls_that_come_at_once_are_answered_in_their_order(gateway: GatewayPro
 
 
 @pytest.mark.parametrize("begun", [b"", GET + b"X: "])
-def test_a_head_that_does_not_come_is_not_waited_for(gateway: GatewayProcess, begun: bytes) -> None:
-    assert gateway.send(begun).status == 0
-    with gateway.connect() as connection:
+def test_a_head_that_does_not_come_is_not_waited_for(hasty: GatewayProcess, begun: bytes) -> None:
+    assert hasty.send(begun).status == 0
+    with hasty.connect() as connection:
         connection.sendall(GET + END)
         assert read_answer(connection).status == 200
         # The next call's head is bounded as the first one's.
@@ -248,9 +261,9 @@ def test_a_head_that_does_not_come_is_not_waited_for(gateway: GatewayProcess, be
         assert read_answer(connection).status == 0
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(gateway: GatewayProcess) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(hasty: GatewayProcess) -> None:
     for head in (b"Content-Length: 10\r\n\r\n12345", b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n"):
-        answer = gateway.send(PUT + head)
+        answer = hasty.send(PUT + head)
         is_refused(answer, 408)
         assert answer.headers["connection"] == "close"
 
@@ -260,16 +273,16 @@ def test_a_body_that_ends_early_writes_nothing(gateway: GatewayProcess) -> None:
         connection.sendall(PUT + b"Content-Length: 10\r\n\r\n12345")
 
 
-def test_a_reader_that_stands_still_is_cut_off_and_gives_its_place_back(gateway: GatewayProcess) -> None:
+def test_a_reader_that_stands_still_is_cut_off_and_gives_its_place_back(hasty: GatewayProcess) -> None:
     lines = b"GET /v1/kv/large HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n"
-    with gateway.connect(receive_bytes=65_536) as still:
+    with hasty.connect(receive_bytes=65_536) as still:
         still.sendall(lines)
         assert still.recv(1)
-        refused = gateway.send(lines)
+        refused = hasty.send(lines)
         is_refused(refused, 429)
         assert (refused.json()["resource"], refused.headers["retry-after"]) == ("streams", "1")
         # Until it has been cut off, the next one has no place.
-        while (again := gateway.send(lines)).status == 429:
+        while (again := hasty.send(lines)).status == 429:
             pass
         assert again.status == 200
         got = 1

@@ -250,6 +250,7 @@ def test_what_callers_over_http_were_told_stays_true(
             load.wait_for_writes()
             hurt(three_nodes, load)
             three_nodes.mend()
+            wait_until(lambda: bool(load.wrong or (load.lists and load.resumed)), "a list, and a watch again", 60)
         assert not load.wrong, load.wrong[:5]
         assert load.lists and load.resumed, load.statuses
         assert "Traceback" not in gateway.log.read_text()

@@ -56,7 +56,7 @@ def test_a_table_whose_grace_is_over_is_gone_for_good(client: Client, database: 
 def test_a_subject_is_free_once_its_dropped_table_is_gone(client: Client, database: str) -> None:
     name = f"{database}.items"
     client.schemas.register(name, json.dumps(ITEM))
-    client.create_table(name, ["id"], retention_ms=1_000)
+    client.create_table(name, ["id"], retention_ms=3_000)
     client.drop_table(name)
     with pytest.raises(InvalidArgument, match="the dropped table"):
         client.schemas.delete(name)

@@ -111,7 +111,7 @@ def test_who_writes_what_it_has_staged_waits_until_it_ends(client: Client, order
     name = orders.full_name
     with client.large_transaction([name]) as txn:
         txn.table(name).bulk(rows(range(3), 1))
-        hasty = client.with_timeout(0.5).table(name)
+        hasty = client.with_timeout(1).table(name)
         with pytest.raises(KeyLocked) as locked:
             hasty.put({"id": 1, "n": 2})
         assert locked.value.transaction == txn.transaction_id

@@ -119,7 +119,7 @@ def test_what_is_read_at_it_is_what_there_was_when_it_was_acquired(client: Clien
 def test_it_is_there_for_asyncio_too(server: ServerProcess) -> None:
     async def scenario() -> None:
         async with AsyncClient(server.endpoint) as client:
-            async with client.lease(ttl_s=1) as lease:
+            async with client.lease() as lease:
                 assert lease.lease_id in [each.lease_id for each in await client.collection.leases()]
             assert lease.lease_id not in [each.lease_id for each in await client.collection.leases()]
 
@@ -131,9 +131,9 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
     with Client(cluster.endpoints, timeout_s=20) as client:
         pairs = client.kv("leases")
         pairs.put(b"k", b"before")
-        with client.lease(label="kept", ttl_s=1) as lease:
+        with client.lease(label="kept", ttl_s=3) as lease:
             wire = Wire(cluster.addresses[cluster.leader()])
-            dead = pb.AcquireLeaseRequest(lease_id=os.urandom(16), ttl_ms=1_000, label="dead")
+            dead = pb.AcquireLeaseRequest(lease_id=os.urandom(16), ttl_ms=3_000, label="dead")
             wire.collection.AcquireLease(dead, timeout=20)
             pairs.put(b"k", b"after")
             leader = cluster.leader()
@@ -156,7 +156,7 @@ def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected
     with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
         pairs = client.kv("kept")
         before = Timestamp.parse(pairs.put(b"k", b"before"))
-        with client.lease(before, label="a reader", ttl_s=1) as lease:
+        with client.lease(before, label="a reader", ttl_s=3) as lease:
             pairs.put(b"k", b"after")
 
             def is_held() -> bool:

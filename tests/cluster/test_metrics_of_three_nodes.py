@@ -20,7 +20,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from cortado.errors import QuotaExceeded, ResourceExhausted
+from cortado.errors import OutcomeUnknown, QuotaExceeded, ResourceExhausted
 from cortado.proto.v1 import (
     collection_pb2,
     collection_pb2_grpc,
@@ -162,7 +162,7 @@ def _use_up(told: Story, cluster: Cluster) -> None:
         return value(told.scrapes[leader][-1], name, **labels)
 
     fullest = "cortado_quota_stored_fullest_ratio"
-    with Client(cluster.endpoints, timeout_s=1) as client:
+    with Client(cluster.endpoints) as client:
         client.kv("m").put(b"1", VALUE)
         client.quotas.set("namespace:m", stored_bytes=len(VALUE) * 2)
         wait_until(lambda: number("cortado_quotas", kind="namespace") == 1, "there is a quota", 15)
@@ -171,7 +171,7 @@ def _use_up(told: Story, cluster: Cluster) -> None:
         wait_until(lambda: number(fullest) > 1, "all of it is used", 15)
         for refused in (1, 2):
             with pytest.raises(QuotaExceeded):
-                client.kv("m").put(b"3", VALUE)
+                client.with_timeout(1).kv("m").put(b"3", VALUE)
             assert number("cortado_quota_refused_total", kind="namespace", limit="stored_bytes") == refused
         client.quotas.remove("namespace:m")
         wait_until(lambda: number("cortado_quotas", kind="namespace") == 0, "it is gone", 15)
@@ -361,7 +361,7 @@ def _run_out_of_room(told: Story, folder: Path) -> None:
         with Client(server.endpoint, tls=tls, timeout_s=1) as client:
 
             def is_full() -> bool:
-                with suppress(ResourceExhausted):
+                with suppress(ResourceExhausted, OutcomeUnknown):
                     client.kv("n").put(b"%d" % next(numbers), VALUE)
                 return readiness(server)[0] == 503
 

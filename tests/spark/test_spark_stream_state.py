@@ -161,18 +161,22 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
             there = {**lost, "ts": str(pin.timestamp)}
             rows = [("put", 1, "a"), ("put", 2, "b")]
             assert lenient.rows(lenient.place, there) == [("reset", None, None), *rows]
-        batches = list(lenient.batches())
-        assert batches[0] == [("reset", None, None)]
-        assert [row for batch in batches[1:] for row in batch] == rows
-        table.put({"id": 3, "name": "c"})
-        assert list(lenient.batches()) == [[("put", 3, "c")]]
+        # Nothing more is collected while it catches up.
+        with client.lease():
+            batches = list(lenient.batches())
+            assert batches[0] == [("reset", None, None)]
+            assert [row for batch in batches[1:] for row in batch] == rows
+            table.put({"id": 3, "name": "c"})
+            assert list(lenient.batches()) == [[("put", 3, "c")]]
         # In the midst of a state, too.
-        middle = Query(server.endpoint, table, startingAt="state", failOnDataLoss="false", maxRowsPerTrigger="2")
-        begin, middle.place = middle.place, middle.end()
+        with client.lease():
+            middle = Query(server.endpoint, table, startingAt="state", failOnDataLoss="false", maxRowsPerTrigger="2")
+            begin, middle.place = middle.place, middle.end()
         before = client.now()
         wait_until(lambda: passes(before), "the state was collected")
         assert middle.rows(begin, middle.place) == []
-        batches = list(middle.batches())
+        with client.lease():
+            batches = list(middle.batches())
         assert batches[0] == [("reset", None, None)]
         assert [row for batch in batches[1:] for row in batch] == [*rows, ("put", 3, "c")]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ from cortado.store.client import Client
 from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 
-ELECTED_S = 20.0
+ELECTED_S = 60.0
 CONVERGED_S = 60.0
 _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
 
@@ -256,15 +257,25 @@ class Cluster:
 
     def cut(self, name: str) -> None:
         """Nothing goes between ``name`` and the other nodes any more; clients still reach all of them."""
-        others = [each for each in self.nodes if each != name]
-        self._write_faults(name, others)
-        for other in others:
-            self._write_faults(other, [name])
+        others = sorted(each for each in self.nodes if each != name)
+        self._be_cut({name: others} | {other: [name] for other in others})
 
     def heal(self) -> None:
         """Everything goes everywhere again."""
-        for name in self.nodes:
-            self._write_faults(name, [])
+        self._be_cut({name: [] for name in self.nodes})
+
+    def _be_cut(self, from_whom: dict[str, list[str]]) -> None:
+        """Returns once all that run, and are not paused, have said so."""
+        for name, others in from_whom.items():
+            self._write_faults(name, others)
+        asked = [name for name in from_whom if self.nodes[name].is_running and not self.nodes[name].is_paused]
+        wait_until(lambda: all(self._cut_off_from(name) == from_whom[name] for name in asked), "nodes are cut off")
+
+    def _cut_off_from(self, name: str) -> list[str]:
+        """As the node said last."""
+        path = re.escape(str(self._faults_file(name)))
+        said = re.findall(rf"cut off from (.*) by {path}", self.nodes[name].log_since_its_start)
+        return said[-1].split(", ") if said and said[-1] != "nobody" else []
 
     def _faults_file(self, name: str) -> Path:
         return self._folder / f"{name}.faults"

@@ -14,6 +14,26 @@ from typing import Any
 import pytest
 
 from cortado.store.cli.app import run
+from support.server_process import is_stopped, wait_until
+
+_COMMAND = "from cortado.store.cli import main; main()"
+_STOPS = """
+import os, signal
+from pathlib import Path
+named, left = Path.replace, [{left}]
+
+def replace(path, target):
+    found = named(path, target)
+    left[0] -= "{files}" in Path(target).name
+    if left[0] == 0:
+        left[0] = -1
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return found
+
+Path.replace = replace
+from cortado.store.cli import main
+main()
+"""
 
 
 class CommandLine:
@@ -41,9 +61,11 @@ class CommandLine:
         return [json.loads(line) for line in self(*arguments, "-o", "json", expect=expect, stdin=stdin).splitlines()]
 
     @contextmanager
-    def process(self, *arguments: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+    def process(
+        self, *arguments: str, stdout: int = subprocess.PIPE, code: str = _COMMAND
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """A process of its own, which is gone at the end."""
-        command = [sys.executable, "-m", "cortado.store.cli", *arguments]
+        command = [sys.executable, "-c", code, *arguments]
         environment = {**os.environ, "CORTADO_ENDPOINTS": self.endpoint}
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=environment
@@ -53,3 +75,12 @@ class CommandLine:
         finally:
             started.kill()
             started.communicate()
+
+    @contextmanager
+    def stopped(self, *arguments: str, behind: int, files: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of its own, which stands still once so many files are there whose names have ``files`` in them:
+        it goes on, or does not, as the block wants."""
+        with self.process(*arguments, code=_STOPS.format(files=files, left=behind)) as started:
+            wait_until(lambda: is_stopped(started.pid) or started.poll() is not None, f"{behind} files are there")
+            assert started.poll() is None, f"{arguments} ended with {started.returncode}"
+            yield started

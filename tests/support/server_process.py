@@ -19,8 +19,8 @@ from pathlib import Path
 from support.ports import free_ports
 from support.zygote import Forked, Zygote
 
-READY_S = 30.0
-STOP_S = 20.0
+READY_S = 60.0
+STOP_S = 60.0
 _POLL_S_MIN, _POLL_S_MAX = 0.005, 0.025
 CORTADO = (sys.executable, "-m", "cortado.store.cli")
 """The command line of this environment and tree."""
@@ -41,7 +41,7 @@ def _kill_leftovers() -> None:
         process.wait()
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``.
 
     The longer it has waited, the seldomer it asks: what is waited for wants the processor, too."""
@@ -50,6 +50,14 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0
         waited_s = time.monotonic() - began_s
         assert waited_s < timeout_s, f"{what}: not within {timeout_s} s"
         time.sleep(min(max(_POLL_S_MIN, waited_s / 20), _POLL_S_MAX))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether it stands still, as SIGSTOP lets it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def peer_address_of(address: str) -> str:
@@ -81,6 +89,7 @@ class ServerProcess:
         self._port_file = data_dir.with_name(f"{data_dir.name}.port")
         self._log_file = data_dir.with_name(f"{data_dir.name}.log")
         self._process: subprocess.Popen[bytes] | Forked | None = None
+        self._log_before_bytes = 0
         self.endpoint = ""
 
     @property
@@ -91,6 +100,10 @@ class ServerProcess:
     @property
     def log(self) -> str:
         return self._log_file.read_text() if self._log_file.exists() else ""
+
+    @property
+    def log_since_its_start(self) -> str:
+        return self._log_file.read_bytes()[self._log_before_bytes :].decode()
 
     @property
     def pid(self) -> int:
@@ -110,6 +123,7 @@ class ServerProcess:
         """Starts it, and waits for nothing."""
         self._port_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
+            self._log_before_bytes = log.tell()
             if self._under or self.cortado != CORTADO:
                 command = [*self._under, *self.cortado, "server", *self._arguments()]
                 self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -135,6 +149,10 @@ class ServerProcess:
     def kill(self) -> None:
         """Ends it as a crash would."""
         self._end(signal.SIGKILL)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_running and is_stopped(self.pid)
 
     def pause(self) -> None:
         """Stops it from doing anything, with its connections open."""

@@ -111,12 +111,12 @@ def test_a_timeout_of_asyncio_ends_a_call_and_a_group_ends_its_others(server: Fa
     async def work(client: AsyncClient) -> None:
         kv = client.kv("n")
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
+            async with asyncio.timeout(0.5):
                 await kv.get(b"k")
         with pytest.raises(ExceptionGroup) as raised:
             async with asyncio.TaskGroup() as group:
                 group.create_task(kv.get(b"k"))
-                group.create_task(client.with_timeout(0.1).kv("n").get(b"k"))
+                group.create_task(client.with_timeout(0.5).kv("n").get(b"k"))
         assert [type(each) for each in raised.value.exceptions] == [DeadlineExceeded]
         await until(lambda: len(server.given_up) == 3, "all of them are taken back")
 
@@ -130,7 +130,7 @@ def test_the_clients_own_deadline_makes_a_write_unknown_under_a_longer_one_of_as
     async def work(client: AsyncClient) -> None:
         with pytest.raises(OutcomeUnknown):
             async with asyncio.timeout(5):
-                await client.with_timeout(0.1).kv("n").put(b"k", b"v")
+                await client.with_timeout(0.5).kv("n").put(b"k", b"v")
 
     with_client(server, work)
     release.set()

@@ -205,7 +205,7 @@ def test_a_load_without_answers_is_unknown(stored: BulkTable, client: Client) ->
     stored.script = lambda sequence, context: done.wait(5) and None
     last_row = 2 * CHUNKS_IN_FLIGHT_MAX - 1
     with pytest.raises(OutcomeUnknown, match=f"rows 0 to {last_row} ") as raised:
-        client.with_timeout(0.2).table("d.t").bulk_batches(batches(CHUNKS_IN_FLIGHT_MAX + 1))
+        client.with_timeout(1).table("d.t").bulk_batches(batches(CHUNKS_IN_FLIGHT_MAX + 1))
     done.set()
     assert bytes.fromhex(raised.value.request_id) in stored.answers
 
@@ -243,7 +243,7 @@ def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTabl
 
     stored.bulk = full  # type: ignore[method-assign]
     with pytest.raises(ResourceExhausted):
-        client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
+        client.with_timeout(0.9).table("d.t").bulk_batches(batches(4))
 
 
 def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTable, client: Client) -> None:
@@ -253,7 +253,7 @@ def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTab
 
     stored.script = script
     with pytest.raises(KeyLocked) as locked:
-        client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
+        client.with_timeout(1.5).table("d.t").bulk_batches(batches(4))
     assert (locked.value.key, locked.value.transaction) == ("row 1.1 (7)", "aa")
     assert len(stored.starts) > 1
 

@@ -279,7 +279,7 @@ def test_callers_that_meet_share_messages_and_each_gets_its_own_answer(server: F
 
 def test_each_thread_raises_an_error_of_its_own(server: FakeServer, client: Client) -> None:
     server.handlers["KeyValue.Put"] = lambda request, context: break_off(context)
-    outcomes = in_threads(16, lambda number: client.with_timeout(0.3).kv("n").put(b"k", b"v"))
+    outcomes = in_threads(16, lambda number: client.with_timeout(1.5).kv("n").put(b"k", b"v"))
     assert all(isinstance(error, OutcomeUnknown) for error in outcomes), outcomes
     assert len({id(error) for error in outcomes}) == 16
 
@@ -291,7 +291,7 @@ def test_a_deadline_is_told_to_the_server(server: FakeServer) -> None:
     with Client(server.endpoint) as client:
         client.clock()
         with pytest.raises(DeadlineExceeded):
-            client.with_timeout(0.1).kv("n").get(b"k")
+            client.with_timeout(0.5).kv("n").get(b"k")
         wait_until(lambda: len(server.given_up) == 1, "the call was taken back")
     release.set()
 

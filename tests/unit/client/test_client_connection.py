@@ -163,7 +163,7 @@ def test_a_write_that_takes_too_long_is_unknown(server: FakeServer, client: Clie
     done = threading.Event()
     server.handlers["KeyValue.Put"] = lambda request, context: done.wait(5) and None
     with pytest.raises(OutcomeUnknown) as raised:
-        client.with_timeout(0.1).kv("n").put(b"k", b"v")
+        client.with_timeout(0.5).kv("n").put(b"k", b"v")
     done.set()
     assert raised.value.request_id == server.calls("KeyValue.Put")[0].request_id.hex()
 
@@ -175,7 +175,7 @@ def test_a_late_call_does_not_make_the_next_ones_dearer(server: FakeServer) -> N
     with Client(server.endpoint, timeout_s=5) as client:
         client.clock()
         with pytest.raises(DeadlineExceeded):
-            client.with_timeout(0.1).kv("n").get(b"k")
+            client.with_timeout(0.5).kv("n").get(b"k")
         client.kv("n").put(b"k", b"v")
         done.set()
     assert server.merged == ["KeyValue.Get", "Cluster.Clock", "KeyValue.Put"]

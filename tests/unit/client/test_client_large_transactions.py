@@ -95,7 +95,7 @@ def test_an_exception_aborts_and_goes_on(client: Client, server: FakeServer) -> 
     assert aborted.transaction_id.hex() == txn.transaction_id
     assert server.calls("LargeTransactions.Commit") == []
     server.handlers["LargeTransactions.Abort"] = lambda request, context: break_off(context)
-    with pytest.raises(ZeroDivisionError), client.with_timeout(0.3).large_transaction([TABLE]):
+    with pytest.raises(ZeroDivisionError), client.with_timeout(1).large_transaction([TABLE]):
         _ = 1 / 0
 
 
@@ -132,7 +132,7 @@ def test_a_lost_answer_of_a_commit_is_asked_for_again(client: Client, server: Fa
 
 def test_a_commit_of_unknown_outcome_may_be_repeated_after_the_block(client: Client, server: FakeServer) -> None:
     server.handlers["LargeTransactions.Commit"] = lambda request, context: break_off(context)
-    with pytest.raises(OutcomeUnknown), client.with_timeout(0.3).large_transaction([TABLE]) as txn:
+    with pytest.raises(OutcomeUnknown), client.with_timeout(1).large_transaction([TABLE]) as txn:
         pass
     assert txn.timestamp is None
     assert server.calls("LargeTransactions.Abort") == []

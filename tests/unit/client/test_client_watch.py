@@ -200,7 +200,7 @@ def test_a_watch_that_found_no_node_in_time_goes_on_when_it_is_asked_again() -> 
         break_off(context)
 
     server.handlers["Watch.KeyValue"] = serve
-    with server.running(), Client(server.endpoint, timeout_s=0.05) as client:
+    with server.running(), Client(server.endpoint, timeout_s=0.5) as client:
         watch = client.kv("n").watch(after=ZERO)
         assert [next(watch), next(watch)] == [Changed(b"a", b"v", at(1)), Resolved(at(1))]
         with pytest.raises(Unavailable):

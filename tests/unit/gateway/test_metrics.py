@@ -173,7 +173,7 @@ def test_an_address_that_is_none_is_refused_by_name() -> None:
 @pytest.mark.process
 def test_a_gateway_shows_its_connections_and_what_it_cut_off(tmp_path: Path) -> None:
     with gateway() as node, gateway_process(
-        node.client.endpoint, tmp_path, "--metrics-listen", "0", "--limit.head-ms", "100"
+        node.client.endpoint, tmp_path, "--metrics-listen", "0", "--limit.head-ms", "2000"
     ) as process:  # fmt: skip
         assert process.send(b"nothing\r\n\r\n").status == 400
         with process.connect() as silent:

@@ -66,8 +66,8 @@ def test_at_the_deadline_each_endpoint_has_its_reason() -> None:
             n1.node.join_answer = NotLeader("", leader="clients:4")
             n2.node.join_answer = NotLeader("")
             with pytest.raises(Unavailable) as error:
-                await join(["127.0.0.1:1", n1.address, n2.address], NEW, AT, timeout_s=0.5)
-            assert error.value.problem.startswith("no leader of the cluster was reached within 0.5 s: ")
+                await join(["127.0.0.1:1", n1.address, n2.address], NEW, AT, timeout_s=2)
+            assert error.value.problem.startswith("no leader of the cluster was reached within 2 s: ")
             for reason in (
                 "127.0.0.1:1: nothing listens there",
                 f"{n1.address}: it does not lead; the leader is 127.0.0.1:2",
@@ -131,8 +131,8 @@ def test_somebody_else_at_the_endpoint_is_named() -> None:
 
         server = await asyncio.start_server(web_server, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(Unavailable, match=f"within 0.3 s: 127.0.0.1:{port}: "):
-            await join([f"127.0.0.1:{port}"], NEW, AT, timeout_s=0.3)
+        with pytest.raises(Unavailable, match=f"within 1 s: 127.0.0.1:{port}: "):
+            await join([f"127.0.0.1:{port}"], NEW, AT, timeout_s=1)
         server.close()
         with pytest.raises(InvalidArgument, match="at least one member"):
             await join([], NEW, AT)

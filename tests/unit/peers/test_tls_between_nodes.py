@@ -141,7 +141,7 @@ def test_a_node_without_tls_is_told_so_at_either_end(certifier: Certifier) -> No
             await until(lambda: n1.problem_with("n2") == f"{n2.address}: {said}", "n1 says why")
             assert n2.node.received == []
             with pytest.raises(Unavailable, match=said):
-                await join([n2.address], Identity("", "n3", "disk-3"), AT, timeout_s=0.3)
+                await join([n2.address], Identity("", "n3", "disk-3"), AT, timeout_s=1)
 
     run(scenario)
 
