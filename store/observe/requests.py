@@ -159,6 +159,11 @@ class MethodMeasures:
         self._of.refused(error)
         self.end(call, error.code, request)
 
+    def refuse(self, error: CortadoError) -> None:
+        """A call ended with an error before its request was received. It is counted, and there is nothing to show."""
+        self._of.refused(error)
+        self.codes[error.code] += 1
+
     def _show(self, ended: Ended) -> None:
         of = self._of
         if ended.seconds >= of.slow_s:

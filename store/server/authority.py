@@ -7,6 +7,9 @@
               in a certificate                                                            a write: once more, where it
                                                                                           is appended (auth/caller.py)
 
+**Who is nobody is not listened to**: once roles are on, a call's message is not even received where its caller is not
+known (:meth:`Authority.check_known`). So strangers hold no places of those who are.
+
 **Decided from replicated state.** It is what this node has applied, at a leader what is committed, and in memory. A
 follower that lags never denies: it sends the caller to the leader, which knows; what it allows is a read of what it has
 applied. So does one whose roles are hidden by damage.
@@ -40,7 +43,7 @@ from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
 from cortado.store.quotas.meters import NO_METERS, Meter, Meters
 from cortado.store.server.audit import Audit
-from cortado.store.server.permissions import CARRIERS, PACKAGE, Rule, rule_of
+from cortado.store.server.permissions import CARRIERS, KNOWN, PACKAGE, Rule, rule_of
 from cortado.store.server.receiving import Context
 
 R = TypeVar("R")
@@ -219,6 +222,14 @@ class Authority:
             meters.begin(counted, request.ByteSize)
         return counted
 
+    def check_known(self, name: str) -> None:
+        """Before anything of a call is received. Raises as :meth:`check` does, where nobody may call so who shows what
+        this call does."""
+        caller = self._caller(KNOWN, CREDENTIAL.get())
+        refusal = self._denial(caller)
+        if refusal is not None:
+            raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
+
     def checker(self, name: str) -> Callable[[Any], Caller]:
         """What lets a request of the method begin; raises as :meth:`check` does."""
         rule = rule_of(name)
@@ -232,24 +243,37 @@ class Authority:
 
     def caller(self, rule: Rule, request: Message, credential: Credential) -> Caller:
         """Who asks for what."""
-        if self._needs_roles:
-            credential = credential._replace(needs_roles=True)
         stored = rule.stored
         bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
-        return Caller(credential, rule.of(request), bound)
+        return self._caller(rule.of(request), credential, bound)
+
+    def _caller(
+        self, demands: Sequence[Demand], credential: Credential, stored: Callable[..., Any] | None = None
+    ) -> Caller:
+        return Caller(credential._replace(needs_roles=True) if self._needs_roles else credential, demands, stored)
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
         """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss where damage hides who
         may what. What it writes is checked again."""
         CALLER.set(caller)
-        refusal = denial(self._host.meta.roles.committed, caller, self._now_ms, self._newest)
-        if refusal is None:
-            return
+        refusal = self._denial(caller)
+        if refusal is not None:
+            is_local = any(each.permission in _LOCAL for each in caller.demands)
+            raise self._refused(name, caller, refusal, request, is_local=is_local)
+
+    def _denial(self, caller: Caller) -> CortadoError | None:
+        return denial(self._host.meta.roles.committed, caller, self._now_ms, self._newest)
+
+    def _refused(
+        self, name: str, caller: Caller, refusal: CortadoError, request: Message | None, *, is_local: bool
+    ) -> CortadoError:
+        """What to raise for a ``refusal``, which is audited where it is ours to say. ``is_local``: the call asks this
+        very node."""
         leadership = self._host.meta.driver.leadership
-        if not leadership.is_ready and not any(each.permission in _LOCAL for each in caller.demands):
-            raise leadership.not_leader()
+        if not leadership.is_ready and not is_local:
+            return leadership.not_leader()
         self._audit.denied(name, caller, refusal, request)
-        raise refusal
+        return refusal
 
     def _newest(self) -> Reader:
         replica = self._host.meta

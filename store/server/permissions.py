@@ -45,7 +45,7 @@ OfRequest: TypeAlias = Callable[[Any], Demands]
 OfStored: TypeAlias = Callable[[Any, Reader], Demands]
 
 READ, WRITE, DEFINE = Permission.READ, Permission.WRITE, Permission.DEFINE
-_KNOWN: Final = (Demand(Permission.KNOWN),)
+KNOWN: Final = (Demand(Permission.KNOWN),)
 _JOB_ID_MAX: Final = (1 << 63) - 1
 
 
@@ -59,6 +59,11 @@ class Rule:
     adds: OfRequest | None = None
     is_metered: bool = True
     """Whether quotas count it: it reads or writes data, and does not only describe it."""
+
+    @property
+    def asks_this_node(self) -> bool:
+        """Whether no other node can answer for this one."""
+        return self.of in (_view, _operate)
 
 
 def _always(permission: Permission) -> OfRequest:
@@ -136,7 +141,7 @@ def _created_table(request: Any) -> Demands:
 
 def _listed_tables(request: Any) -> Demands:
     """Who has no role in a database is not told whether there is one."""
-    return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else _KNOWN
+    return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else KNOWN
 
 
 def _schema(request: Any) -> Demands:
@@ -145,7 +150,7 @@ def _schema(request: Any) -> Demands:
 
 
 def _listed_versions(request: Any) -> Demands:
-    return (Demand(READ, subject_resource(request.subject)),) if request.subject else _KNOWN
+    return (Demand(READ, subject_resource(request.subject)),) if request.subject else KNOWN
 
 
 def _compatibility(permission: Permission) -> OfRequest:
@@ -218,7 +223,7 @@ def _only_deletes(operation: common_pb2.Operation) -> bool:
 
 
 def _begun_transaction(request: Any) -> Demands:
-    return [Demand(WRITE, table_resource(each.database, each.table)) for each in request.tables] or _KNOWN
+    return [Demand(WRITE, table_resource(each.database, each.table)) for each in request.tables] or KNOWN
 
 
 def _stored_transaction(request: Any, reader: Reader) -> Demands:

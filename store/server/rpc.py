@@ -42,6 +42,7 @@ from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, M
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.permissions import CARRIERS, PACKAGE
 from cortado.store.server.receiving import Context, Receiving
 from cortado.store.server.request_limits import bounds_of
 
@@ -56,9 +57,11 @@ Parse: TypeAlias = Callable[[bytes], Message]
 
 @dataclass(frozen=True, slots=True)
 class UnaryMethod:
-    """A unary method, however its calls come. ``name`` is such as "cortado.v1.KeyValue/Put"."""
+    """A unary method, however its calls come. ``name`` is such as "cortado.v1.KeyValue/Put"; ``open`` raises where
+    nothing of a call is to be received, since nobody knows its caller."""
 
     name: str
+    open: Callable[[], None]
     parse: Parse
     answer: Answer
 
@@ -122,8 +125,10 @@ def _handler(
     measures = requests.method(_full_name(method))
     measures.is_stream = True
     parse = _parse(method, measures)
-    if streams.client:
-        begin = partial(_of_many, parse, behaviour)
+    if measures.name.removeprefix(PACKAGE) in CARRIERS:
+        begin = partial(_of_calls, parse, behaviour)
+    elif streams.client:
+        begin = partial(_of_many, receiving, parse, behaviour)
     else:
         begin = partial(_of_one, receiving, parse, behaviour)
     streaming = _streaming(measures, begin, authority)
@@ -170,7 +175,7 @@ def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
     return parse
 
 
-def _of_many(
+def _of_calls(
     parse: Parse,
     behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
     arriving: AsyncIterator[bytes],
@@ -178,6 +183,32 @@ def _of_many(
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
     return behaviour(_parsed(arriving, parse, stream))
+
+
+async def _of_many(
+    receiving: Receiving,
+    parse: Parse,
+    behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
+    arriving: AsyncIterator[bytes],
+    context: Context,
+    stream: OpenStream,
+) -> AsyncGenerator[Reply, None]:
+    """The replies to many messages. The first says what for: until it is let in, nothing is taken for the stream."""
+    encoded, held = await receiving.request(context)
+    try:
+        first = parse(encoded)
+    finally:
+        held.leave()
+    stream.admit(first, len(encoded))
+    async with aclosing(behaviour(_first_and(first, _parsed(arriving, parse, stream)))) as replies:
+        async for reply in replies:
+            yield reply
+
+
+async def _first_and(first: Message, others: AsyncIterator[Message]) -> AsyncIterator[Message]:
+    yield first
+    async for message in others:
+        yield message
 
 
 async def _parsed(requests: AsyncIterator[bytes], parse: Parse, stream: OpenStream) -> AsyncIterator[Message]:
@@ -213,6 +244,15 @@ def _unary_method(
     if authority is not None:
         behaviour = authority.guarded(measures.name, behaviour, _serialized)
 
+    def open_() -> None:
+        if authority is None:
+            return
+        try:
+            authority.check_known(measures.name)
+        except CortadoError as error:
+            measures.refuse(error)
+            raise
+
     async def answer(request: Message) -> bytes:
         call = measures.begin()
         try:
@@ -230,7 +270,7 @@ def _unary_method(
         measures.end(call, OK, request, len(reply))
         return reply
 
-    return UnaryMethod(measures.name, _parse(method, measures), answer)
+    return UnaryMethod(measures.name, open_, _parse(method, measures), answer)
 
 
 def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Callable[[Any, Context], Awaitable[bytes]]:
@@ -242,6 +282,7 @@ def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Cal
             TRACEPARENT.set(metadata.get("traceparent", ""))
         try:
             check_api_level(metadata.get("user-agent", ""))
+            method.open()
             request, held = await receiving.request(context)
             try:
                 answer = method.answer(method.parse(request))
@@ -262,8 +303,13 @@ def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Cal
 
 
 def _metadata(context: Context) -> dict[str, str]:
-    """What the caller's metadata says, as far as it is text."""
-    return {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
+    """What the caller's metadata says, as far as it is text. What is said twice is one text, as HTTP joins it: two
+    tokens are none."""
+    found: dict[str, str] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            found[name] = f"{found[name]},{value}" if name in found else value
+    return found
 
 
 def _streaming(
@@ -272,6 +318,8 @@ def _streaming(
     authority: Authority | None,
 ) -> Callable[[Any, Context], AsyncIterator[bytes]]:
     """``behaviour`` gets the messages that arrive, the call, and the stream, which lets each message in."""
+
+    is_carrier = measures.name.removeprefix(PACKAGE) in CARRIERS
 
     async def serve(arriving: Any, context: Context) -> AsyncIterator[bytes]:
         CALLER.set(context)
@@ -282,6 +330,8 @@ def _streaming(
             CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
             check_api_level(metadata.get("user-agent", ""))
             name = measures.name
+            if authority is not None and not is_carrier:
+                authority.check_known(name)
             with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
                 is_owed = False
                 async with aclosing(behaviour(arriving, context, stream)) as replies:

@@ -359,6 +359,56 @@ def test_a_raw_call_carries_its_token_in_its_metadata(world: World) -> None:
         assert isinstance(from_rpc_error(refused.value), Unauthenticated)
 
 
+def test_two_tokens_in_one_call_are_none(world: World) -> None:
+    other = world.admin.auth.create("twofold").token
+    assert other is not None
+    tokens = [("authorization", f"Bearer {each}") for each in (other.text, world.root)]
+    with grpc.insecure_channel(world.served.endpoint) as channel:
+        who_am_i = channel.unary_unary("/cortado.v1.Auth/WhoAmI")
+        who_am_i(b"", metadata=tokens[:1])
+        for metadata in (tokens, tokens[::-1], [("authorization", ""), tokens[1]]):
+            with pytest.raises(grpc.RpcError) as refused:
+                who_am_i(b"", metadata=metadata)
+            assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("method", ["KeyValue/Get", "KeyValue/Scan", "Documents/Bulk", "Cluster/Status"])
+def test_who_is_nobody_is_refused_before_anything_is_received(world: World, method: str) -> None:
+    silent = threading.Event()
+    with grpc.insecure_channel(world.served.endpoint) as channel:
+        call = channel.stream_stream(f"/cortado.v1.{method}")(iter(silent.wait, True), timeout=ENDED_S)
+        try:
+            with pytest.raises(grpc.RpcError) as refused:
+                next(call)
+            assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        finally:
+            silent.set()
+            call.cancel()
+
+
+def test_loads_that_have_not_said_what_for_are_in_nobodys_way(world: World) -> None:
+    with (
+        world.client("loader", ("owner", "database:silence")) as loader,
+        grpc.insecure_channel(world.served.endpoint) as channel,
+    ):
+        loader.create_database("silence")
+        schema = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+        loader.schemas.register("silence.rows", schema)
+        loader.create_table("silence.rows", key=["id"])
+        silent = threading.Event()
+        bulk = channel.stream_stream("/cortado.v1.Documents/Bulk")
+        stranger = world.admin.auth.create("silent").token
+        assert stranger is not None
+        shown = (("authorization", f"Bearer {stranger.text}"),)
+        calls = [bulk(iter(silent.wait, True), metadata=shown) for _ in range(80)]
+        try:
+            assert loader.table("silence.rows").bulk([{"id": 1}]).written == 1
+        finally:
+            silent.set()
+            for call in calls:
+                call.cancel()
+
+
 def test_a_token_never_goes_unencrypted_over_a_network(world: World) -> None:
     with Client("10.255.255.1:7621", token=world.root) as client, pytest.raises(InvalidArgument, match="unencrypted"):
         client.kv("carts").get(KEY)
