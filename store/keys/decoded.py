@@ -13,7 +13,8 @@ knows all spaces of the engine, not only that of versions; their first bytes tel
 
 The bytes are those of ``docs/formats``: keys, raft, node, data-directory.
 
-Ids become names where a :class:`KeyNames` is at hand.
+Ids become names where a :class:`KeyNames` is at hand. :func:`shown_in_errors` is how errors name a key to whoever wrote
+it: by database, table and key.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from cortado.store.keys.keyspace import (
     pair_of,
     show_table_id,
 )
-from cortado.store.keys.types import KeyType, KeyValue
+from cortado.store.keys.types import KeyType, KeyValue, LogicalKey
 
 REQUEST_ID_BYTES: Final = 20
 _SEGMENT_BYTES: Final = 4
@@ -179,6 +180,15 @@ def decode_key(key: bytes) -> DecodedKey:
         if found is not None:
             return found
     return DecodedKey(KeyKind.UNKNOWN, key)
+
+
+def shown_in_errors(key: LogicalKey, names: KeyNames = NO_NAMES) -> str:
+    """A row as ``shop.orders("UA", 7)``, where its table's name is known; anything else as :meth:`DecodedKey.text`."""
+    decoded = decode_key(key)
+    table = decoded.table_name(names)
+    if decoded.kind is not KeyKind.ROW or not table:
+        return decoded.text(names)
+    return f"{table}({', '.join(show_value(part.value, part.type) for part in decoded.parts)})"
 
 
 def _decode_other_space(key: bytes) -> DecodedKey | None:

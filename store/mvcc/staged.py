@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.decoded import NO_NAMES, KeyNames
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import STAGED_SPACE, KeyRange, key_of_staged
 from cortado.store.keys.types import LogicalKey
@@ -92,7 +93,8 @@ class Made(NamedTuple):
 class LargeTransaction:
     """One that has not ended: open, or ended by its commit or abort, and not all in place, or away, yet.
 
-    ``ranges`` hold all keys that it may write. ``commit_ts`` and ``attempts`` are set from its commit on.
+    ``ranges`` hold all keys that it may write, ``names`` those of their tables, for errors. ``commit_ts`` and
+    ``attempts`` are set from its commit on.
     """
 
     transaction_id: bytes
@@ -100,6 +102,7 @@ class LargeTransaction:
     is_aborted: bool = False
     commit_ts: Timestamp | None = None
     attempts: frozenset[int] = frozenset()
+    names: KeyNames = field(default=NO_NAMES, compare=False, repr=False)
 
     @property
     def is_open(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Final, Never
 
 from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.keys.dump import dump
+from cortado.store.keys.decoded import NO_NAMES, KeyNames, shown_in_errors
 from cortado.store.keys.keyspace import is_namespace_key, namespace_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Changed, Reader, Version
@@ -32,12 +32,17 @@ def own_version(payload: bytes | None, expires_ms: int = 0) -> Version | None:
 
 
 def conflict_of(
-    changed: Changed | None, start: Timestamp, kind: str, rows: Mapping[LogicalKey, int] = _NO_ROWS
+    changed: Changed | None,
+    start: Timestamp,
+    kind: str,
+    names: KeyNames = NO_NAMES,
+    rows: Mapping[LogicalKey, int] = _NO_ROWS,
 ) -> None:
-    """Raises WriteConflict where something has changed since ``start``; ``rows`` are the operations on the keys."""
+    """Raises WriteConflict where something has changed since ``start``. ``names`` are those of the tables that the keys
+    may be of; ``rows`` the places of the operations on the keys, from 0."""
     if changed is None:
         return
-    shown = dump(changed.key)
+    shown = shown_in_errors(changed.key, names)
     if is_namespace_key(changed.key):
         kind, shown = "namespace", namespace_of(changed.key)
     raise WriteConflict(shown, str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)

@@ -154,13 +154,13 @@ class TransactionsService(Service):
             for first in range(0, len(footprint.keys), _SLICE_KEYS):
                 keys = footprint.keys[first : first + _SLICE_KEYS]
                 changed = await self.host.scan(partial(changed_since, replica.store, keys, (), since, up_to))
-                conflict_of(changed, start, "read")
+                conflict_of(changed, start, "read", footprint.names)
             for begin, end in footprint.ranges:
                 resume: LogicalKey | None = begin
                 while resume is not None:
                     slice_of_it = partial(changed_within, replica.store, resume, end, since, up_to)
                     changed, resume = await self.host.scan(slice_of_it)
-                    conflict_of(changed, start, "range")
+                    conflict_of(changed, start, "range", footprint.names)
         return up_to
 
 

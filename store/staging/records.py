@@ -46,6 +46,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexState
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection import leases
+from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.keyspace import meta_key, meta_range, names_of, table_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
@@ -116,11 +117,16 @@ class Record:
     application: str = ""
     owner: str = ""
 
+    @property
+    def names(self) -> KeyNames:
+        """What its tables are called, to name keys of theirs in errors."""
+        return KeyNames({each.table_id: each.full_name for each in self.tables})
+
     def unresolved(self) -> LargeTransaction:
         """What reads and writers need to know of it."""
         ranges = tuple(table_range(each.table_id) for each in self.tables)
-        is_aborted = self.state is LargeState.ABORTED
-        return LargeTransaction(self.transaction_id, ranges, is_aborted, self.commit_ts, frozenset(self.attempts))
+        is_aborted, attempts = self.state is LargeState.ABORTED, frozenset(self.attempts)
+        return LargeTransaction(self.transaction_id, ranges, is_aborted, self.commit_ts, attempts, self.names)
 
     def encode(self) -> bytes:
         return pb.StoredLargeTransaction(

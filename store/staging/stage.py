@@ -31,6 +31,7 @@ from typing import Final
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.decoded import shown_in_errors
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import (
     INDEX_PREFIX_BYTES,
@@ -91,14 +92,14 @@ def stage(
     _check_range(record, keys)
     starts = [*([record.start] if is_unchanged else []), *([] if unchanged_since is None else [unchanged_since])]
     if starts:
-        _check_unchanged(reader, [key for key in keys if not is_of_index(key)], min(starts))
+        _check_unchanged(reader, record, [key for key in keys if not is_of_index(key)], min(starts))
     others, own = Met(unresolved), dict[LogicalKey, Staged]()
     staged = staged_keys(keys)
     for key, there in _in_the_way(reader, unresolved, changes, staged):
         if there.transaction_id != transaction_id:
             others.take(key, there)
             continue
-        _check_other_try(key, attempt, there)
+        _check_other_try(record, key, attempt, there)
         own[key] = there
     of_table: Iterable[bytes | None] = changes.payloads
     if len(keys) < len(changes):
@@ -134,7 +135,7 @@ def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
     for key, there in _staged(reader, staged_keys(keys)):
         record = find_record(reader, there.transaction_id)
         if record is not None and record.state is LargeState.OPEN:
-            raise _locked(key, there)
+            raise _locked(key, record.unresolved())
 
 
 def open_record(reader: Reader, transaction_id: bytes) -> Record:
@@ -148,8 +149,9 @@ def open_record(reader: Reader, transaction_id: bytes) -> Record:
     return record
 
 
-def _locked(key: LogicalKey, there: Staged) -> KeyLocked:
-    return KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=dump(key), transaction=there.transaction_id.hex())
+def _locked(key: LogicalKey, by: LargeTransaction) -> KeyLocked:
+    shown = shown_in_errors(key, by.names)
+    return KeyLocked(retry_delay_ms=LOCKED_RETRY_MS, key=shown, transaction=by.transaction_id.hex())
 
 
 class Met:
@@ -166,7 +168,7 @@ class Met:
         leader does that in a moment."""
         other: LargeTransaction | None = self._unresolved.all.get(there.transaction_id)
         if (other is not None and other.is_open) or self._size_bytes > MOVED_BYTES_MAX:
-            raise _locked(key, there)
+            raise _locked(key, other or LargeTransaction(there.transaction_id, ()))
         item = None if other is None else other.item_of(key, there)
         self._size_bytes += 2 * len(key) + (0 if item is None else len(item[0]) + len(item[1]))
         if item is not None:
@@ -231,19 +233,21 @@ def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
             raise InvalidArgument("table", problem, dump(key))
 
 
-def _check_unchanged(reader: Reader, rows: Sequence[LogicalKey], since: Timestamp) -> None:
+def _check_unchanged(reader: Reader, record: Record, rows: Sequence[LogicalKey], since: Timestamp) -> None:
     """L12. Raises WriteConflict, SnapshotTooOld."""
     # So few are searched for at once, as the bulk load has searched for all of them: what is kept in memory of the
     # newest changes is mostly what the transaction itself has staged, and does not reach back to its start.
     for place in range(0, len(rows), _SEARCHED_ROWS):
-        conflict_of(reader.changed_since(rows[place : place + _SEARCHED_ROWS], (), since), since, "write")
+        changed = reader.changed_since(rows[place : place + _SEARCHED_ROWS], (), since)
+        conflict_of(changed, since, "write", record.names)
 
 
-def _check_other_try(key: LogicalKey, attempt: int, there: Staged) -> None:
+def _check_other_try(record: Record, key: LogicalKey, attempt: int, there: Staged) -> None:
     """Raises AlreadyExists where it is no other try of the same task that has staged this key."""
     for other in there.contents:
         if other == attempt or other >> _TRY_BITS != attempt >> _TRY_BITS:
-            raise AlreadyExists("in this transaction, a write of", dump(key))
+            shown = shown_in_errors(key, record.names)
+            raise AlreadyExists("in this transaction, a write of", shown)
 
 
 def _in_the_way(

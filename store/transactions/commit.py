@@ -30,6 +30,7 @@ from typing import Final, assert_never
 
 from cortado.errors import InvalidArgument, TimestampInFuture, TooLarge
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import key_names
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.batches import KvBatch
@@ -109,14 +110,14 @@ def check_keys(reader: Reader, footprint: Footprint, start: Timestamp, unchanged
     """T4; up to ``unchanged_to`` the keys were looked up. Raises WriteConflict, ResourceExhausted."""
     if footprint.keys:
         since = start if unchanged_to is None else max(start, unchanged_to)
-        conflict_of(reader.changed_since(footprint.keys, (), since), start, "read")
+        conflict_of(reader.changed_since(footprint.keys, (), since), start, "read", footprint.names)
 
 
 def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None) -> None:
     """T5; up to ``unchanged_to`` the ranges were searched. Raises WriteConflict, ResourceExhausted."""
     if footprint.ranges:
         since = start if unchanged_to is None else max(start, unchanged_to)
-        conflict_of(reader.changed_since((), footprint.ranges, since), start, "range")
+        conflict_of(reader.changed_since((), footprint.ranges, since), start, "range", footprint.names)
 
 
 class Staged:
@@ -171,7 +172,9 @@ class Staged:
         """T1. Raises WriteConflict."""
         start = self._origin.start
         if start is not None:
-            conflict_of(self._origin.reader.changed_since(list(self.written), (), start), start, "write", self.written)
+            changed = self._origin.reader.changed_since(list(self.written), (), start)
+            names = key_names(view.table for view in self._views.values())
+            conflict_of(changed, start, "write", names, self.written)
 
     def mutations(self) -> Mutations:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""

@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.internal import footprint_pb2
+from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE, is_namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.names import split_table_name
@@ -68,6 +69,11 @@ class Footprint:
 
     def __bool__(self) -> bool:
         return bool(self.keys or self.ranges or self.tables)
+
+    @property
+    def names(self) -> KeyNames:
+        """What the tables were called, to name keys of theirs in errors."""
+        return KeyNames({each.table_id: f"{each.database}.{each.name}" for each in self.tables})
 
     def encode(self) -> bytes:
         """Opaque bytes, for the reply."""

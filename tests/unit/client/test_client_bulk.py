@@ -249,12 +249,12 @@ def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTabl
 def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTable, client: Client) -> None:
     def script(sequence: int, context: grpc.ServicerContext) -> None:
         if sequence:
-            refuse(context, KeyLocked(retry_delay_ms=100, key="row 1.1 (7)", transaction="aa"))
+            refuse(context, KeyLocked(retry_delay_ms=100, key="d.t(7)", transaction="aa"))
 
     stored.script = script
     with pytest.raises(KeyLocked) as locked:
         client.with_timeout(1.5).table("d.t").bulk_batches(batches(4))
-    assert (locked.value.key, locked.value.transaction) == ("row 1.1 (7)", "aa")
+    assert (locked.value.key, locked.value.transaction) == ("d.t(7)", "aa")
     assert len(stored.starts) > 1
 
 

@@ -83,6 +83,7 @@ def test_a_row_and_its_entries_are_locked_until_the_transaction_ends() -> None:
         with pytest.raises(KeyLocked) as locked:
             await scene.delete(1)
         assert (locked.value.transaction, locked.value.retry_delay_ms > 0) == (A.hex(), True)
+        assert locked.value.key == "d.t(1)"
         await scene.begin(B)
         with pytest.raises(KeyLocked):
             await scene.stage([(5, 55, 0)], B)

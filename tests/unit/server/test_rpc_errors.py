@@ -47,7 +47,7 @@ EXAMPLES: list[CortadoError] = [
     errors.OutOfBounds("t('a').left", "at least 0", "-1", 2),
     errors.WriteConflict("k", "0.1.0", "0.2.0", 5, "range"),
     errors.TransactionAborted("settled"),
-    errors.KeyLocked("", 200, "row 1.1 (7)", "aa"),
+    errors.KeyLocked("", 200, "d.t(7)", "aa"),
     errors.Unavailable("stopping", 1500),
     errors.NotLeader("elsewhere", 10, "127.0.0.1:1"),
     errors.ResourceExhausted("full", 50, "writes", 8192),

@@ -127,7 +127,7 @@ def test_a_conflict_names_the_operation_that_writes_the_key(world: TableWorld) -
     commit(world, put(B))
     found = refusal(world, ("pair put", b"x", b"", None), put(A), put(B), start=began)
     assert isinstance(found, WriteConflict)
-    assert (found.kind, found.row) == ("write", 2)
+    assert (found.kind, found.row, found.key) == ("write", 2, f'{DATABASE}.{TABLE}("b", 0)')
     commit(world, ("pair put", b"y", b"", None))
     batch = "batch of pairs", [("pair put", b"x", b"1", None), ("pair put", b"y", b"1", None)]
     found = refusal(world, put(A), batch, start=began)
