@@ -144,18 +144,10 @@ def _listed_tables(request: Any) -> Demands:
     return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else KNOWN
 
 
-def _schema(request: Any) -> Demands:
-    """By its id a schema belongs to no subject, and rows hold the id: everybody who is known may have it."""
-    return (Demand(READ, subject_resource(request.subject)) if request.subject else Demand(Permission.KNOWN),)
-
-
-def _listed_versions(request: Any) -> Demands:
+def _subject_if_named(request: Any) -> Demands:
+    """What is of no subject everybody who is known may have: a schema by its id, since rows hold that, and the level of
+    all subjects. A list of the versions of all is cut to what its caller sees."""
     return (Demand(READ, subject_resource(request.subject)),) if request.subject else KNOWN
-
-
-def _compatibility(permission: Permission) -> OfRequest:
-    """Without a subject it is that of all."""
-    return lambda request: (Demand(permission, subject_resource(request.subject)),)
 
 
 def _checked_table(request: Any) -> Demands:
@@ -299,12 +291,12 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table")),
     "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
-    "Schemas/Get": Rule(_schema, is_metered=False),
+    "Schemas/Get": Rule(_subject_if_named, is_metered=False),
     "Schemas/ListSubjects": Rule(_known),
-    "Schemas/ListVersions": Rule(_listed_versions, is_metered=False),
+    "Schemas/ListVersions": Rule(_subject_if_named, is_metered=False),
     "Schemas/Check": Rule(_subject(READ), is_metered=False),
-    "Schemas/GetCompatibility": Rule(_compatibility(READ), is_metered=False),
-    "Schemas/SetCompatibility": Rule(_compatibility(DEFINE), changes=True),
+    "Schemas/GetCompatibility": Rule(_subject_if_named, is_metered=False),
+    "Schemas/SetCompatibility": Rule(_subject(DEFINE), changes=True),
     "Schemas/Delete": Rule(_subject(DEFINE), changes=True),
     "Watch/KeyValue": Rule(_namespace(READ)),
     "Watch/Table": Rule(_table(READ)),

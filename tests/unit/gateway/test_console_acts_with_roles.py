@@ -39,7 +39,6 @@ def guarded() -> Iterator[tuple[Gateway, dict[str, Any]]]:
             issued["operator"] = await client.auth.create("operator")
             await client.auth.grant("reader", "reader", "cluster")
             await client.auth.grant("owner", "owner", "database:shop")
-            await client.auth.grant("owner", "reader", "cluster")
             await client.auth.grant("operator", "operator", "cluster")
             issued["root"] = await client.auth.enable("root")
             return {name: basic(each.token.text) for name, each in issued.items() if each.token is not None}
@@ -68,6 +67,16 @@ def test_links_to_acts_are_for_those_who_may(guarded: tuple[Gateway, dict[str, A
     assert all(f"You are <strong>{name}</strong>" in page for name, page in seen.items())
     # What is denied stands beside what is not.
     assert "Principals cannot be shown" in seen["reader"]
+
+
+def test_who_has_a_role_on_one_database_sees_its_schemas(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+    made, who = guarded
+    listed = get(made, "/ui/schemas", **who["owner"])
+    assert (listed.status_code, "shop.items" in listed.text) == (200, True)
+    # Of a subject that is not there yet the level is that of all.
+    begun = get(made, "/ui/schemas?subject=shop.new", **who["owner"])
+    assert (begun.status_code, "BACKWARD_TRANSITIVE" in begun.text) == (200, True)
+    assert "shop.items" not in get(made, "/ui/schemas", **who["nobody"]).text
 
 
 def test_the_cluster_denies_whatever_a_page_offers(guarded: tuple[Gateway, dict[str, Any]]) -> None:
