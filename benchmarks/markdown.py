@@ -10,13 +10,15 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.cluster import tables
-from benchmarks.http import results as http
-from benchmarks.report import RESULTS, Measurement
-from benchmarks.spark import results as spark
-from benchmarks.ycsb import results as ycsb
+from benchmarks.http.results import Results as HttpResults
+from benchmarks.report import RESULTS, Measurement, Results
+from benchmarks.spark.results import Results as SparkResults
+from benchmarks.ycsb.results import Results as YcsbResults
+
+_KINDS: Final[tuple[type[Results[Any]], ...]] = (HttpResults, SparkResults, YcsbResults)
 
 
 def main(paths: list[Path]) -> None:
@@ -40,15 +42,14 @@ def _of_systems(path: Path, content: Mapping[str, Any]) -> str:
     """Of what has programs of its own, with several systems side by side."""
     if "measured" in content:
         return f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n"
-    kind = next(each for name, each in (("spark", spark), ("http", http), ("ycsb", ycsb)) if name in content)
-    results = kind.Results.load(path)
+    results = next(kind for kind in _KINDS if kind.KIND in content).load(path)
     sheets = (f"### {sheet.title}\n\n{sheet.markdown()}" for sheet in results.sheets())
     return "\n\n".join(["", *(f"{each}." for each in results.settings), *sheets, ""])
 
 
 def newest() -> list[Path]:
     """Of ``make bench`` and of each program of its own, as far as there is one."""
-    folders = (RESULTS, tables.FOLDER, http.FOLDER, spark.FOLDER, ycsb.FOLDER)
+    folders = (RESULTS, tables.FOLDER, *(kind.folder() for kind in _KINDS))
     found = (max(folder.glob("*.json"), default=None) for folder in folders)
     return [path for path in found if path is not None]
 

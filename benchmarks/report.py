@@ -8,11 +8,13 @@ import platform
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -98,6 +100,47 @@ def _processor() -> str:
 def _commit() -> str:
     shown = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return shown.stdout.strip() or "unknown"
+
+
+_Measured = TypeVar("_Measured")
+
+
+@dataclass(slots=True)
+class Results(ABC, Generic[_Measured]):
+    """One run of a benchmark that is a program of its own: where it ran, how, and what it measured, dataclasses."""
+
+    KIND: ClassVar[str]
+    """The name of its folder below ``benchmarks/results/``, and of what it measured in a file there."""
+
+    machine: dict[str, str] = field(default_factory=machine)
+    settings: list[str] = field(default_factory=list)
+    measured: list[_Measured] = field(default_factory=list)
+
+    @classmethod
+    def folder(cls) -> Path:
+        """Where runs are saved."""
+        return RESULTS / cls.KIND
+
+    def save(self, path: Path | None = None) -> Path:
+        """As JSON in the folder, or in the place of ``path``, which holds less of the same run."""
+        content = asdict(self)
+        content[self.KIND] = content.pop("measured")
+        return save_json(content, self.folder(), path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """What :meth:`save` wrote."""
+        content = json.loads(path.read_text())
+        return cls(content["machine"], content["settings"], [cls.read(each) for each in content[cls.KIND]])
+
+    @staticmethod
+    @abstractmethod
+    def read(content: dict[str, Any]) -> _Measured:
+        """One thing that was measured, out of JSON."""
+
+    @abstractmethod
+    def sheets(self) -> list[Sheet]:
+        """Tables for people, and for a page."""
 
 
 def show(title: str, settings: str, measurements: Sequence[Measurement], console: Console) -> None:

@@ -69,13 +69,7 @@ class Results:
     def load(cls, path: Path) -> Results:
         """What :meth:`save` wrote."""
         content = json.loads(path.read_text())
-        measured = [
-            Measured(
-                Load(**each["load"]),
-                {system: [outcome_of(one) for one in rounds] for system, rounds in each["rounds"].items()},
-            )
-            for each in content["measured"]
-        ]
+        measured = [Measured(Load(**each["load"]), rounds_of(each["rounds"])) for each in content["measured"]]
         return cls(content["machine"], content["settings"], measured, content["failover_ms"])
 
 
@@ -83,6 +77,11 @@ def outcome_of(content: dict[str, Any]) -> Outcome:
     """Out of JSON."""
     followers = tuple(Use(**use) for use in content["followers"])
     return Outcome(**{**content, "leader": Use(**content["leader"]), "followers": followers})
+
+
+def rounds_of(content: dict[str, list[dict[str, Any]]]) -> dict[str, list[Outcome]]:
+    """Out of JSON: the outcomes of rounds, by what they were of."""
+    return {name: [outcome_of(each) for each in outcomes] for name, outcomes in content.items()}
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def _measured(
     except Exception:
         traceback.print_exc()
         return False
-    results.http.append(Measured(workload.name, callers, outcomes))
+    results.measured.append(Measured(workload.name, callers, outcomes))
     return True
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
-from benchmarks.cluster.tables import outcome_of
+from benchmarks import report
+from benchmarks.cluster.tables import rounds_of
 from benchmarks.cluster.turns import Outcome, middle
 from benchmarks.http.workloads import WORKLOADS
-from benchmarks.report import RESULTS, Sheet, machine, save_json
+from benchmarks.report import Sheet
 
-FOLDER: Final = RESULTS / "http"
 HTTP: Final = "http"
 GRPC: Final = "grpc"
 HEADINGS: Final = (
@@ -35,36 +33,22 @@ class Measured:
     rounds: Mapping[str, Sequence[Outcome]]
 
 
-@dataclass(slots=True)
-class Results:
+class Results(report.Results[Measured]):
     """One run."""
 
-    machine: dict[str, str] = field(default_factory=machine)
-    settings: list[str] = field(default_factory=list)
-    http: list[Measured] = field(default_factory=list)
+    KIND: ClassVar = "http"
 
-    def save(self, path: Path | None = None) -> Path:
-        """As JSON below ``benchmarks/results/http/``, or over what ``path`` holds of the same run."""
-        return save_json(asdict(self), FOLDER, path)
-
-    @classmethod
-    def load(cls, path: Path) -> Results:
-        """What :meth:`save` wrote."""
-        content = json.loads(path.read_text())
-        return cls(content["machine"], content["settings"], [_measured(each) for each in content["http"]])
+    @staticmethod
+    def read(content: dict[str, Any]) -> Measured:
+        return Measured(content["workload"], content["callers"], rounds_of(content["rounds"]))
 
     def has(self, workload: str, callers: int) -> bool:
         """Whether it is measured already."""
-        return any((each.workload, each.callers) == (workload, callers) for each in self.http)
+        return any((each.workload, each.callers) == (workload, callers) for each in self.measured)
 
     def sheets(self) -> list[Sheet]:
         """One line for each workload and number of callers."""
-        return [Sheet("The gateway beside the client", HEADINGS, [_line(each) for each in self.http], LEGEND)]
-
-
-def _measured(content: dict[str, Any]) -> Measured:
-    rounds = {way: [outcome_of(each) for each in outcomes] for way, outcomes in content["rounds"].items()}
-    return Measured(content["workload"], content["callers"], rounds)
+        return [Sheet("The gateway beside the client", HEADINGS, [_line(each) for each in self.measured], LEGEND)]
 
 
 def _line(measured: Measured) -> list[str]:

@@ -148,7 +148,7 @@ class _Run:
         """Whether it worked; then it is saved with those before."""
         self._console.print(f"[dim]{load.title} ...")
         try:
-            self._results.spark.append(Measured(load.name, self._spent(load, sides, ours, turns)))
+            self._results.measured.append(Measured(load.name, self._spent(load, sides, ours, turns)))
         except Exception:
             traceback.print_exc()
             return False

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
-from benchmarks.report import RESULTS, Sheet, machine, save_json
+from benchmarks import report
+from benchmarks.report import Sheet
 from benchmarks.spark.loads import LOADS, MICRO_BATCH, MICRO_BATCH_AIM_S, Load
 from benchmarks.spark.processes import Spent
 
-FOLDER: Final = RESULTS / "spark"
 PEER: Final = "jdbc"
 ONE: Final = "one"
 THREE: Final = "three"
@@ -49,35 +47,22 @@ class Measured:
         return peer / ours if peer is not None and ours else None
 
 
-@dataclass(slots=True)
-class Results:
+class Results(report.Results[Measured]):
     """One run."""
 
-    machine: dict[str, str] = field(default_factory=machine)
-    settings: list[str] = field(default_factory=list)
-    spark: list[Measured] = field(default_factory=list)
+    KIND: ClassVar = "spark"
 
-    def save(self, path: Path | None = None) -> Path:
-        """As JSON below ``benchmarks/results/spark/``; in the place of ``path``, which holds less of the same run."""
-        return save_json(asdict(self), FOLDER, path)
-
-    @classmethod
-    def load(cls, path: Path) -> Results:
-        """What :meth:`save` wrote."""
-        content = json.loads(path.read_text())
-        return cls(content["machine"], content["settings"], [_measured(each) for each in content["spark"]])
+    @staticmethod
+    def read(content: dict[str, Any]) -> Measured:
+        turns = {system: [Spent(**each) for each in turns] for system, turns in content["turns"].items()}
+        return Measured(content["load"], turns)
 
     def sheets(self) -> list[Sheet]:
         """Time, and what it cost."""
         return [
-            Sheet("Spark, beside JDBC on PostgreSQL", TIMES, [_times(each) for each in self.spark], TIMES_LEGEND),
-            Sheet("What a load costs", COSTS, [_costs(each) for each in self.spark], COSTS_LEGEND),
+            Sheet("Spark, beside JDBC on PostgreSQL", TIMES, [_times(each) for each in self.measured], TIMES_LEGEND),
+            Sheet("What a load costs", COSTS, [_costs(each) for each in self.measured], COSTS_LEGEND),
         ]
-
-
-def _measured(content: dict[str, Any]) -> Measured:
-    turns = {system: [Spent(**each) for each in turns] for system, turns in content["turns"].items()}
-    return Measured(content["load"], turns)
 
 
 def _wall(spent: Spent) -> float:

@@ -99,7 +99,7 @@ def _measured(
     except Exception:
         traceback.print_exc()
         return False
-    results.ycsb.append(Measured(workload.name, outcomes))
+    results.measured.append(Measured(workload.name, outcomes))
     return True
 
 

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from benchmarks import markdown as pages
+from benchmarks import report
 from benchmarks.cluster import cortado_load, etcd_nodes, etcd_program, tables, turns, workloads
 from benchmarks.cluster.drivers import LoadProcess, Seen, percentile
 from benchmarks.cluster.h2load import H2load, data_bytes, latencies_us, request
@@ -292,9 +293,9 @@ def test_a_saved_result_is_the_same_page(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_newest_results_of_each_kind_make_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pages, "RESULTS", tmp_path)
-    for kind in (tables, pages.spark, pages.ycsb):
-        monkeypatch.setattr(kind, "FOLDER", tmp_path / kind.__name__)
+    for module in (pages, report):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path / "cluster")
     assert pages.newest() == []
     rows = [{"name": "load", "rate": 10.0, "unit": "rows", "below_name": "", "below": 0.0, "aim": 0.0}]
     for day in (1, 2):

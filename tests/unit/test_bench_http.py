@@ -12,9 +12,10 @@ from typing import cast
 import pytest
 
 from benchmarks import markdown as pages
+from benchmarks import report
 from benchmarks.cluster.members import Use
 from benchmarks.cluster.turns import Outcome
-from benchmarks.http import load, results
+from benchmarks.http import load
 from benchmarks.http.load import HttpConnection, grpc_call, http_call
 from benchmarks.http.results import Measured, Results
 from benchmarks.http.workloads import NAMESPACE, SCHEMA, TABLE, VALUE_BYTES, WORKLOADS, pair_key, reading
@@ -93,10 +94,10 @@ def test_an_answer_in_pieces_is_one_and_a_refusal_none() -> None:
 def test_a_saved_result_is_the_same_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
     http = Outcome(1_000, 1.25, 9.5, Use(0.5, 100), (Use(0.25, 90),), 0.125, 0)
     grpc = Outcome(2_000, 0.5, 2.5, Use(0.5, 100), (), 0.25, 0)
-    shown = Results(settings=["s"], http=[Measured("pair", 64, {"http": [http], "grpc": [grpc]})])
+    shown = Results(settings=["s"], measured=[Measured("pair", 64, {"http": [http], "grpc": [grpc]})])
     saved = shown.save()
     assert Results.load(saved) == shown
     assert shown.save(saved) == saved

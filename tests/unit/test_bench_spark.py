@@ -16,8 +16,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from benchmarks import markdown as pages
+from benchmarks import report
 from benchmarks.cluster.cortado_nodes import CortadoCluster
-from benchmarks.spark import cortado_side, postgres, results, turns
+from benchmarks.spark import cortado_side, postgres, turns
 from benchmarks.spark.cortado_side import CortadoSide
 from benchmarks.spark.jdbc_side import JdbcSide
 from benchmarks.spark.loads import LOADS, SCHEMA, SQL_COLUMNS, VALUES, Load
@@ -218,7 +219,7 @@ def spent(*walls: float) -> list[Spent]:
 
 def test_systems_stand_in_one_line_and_an_aim_is_reached_or_missed() -> None:
     measured = Measured("append", {"jdbc": spent(2, 3, 9), "one": spent(2, 2, 3), "three": spent(4, 4, 3)})
-    times, costs = Results(spark=[measured]).sheets()
+    times, costs = Results(measured=[measured]).sheets()
     (line,) = times.lines
     assert line[:5] == ["append", "3.00", "2.00", "4.00", "-"]
     assert line[5:] == ["1.50", "1.00 to 3.00", "1.5 reached", "0.75", "0.50 to 3.00", "1 missed"]
@@ -227,7 +228,7 @@ def test_systems_stand_in_one_line_and_an_aim_is_reached_or_missed() -> None:
 
 
 def test_a_micro_batch_has_an_aim_of_its_own_and_no_peer() -> None:
-    (line,) = Results(spark=[Measured("micro_batch", {"one": spent(0.9), "three": spent(1.1)})]).sheets()[0].lines
+    (line,) = Results(measured=[Measured("micro_batch", {"one": spent(0.9), "three": spent(1.1)})]).sheets()[0].lines
     assert (line[7], line[10]) == ("1 s reached", "1 s missed")
     assert line[1] == "-"
 
@@ -235,15 +236,15 @@ def test_a_micro_batch_has_an_aim_of_its_own_and_no_peer() -> None:
 def test_a_saved_result_is_the_same_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
-    shown = Results(settings=["PostgreSQL 15"], spark=[Measured("sum", {"jdbc": spent(1), "one": spent(1)})])
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    shown = Results(settings=["PostgreSQL 15"], measured=[Measured("sum", {"jdbc": spent(1), "one": spent(1)})])
     saved = shown.save()
     assert json.loads(saved.read_text())["machine"] == shown.machine
     assert Results.load(saved) == shown
-    shown.spark.append(Measured("read", {"one": spent(1)}))
+    shown.measured.append(Measured("read", {"one": spent(1)}))
     assert shown.save(saved) == saved
     assert Results.load(saved) == shown
-    assert list(tmp_path.iterdir()) == [saved]
+    assert list(tmp_path.rglob("*.json")) == [saved]
     pages.main([saved])
     page = capsys.readouterr().out
     assert "PostgreSQL 15." in page

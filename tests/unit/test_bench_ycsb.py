@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import markdown as pages
+from benchmarks import report
 from benchmarks.cluster.members import Use
 from benchmarks.cluster.turns import Outcome
-from benchmarks.ycsb import results
 from benchmarks.ycsb.draws import THETA, Draw, Latest, Scattered, Zipfian, scattered
 from benchmarks.ycsb.load import Asking, Records, key, record
 from benchmarks.ycsb.results import Measured, Results
@@ -168,9 +168,9 @@ def test_a_wrong_answer_is_no_result(name: str) -> None:
 def test_a_saved_result_is_the_same_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
     outcome = Outcome(1_000, 1.25, 9.5, Use(0.5, 100), (Use(0.25, 90), Use(0.25, 120)), 0.125, 2)
-    shown = Results(settings=["s"], ycsb=[Measured("c", {"one": [outcome], "three": [outcome]})])
+    shown = Results(settings=["s"], measured=[Measured("c", {"one": [outcome], "three": [outcome]})])
     saved = shown.save()
     assert Results.load(saved) == shown
     pages.main([saved])
