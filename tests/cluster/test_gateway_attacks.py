@@ -379,5 +379,5 @@ def test_a_gateway_that_is_stopped_ends_its_streams_and_itself(node: ServerProce
         running.process.terminate()
         while received(watching):
             pass
-        assert running.process.wait(20) == 0
+        assert running.process.wait(60) == 0
         assert "Traceback" not in running.log.read_text()

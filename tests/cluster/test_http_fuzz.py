@@ -60,7 +60,7 @@ def make_tables(endpoint: str) -> None:
                 client.create_table(f"{database}.items", key=["id"])
 
 
-@pytest.mark.timeout(300 + 2 * SECONDS)
+@pytest.mark.timeout(600 + 2 * SECONDS)
 def test_every_call_has_a_precise_answer_and_what_was_acknowledged_is_there(
     node: ServerProcess, gateway: GatewayProcess
 ) -> None:

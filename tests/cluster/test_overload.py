@@ -67,12 +67,13 @@ def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(tmp_path: Pat
         wire = Wire(server.endpoint)
         for start in range(0, 8_000, 1_000):
             wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
-        began = time.monotonic()
+        pages = 0
         with pytest.raises(grpc.RpcError) as ended:
             for _ in wire.kv.Scan(kv_pb2.KvScanRequest(namespace="t"), timeout=0.3):
                 time.sleep(0.05)
+                pages += 1
         assert ended.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        assert time.monotonic() - began < 5
+        assert pages < 60, "and not all of them"
         wait_until(lambda: counts(wire)["scans"] == 0, "the scan has stopped")
 
 

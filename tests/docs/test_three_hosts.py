@@ -102,7 +102,7 @@ class Hosts:
     def stop(self, host: str) -> None:
         process = self._processes.pop(host)
         process.terminate()
-        assert process.wait(20) == 0, self.log(host)
+        assert process.wait(60) == 0, self.log(host)
 
     def kill(self, *hosts: str) -> None:
         for host in hosts or tuple(self._processes):

@@ -136,7 +136,7 @@ class Cluster:
         address = self.addresses[self.leader()]
         request = cluster_pb2.PromoteMemberRequest(node_id=name)
         try:
-            self._stub(address).PromoteMember(request, timeout=10)
+            self._stub(address).PromoteMember(request, timeout=30)
         except grpc.RpcError as error:
             assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION), error
             return False
@@ -315,7 +315,7 @@ class Cluster:
         """Every replica holds the same at the newest timestamp that all have applied."""
         self.wait_converged()
         with grpc.insecure_channel(self.addresses[self.leader()], options=_LOCAL_POOL) as channel:
-            clock = cluster_pb2_grpc.ClusterStub(channel).Clock(cluster_pb2.ClockRequest(), timeout=10)
+            clock = cluster_pb2_grpc.ClusterStub(channel).Clock(cluster_pb2.ClockRequest(), timeout=30)
         for namespace in namespaces:
             first, *others = (self.contents(name, namespace, clock.last_applied) for name in self.nodes)
             assert all(other == first for other in others), f"replicas differ in {namespace}"

@@ -133,7 +133,7 @@ def scan_in_chunks(
         start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=histories, read_ts=timestamps, asked=st.lists(keys, max_size=6))
 def test_points_are_the_twins(engine: Engine, history: list, read_ts: Timestamp, asked: list[LogicalKey]) -> None:
     store, twin = build(engine, history)

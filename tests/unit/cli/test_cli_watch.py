@@ -43,7 +43,7 @@ def server() -> Iterator[FakeServer]:
         context.add_callback(over.set)
         yield reply(1_000)
         yield reply(2_500, (2_000, b"a\n", b"\xff"), (2_500, b"a\n", None))
-        over.wait(20)
+        over.wait(60)
 
     fake.handlers["Watch.KeyValue"] = serve
     with fake.running():
@@ -98,6 +98,6 @@ def test_ctrl_c_ends_it_with_where_to_go_on(server: FakeServer) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(4)]
         os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert json.loads(lines[-1]) == {"type": "resolved", "timestamp": "0.2500.0"}
     assert (process.returncode, errors) == (130, "complete up to 0.2500.0; continue with --after 0.2500.0\n")

@@ -18,6 +18,8 @@ from support.faces import open_client, run_core
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
+TIMEOUT_S = 10.0
+
 pytestmark = pytest.mark.slow
 
 
@@ -108,7 +110,7 @@ def cluster() -> Iterator[FakeCluster]:
 @pytest.fixture(params=[("sync", False), ("sync", True), ("async", True)], ids=["alone", "merged", "async"])
 def client(cluster: FakeCluster, request: pytest.FixtureRequest) -> Iterator[Client]:
     face, coalesce = request.param
-    with open_client(face, cluster.endpoint, timeout_s=10, coalesce=coalesce) as opened:
+    with open_client(face, cluster.endpoint, timeout_s=TIMEOUT_S, coalesce=coalesce) as opened:
         yield opened
 
 
@@ -181,8 +183,8 @@ def test_followers_that_still_name_a_dead_leader_are_asked_until_they_know_bette
     kv.put(b"k", b"w")
     timer.join()
     assert cluster.values == {b"k": b"w"}
-    # Not a bound on speed: a call that waited for its deadline would have failed.
-    assert time.monotonic() - began_s < 5
+    # Not a bound on speed: it has not waited for its deadline.
+    assert time.monotonic() - began_s < TIMEOUT_S
 
 
 def test_an_election_is_waited_for(cluster: FakeCluster, client: Client) -> None:
@@ -206,7 +208,7 @@ def test_a_silent_leader_is_left_when_the_others_have_another(cluster: FakeClust
     timer.start()
     began_s = time.monotonic()
     kv.put(b"k", b"w")
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < TIMEOUT_S
     release.set()
     assert cluster.values == {b"k": b"w"}
     first, *_ = puts(cluster.servers[1])

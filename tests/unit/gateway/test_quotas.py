@@ -24,7 +24,7 @@ def served() -> Iterator[Gateway]:
 
 def _refused(served: Gateway, method: str, path: str, **more: object) -> object:
     """What is told, once the quota holds."""
-    until_s = time.monotonic() + 10
+    until_s = time.monotonic() + 60
     while time.monotonic() < until_s:
         response = served.request(method, path, **more)
         if response.status_code == 429:

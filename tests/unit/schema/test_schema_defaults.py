@@ -125,10 +125,10 @@ def test_a_default_that_unfolds_is_refused_in_time() -> None:
     for each in range(1, 13):
         fields = [{"name": "x", "type": inner, "default": {}}, {"name": "y", "type": f"R{each - 1}", "default": {}}]
         inner = {"type": "record", "name": f"R{each}", "fields": fields}
-    begun = time.monotonic()
+    begun_s = time.thread_time()
     with pytest.raises(InvalidSchema, match=r"too large|expanded"):
         of({"type": "array", "items": inner}, [{}, {}])
-    assert time.monotonic() - begun < 5
+    assert time.thread_time() - begun_s < 5
 
 
 def test_trying_branches_of_a_default_is_bounded() -> None:
@@ -141,10 +141,10 @@ def test_trying_branches_of_a_default_is_bounded() -> None:
         ]
         branches[1]["fields"][0]["type"] = [f"P{each - 1}", f"Q{each - 1}"] if each else "int"
         inner, value = branches, {"v": value}
-    begun = time.monotonic()
+    begun_s = time.thread_time()
     with pytest.raises(InvalidSchema):
         of(inner, value)
-    assert time.monotonic() - begun < 5
+    assert time.thread_time() - begun_s < 5
 
 
 def test_the_canonical_form_keeps_null_defaults() -> None:

@@ -78,7 +78,7 @@ def test_a_process_ends_with_the_one_that_holds_its_pipe() -> None:
     assert child.stdout.readline() == b"watching\n"
     assert child.poll() is None
     os.close(theirs)
-    assert child.wait(20) == EXIT_ORPHANED
+    assert child.wait(60) == EXIT_ORPHANED
     child.stdout.close()
     os.close(ours)
 
