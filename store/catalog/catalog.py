@@ -15,7 +15,7 @@ of what is applied.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -62,6 +62,7 @@ class _State:
     schemas: dict[int, Schema] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     verdicts: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+    tables_by_subject: Mapping[str, Sequence[str]] | None = None
 
 
 class CatalogCache:
@@ -176,11 +177,28 @@ class Catalog:
         return table
 
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
-        """All tables of ``database``, or of all, in the order of their names. Raises NotFound."""
-        if database is None:
-            return [stored.decode_table(payload) for payload in self._payloads("table")]
-        self.database(database)
-        return [stored.decode_table(payload) for payload in self._payloads("table", database)]
+        """All tables of ``database``, or of all, in the order of databases and names. Raises NotFound."""
+        return list(self.tables_behind("", database))
+
+    def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
+        """Those of :meth:`tables` that come behind a name, which need not be that of one. Each is decoded when it is
+        taken."""
+        if database is not None:
+            self.database(database)
+        behind = full_name.split(".", 1) if full_name else ()
+        payloads = self._payloads("table", *(() if database is None else (database,)), behind=("table", *behind))
+        return map(stored.decode_table, payloads)
+
+    def tables_by_subject(self) -> Mapping[str, Sequence[str]]:
+        """The full names of the tables whose documents follow each subject that has such. Found once for each state of
+        the catalogue: there may be ten thousand, which take long to decode."""
+        found = self._state.tables_by_subject
+        if found is None:
+            names: dict[str, list[str]] = {}
+            for table in self.tables():
+                names.setdefault(table.subject, []).append(table.full_name)
+            found = self._state.tables_by_subject = names
+        return found
 
     def count_tables(self) -> int:
         """How many tables there are. There may be ten thousand, which take long to decode."""
@@ -209,6 +227,10 @@ class Catalog:
         the bytes ``holding`` somewhere. There may be twenty thousand, which take a tenth of a second to decode."""
         return [stored.decode_dropped(payload) for payload in self._payloads("dropped") if holding in payload]
 
+    def dropped_behind(self, number: int) -> Iterator[Dropped]:
+        """Those of :meth:`dropped` whose numbers are greater. Each is decoded when it is taken."""
+        return map(stored.decode_dropped, self._payloads("dropped", behind=("dropped", number)))
+
     def dropped_tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables that may be undropped, and whose documents follow ``subject`` then."""
         kinds = (DropKind.TABLE, DropKind.TRUNCATED)
@@ -227,7 +249,15 @@ class Catalog:
 
     def subjects(self) -> list[SubjectState]:
         """All subjects, in the order of their names, those without a version included."""
-        return [stored.decode_subject(payload) for payload in self._payloads("subject")]
+        return list(self.subjects_behind(""))
+
+    def subjects_behind(self, name: str) -> Iterator[SubjectState]:
+        """Those of :meth:`subjects` that come behind a name, as :meth:`tables_behind`."""
+        return map(stored.decode_subject, self._payloads("subject", behind=("subject", name) if name else ("subject",)))
+
+    def count_subjects(self) -> int:
+        """How many there are, those without a version included."""
+        return sum(1 for _ in self._payloads("subject"))
 
     def find_subject(self, name: str) -> SubjectState | None:
         """What is stored of a subject, which may have no version."""
@@ -327,8 +357,12 @@ class Catalog:
     def _get(self, key: LogicalKey) -> Version | None:
         return self.reader.get(key)
 
-    def _payloads(self, *path: str) -> Iterator[bytes]:
+    def _payloads(self, *path: str, behind: Sequence[str | int] = ()) -> Iterator[bytes]:
+        """Of all keys whose names begin with ``path``; of those that come behind the key ``behind``, where it is longer
+        than that path."""
         start, end = meta_range(*path)
+        if len(behind) > len(path):
+            start = min(max(start, meta_range(*behind)[1]), end)
         return (version.payload for _, version in self.reader.scan(start, end))
 
 
@@ -348,8 +382,8 @@ class _NamedAsIn(Catalog):
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
         return self._past.find_table(database, name)
 
-    def tables(self, database: str | None = None) -> list[TableDescriptor]:
-        return self._past.tables(database)
+    def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
+        return self._past.tables_behind(full_name, database)
 
     def generation_of(self, namespace: str) -> int:
         return self._past.generation_of(namespace)

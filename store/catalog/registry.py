@@ -198,7 +198,7 @@ def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
     state = catalog.find_subject(subject)
     if state is not None:
         return state
-    count = len(catalog.subjects())
+    count = catalog.count_subjects()
     if count >= SUBJECTS_MAX:
         problem = f"there are {count} subjects already, the most that are allowed"
         raise TooLarge("subject", problem, subject, count, SUBJECTS_MAX)

@@ -6,6 +6,8 @@ remembered of requests, has anything to give away.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument
@@ -17,7 +19,7 @@ from cortado.store.auth.stored import Kind, Principal, Switch
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.server.authority import CREDENTIAL
-from cortado.store.server.listing import next_page
+from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
 
 
@@ -55,8 +57,8 @@ class AuthService(Service):
             read_ts, principals, token = next_page(
                 request,
                 newest=await self.newest(),
-                items=lambda ts: list(self._state(ts).principals()),
-                name=lambda principal: principal.name,
+                items=lambda ts, after: behind(after, self._state(ts).principals(), attrgetter("name")),
+                name=attrgetter("name"),
                 size_bytes=lambda principal: _message(principal).ByteSize(),
             )
         header = self.header(read_ts)

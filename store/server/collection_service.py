@@ -75,8 +75,10 @@ class CollectionService(Service):
         replica = self.host.meta
         read_ts = await self.newest()
         found = replica.collector.status()
-        with self.host.reads.place():
-            names = await self.host.scan(self._table_names)
+        names = {}
+        if found.safepoints.tables:
+            with self.host.reads.place():
+                names = await self.host.scan(self._table_names)
         return pb.CollectionStatusResponse(
             header=self.header(read_ts),
             safepoint=timestamp_message(found.safepoints.cluster),

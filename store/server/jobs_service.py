@@ -13,7 +13,7 @@ from cortado.store.jobs.job import Job, job_of, jobs_of, pause, resume
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import timestamp_message
-from cortado.store.server.listing import next_page
+from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
 from cortado.store.tables.build import cancel_build
 
@@ -29,8 +29,8 @@ class JobsService(Service):
             read_ts, jobs, token = next_page(
                 request,
                 newest=newest,
-                items=lambda ts: jobs_of(self.host.meta.reader(ts)),
-                name=lambda job: str(job.job_id).zfill(_NUMBER_DIGITS),
+                items=lambda ts, after: behind(after, jobs_of(self.host.meta.reader(ts)), _name),
+                name=_name,
                 size_bytes=lambda job: _message(job).ByteSize(),
             )
         return pb.ListJobsResponse(header=self.header(read_ts), jobs=map(_message, jobs), next_page_token=token)
@@ -58,6 +58,10 @@ class JobsService(Service):
             return pb.JobResponse(job=_message(value))
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+
+def _name(job: Job) -> str:
+    return str(job.job_id).zfill(_NUMBER_DIGITS)
 
 
 def _message(job: Job) -> pb.Job:

@@ -1,11 +1,12 @@
-"""Pages of names: listings that are small enough to be read whole, and cut into pages for who asks.
+"""Pages of names.
 
 All pages show one state: the token carries the timestamp of the first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from cortado.errors import InvalidPageToken
@@ -33,15 +34,17 @@ def next_page(
     request: ListRequest,
     *,
     newest: Timestamp,
-    items: Callable[[Timestamp], Sequence[T]],
+    items: Callable[[Timestamp, str], Iterable[T]],
     name: Callable[[T], str],
     shape: Sequence[str] = (),
     size_bytes: Callable[[T], int] | None = None,
 ) -> tuple[Timestamp, Sequence[T], bytes]:
     """The timestamp read at, the page's items, and the token of the next page (empty at the end).
 
-    Items come in the order of their names. ``shape`` is what else makes the request this one. Where items may be large,
-    ``size_bytes`` tells how large: a page of more than one ends before it is over its bound. Raises InvalidPageToken.
+    ``items`` gives those of a timestamp that come behind a name, which is empty for the first page; no more of them are
+    taken than a page needs. Each has a ``name`` of its own. ``shape`` is what else makes the request this one. Where
+    items may be large, ``size_bytes`` tells how large: a page of more than one ends before it is over its bound. Raises
+    InvalidPageToken.
     """
     digest = request_shape("listing", type(request).__name__, *shape)
     after = ""
@@ -51,14 +54,19 @@ def next_page(
         if token.read_ts > newest:
             raise InvalidPageToken("page_token", "is of a time that this server has not reached", str(token.read_ts))
         read_ts, after = token.read_ts, token.resume.decode(errors="replace")
-    found = sorted((item for item in items(read_ts) if name(item) > after), key=name)
     size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
+    found = list(islice(items(read_ts, after), size + 1))
     if size_bytes is not None:
         size = max(1, _fitting(found[:size], size_bytes))
     if len(found) <= size:
         return read_ts, found, b""
     page = found[:size]
     return read_ts, page, encode_token(PageToken(read_ts, name(page[-1]).encode()), digest)
+
+
+def behind(after: str, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+    """Those whose names are greater, in their order: of a list that is small enough to be read whole for each page."""
+    return sorted((item for item in items if name(item) > after), key=name)
 
 
 def _fitting(items: Sequence[T], size_bytes: Callable[[T], int]) -> int:

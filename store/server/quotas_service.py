@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from google.protobuf.message import Message
 
 from cortado.errors import NotFound
@@ -11,7 +13,7 @@ from cortado.store.node.host import Host
 from cortado.store.quotas import changes
 from cortado.store.quotas.quota import Quota, Target, check_target
 from cortado.store.quotas.stored import quotas_of
-from cortado.store.server.listing import next_page
+from cortado.store.server.listing import behind, next_page
 from cortado.store.server.metering import Metering
 from cortado.store.server.service import Service
 
@@ -57,8 +59,10 @@ class QuotasService(Service):
             read_ts, quotas, token = next_page(
                 request,
                 newest=await self.newest(),
-                items=lambda ts: [*quotas_of(self.host.meta.reader(ts)).values()],
-                name=lambda quota: quota.target,
+                items=lambda ts, after: behind(
+                    after, quotas_of(self.host.meta.reader(ts)).values(), attrgetter("target")
+                ),
+                name=attrgetter("target"),
             )
         found = [self._state(each) for each in quotas]
         return pb.ListQuotasResponse(header=self.header(read_ts), quotas=found, next_page_token=token)

@@ -27,7 +27,7 @@ from cortado.store.catalog.registry import (
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.server.listing import next_page
+from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
 
 _PREFIX = "COMPATIBILITY_MODE_"
@@ -66,15 +66,15 @@ class SchemasService(Service):
             read_ts, subjects, token = next_page(
                 request,
                 newest=newest,
-                items=lambda ts: [
+                items=lambda ts, after: (
                     each
-                    for each in Catalog(replica.store.snapshot(ts)).subjects()
+                    for each in Catalog(replica.store.snapshot(ts)).subjects_behind(after)
                     if (each.versions if request.include_deleted else each.newest) and _is_seen(each, rights)
-                ],
+                ),
                 name=lambda subject: subject.subject,
                 shape=[str(request.include_deleted)],
             )
-            return read_ts, _summaries(Catalog(replica.store.snapshot(read_ts)), subjects), token
+            return read_ts, _summaries(replica.catalog(replica.store.snapshot(read_ts)), subjects), token
 
         # Ten thousand tables, and as many subjects, take long to decode.
         with self.host.reads.place():
@@ -95,9 +95,10 @@ class SchemasService(Service):
             read_ts, versions, token = next_page(
                 request,
                 newest=newest,
-                items=lambda ts: _versions(Catalog(replica.store.snapshot(ts)), request, rights),
-                # A space sorts before whatever a subject's name may have.
-                name=lambda found: f"{found[0]} {found[1].version:010}",
+                items=lambda ts, after: behind(
+                    after, _versions(Catalog(replica.store.snapshot(ts)), request, rights), _name_of_version
+                ),
+                name=_name_of_version,
                 shape=[request.subject, str(request.include_deleted), str(request.schema_id)],
                 size_bytes=None if request.omit_schemas else size_bytes,
             )
@@ -162,10 +163,7 @@ class SchemasService(Service):
 
 
 def _summaries(catalog: Catalog, subjects: Sequence[SubjectState]) -> list[schemas_pb2.SubjectSummary]:
-    tables: dict[str, list[str]] = {}
-    for table in catalog.tables():
-        tables.setdefault(table.subject, []).append(table.full_name)
-    default_mode = catalog.default_mode
+    tables, default_mode = catalog.tables_by_subject(), catalog.default_mode
     return [
         schemas_pb2.SubjectSummary(
             subject=each.subject,
@@ -202,6 +200,11 @@ def _versions(
         for each in (state.versions if request.include_deleted else state.live)
         if request.schema_id in (0, each.schema_id)
     ]
+
+
+def _name_of_version(found: tuple[str, SubjectVersion]) -> str:
+    # A space sorts before whatever a subject's name may have.
+    return f"{found[0]} {found[1].version:010}"
 
 
 def _listed(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument, KeyLocked
+from cortado.errors import InvalidArgument, InvalidPageToken, KeyLocked
 from cortado.proto.v1 import tables_pb2
 from cortado.store.auth.caller import CALLER, seen_by
 from cortado.store.auth.roles import database_resource, table_resource
@@ -52,6 +52,7 @@ Suspects: TypeAlias = deque[LogicalKey] | None
 
 REPLY_PROBLEMS_MAX: Final = 1_000
 """Each names a key or two: so many fit into a message."""
+_NUMBER_DIGITS: Final = 10
 
 
 class TablesService(Service):
@@ -98,9 +99,9 @@ class TablesService(Service):
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
 
-        def seen(ts: Timestamp) -> list[TableDescriptor]:
-            tables = Catalog(replica.store.snapshot(ts)).tables(request.database or None)
-            return [each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name))]
+        def seen(ts: Timestamp, after: str) -> Iterator[TableDescriptor]:
+            tables = Catalog(replica.store.snapshot(ts)).tables_behind(after, request.database or None)
+            return (each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name)))
 
         def page() -> tuple[Timestamp, Sequence[TableDescriptor], bytes]:
             return next_page(
@@ -240,8 +241,8 @@ class TablesService(Service):
             return next_page(
                 request,
                 newest=newest,
-                items=lambda ts: Catalog(replica.store.snapshot(ts)).dropped(),
-                name=lambda record: f"{record.number:010}",
+                items=lambda ts, after: Catalog(replica.store.snapshot(ts)).dropped_behind(_number(after)),
+                name=lambda record: f"{record.number:0{_NUMBER_DIGITS}}",
             )
 
         with self.host.reads.place():
@@ -357,6 +358,13 @@ class TablesService(Service):
             done=following is None,
         )
         return reply.SerializeToString(), following
+
+
+def _number(after: str) -> int:
+    """Of a drop; 0 before the first one. Raises InvalidPageToken."""
+    if after and not (after.isascii() and after.isdigit() and len(after) <= _NUMBER_DIGITS):
+        raise InvalidPageToken("page_token", "is not a page token of what was dropped")
+    return int(after or "0")
 
 
 def _parts(parts: Sequence[tables_pb2.KeyPart], field: str) -> tuple[PartDeclaration, ...]:

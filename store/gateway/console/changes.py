@@ -12,6 +12,7 @@ from starlette.responses import Response
 from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.parts import first_namespaces, first_tables
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.paths import is_kept
 from cortado.store.names import check_namespace, split_table_name
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 async def changes(call: Call, visitor: Visitor) -> Response:
     """The page: what can be followed, and what is."""
     client = call.client
-    tables, namespaces = await asyncio.gather(tried(client.tables()), tried(client.namespaces()))
+    tables, namespaces = await asyncio.gather(tried(first_tables(client)), tried(first_namespaces(client)))
     table, namespace, begins = call.text("table") or "", call.text("namespace") or "", call.text("prefix") or ""
     if table and namespace:
         raise InvalidArgument("namespace", "must not be given together with table", namespace)
@@ -41,7 +42,7 @@ async def changes(call: Call, visitor: Visitor) -> Response:
         visitor,
         "changes.html",
         area="changes",
-        tables=tables if isinstance(tables, CortadoError) else [each.full_name for each in tables],
+        tables=tables,
         namespaces=namespaces,
         table=table,
         namespace=namespace,

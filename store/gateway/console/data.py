@@ -23,7 +23,7 @@ from cortado.store.client.watch import Change, Changed, Resolved
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
-from cortado.store.gateway.console.parts import part_of
+from cortado.store.gateway.console.parts import first_namespaces, part_of
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
 from cortado.store.gateway.paths import is_kept, segment_of
@@ -99,7 +99,7 @@ async def listing(call: Call, visitor: Visitor) -> Response:
     """Databases with their tables, and namespaces."""
     client = call.client
     databases, tables, namespaces, dropped = await asyncio.gather(
-        client.databases(), client.tables(), tried(client.namespaces()), tried(client.dropped())
+        client.databases(), client.tables(), tried(first_namespaces(client)), tried(client.dropped())
     )
     by_database: dict[str, list[TableDescriptor | None]] = {name: [] for name in databases}
     for each in tables:

@@ -9,6 +9,7 @@ from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import STATES_MAX, Catalog, CatalogCache
 from cortado.store.catalog.declare import PartDeclaration, create_database
+from cortado.store.catalog.drop import truncate_table
 from cortado.store.catalog.registry import set_compatibility, set_default_compatibility
 from cortado.store.keys.keyspace import table_id_of
 from cortado.store.mvcc.mutations import Mutations
@@ -121,3 +122,35 @@ def test_a_damaged_value_is_data_loss_and_not_a_traceback(store: CatalogStore) -
     ):
         with pytest.raises(DataLoss):
             read()
+
+
+def test_what_is_behind_a_name_is_the_rest_of_the_list(store: CatalogStore) -> None:
+    for database in ("air-2", "air2"):
+        store.write(create_database, database)
+    for number, database in enumerate(["air2", "air", "air-2", "air", "air2"]):
+        store.register(f"{database}.t{number}", FLIGHT)
+        store.create_table(database, f"t{number}", key=[PartDeclaration("carrier")])
+    catalog = store.catalog()
+    names = [each.full_name for each in catalog.tables()]
+    assert names == ["air.t1", "air.t3", "air-2.t2", "air2.t0", "air2.t4"]
+    for place, name in enumerate(names):
+        assert [each.full_name for each in catalog.tables_behind(name)] == names[place + 1 :]
+    assert [each.full_name for each in catalog.tables_behind("air.t2")] == names[1:]
+    assert [each.full_name for each in catalog.tables_behind("air.t1", "air")] == ["air.t3"]
+    assert [each.full_name for each in catalog.tables_behind("air2.t9", "air")] == []
+    assert [each.full_name for each in catalog.tables_behind("a.t1", "air")] == ["air.t1", "air.t3"]
+    subjects = [each.subject for each in catalog.subjects()]
+    for place, name in enumerate(subjects):
+        assert [each.subject for each in catalog.subjects_behind(name)] == subjects[place + 1 :]
+    assert catalog.count_subjects() == len(subjects)
+    assert catalog.tables_by_subject() == {name: [name] for name in names}
+
+
+def test_drops_are_listed_from_a_number_on(store: CatalogStore) -> None:
+    store.create_table("air", "flights", key=[PartDeclaration("carrier")])
+    for _ in range(3):
+        store.write_at(truncate_table, "air", "flights")
+    numbers = [each.number for each in store.catalog().dropped()]
+    assert len(numbers) == 3
+    assert [each.number for each in store.catalog().dropped_behind(numbers[0])] == numbers[1:]
+    assert [each.number for each in store.catalog().dropped_behind(0)] == numbers

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
 
 from cortado.errors import OutcomeUnknown, Unavailable
+from cortado.proto.v1 import tables_pb2
 from cortado.store.client import AsyncClient
 from cortado.store.client.auth import AsyncAuth, WhoAmI
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.act import Done
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Form, Forms, digest
-from cortado.store.gateway.console.parts import SHOWN_MAX, Part, part_of
+from cortado.store.gateway.console.parts import SHOWN_MAX, Part, first_namespaces, first_tables, part_of
 from cortado.store.gateway.problems import Refused
 from support.console_forms import OWN, act, act_refused, form_of, get, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
@@ -437,6 +439,25 @@ class Asked:
 
     def number(self, *_: object) -> int:
         return self._begin
+
+
+def test_no_more_namespaces_and_tables_are_asked_for_than_are_shown() -> None:
+    asked = []
+
+    class Client:
+        """Of a cluster that ends each page early."""
+
+        async def open_call(self, _: Any, request: Any) -> Any:
+            asked.append((request.page_size, request.page_token))
+            place = int(request.page_token or b"0")
+            names = [f"n{place + number:04}" for number in range(min(150, request.page_size))]
+            tables = [tables_pb2.Table(database="a", name=name) for name in names]
+            return SimpleNamespace(namespaces=names, tables=tables, next_page_token=b"%d" % (place + len(names)))
+
+    client = cast("AsyncClient", Client())
+    assert asyncio.run(first_namespaces(client)) == [f"n{number:04}" for number in range(SHOWN_MAX + 1)]
+    assert asked == [(SHOWN_MAX + 1, b""), (SHOWN_MAX - 149, b"150")]
+    assert asyncio.run(first_tables(client)) == [f"a.n{number:04}" for number in range(SHOWN_MAX + 1)]
 
 
 def test_a_long_list_is_shown_in_parts() -> None:
