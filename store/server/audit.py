@@ -12,8 +12,9 @@ It lies in ``audit/`` in the data directory: ``audit.log``, and as it grows over
 newest first.
 
 A thread writes, since the event loop waits for no disk. Lines that wait are bounded; where the disk is slower than what
-is denied, further ones are counted, and a line says how many are missing. What a crash leaves unwritten is lost: every
-change stands in the replicated log, too.
+is denied, further ones are counted, and a line says how many are missing. So are those of callers that nobody knows,
+but for one a second: whoever reaches the port could push all else out of the files. What a crash leaves unwritten is
+lost: every change stands in the replicated log, too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ FILE_NAME: Final = "audit.log"
 FILE_BYTES_MAX: Final = 16 << 20
 FILES_MAX: Final = 8
 WAITING_MAX: Final = 10_000
+STRANGER_MS: Final = 1_000.0
+"""So often a caller that is not known has a line."""
 _RESOURCES_MAX: Final = 16
 """Of a commit of many tables the first ones are named."""
 _NAME_CHARS_MAX: Final = 200
@@ -57,6 +60,7 @@ class Audit:
         self._wall_ms = wall_ms
         self._waiting: deque[str] = deque()
         self._lost = 0
+        self._stranger_ms = -STRANGER_MS
         self._wake = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -68,6 +72,9 @@ class Audit:
     def denied(self, name: str, caller: Caller, error: CortadoError, request: Message | None) -> None:
         """A call, or a stream that was open."""
         caller.is_denied = True
+        if not caller.name and not self._stranger_has_a_line():
+            self._lost += 1
+            return
         self._say(name, caller, error.reason, request)
 
     def ended(
@@ -80,6 +87,14 @@ class Audit:
             self.denied(name, caller, error, request)
         elif changes:
             self._say(name, caller, OK if error is None else error.reason, request)
+
+    def _stranger_has_a_line(self) -> bool:
+        now_ms = self._wall_ms()
+        # A clock that was put back silences nobody.
+        if 0 <= now_ms - self._stranger_ms < STRANGER_MS:
+            return False
+        self._stranger_ms = now_ms
+        return True
 
     def close(self) -> None:
         """What waits is written."""

@@ -348,7 +348,7 @@ def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
     path = world.audit / "audit.log"
 
     def is_written() -> bool:
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = [json.loads(line) for line in path.read_text().splitlines() if "lines_missing" not in line]
         told = [(each["method"], each["principal"], each["about"], each["outcome"]) for each in lines]
         return ("Quotas/Remove", "root", "principal:app", "OK") in told
 
