@@ -2,6 +2,17 @@
 
 ``want`` says what a read is for: ``SKIP`` finds the positions after the values and no more, ``CHECK`` also refuses
 malformed values, ``KEEP`` also makes a column, and a mapping keeps some fields of a record and checks the others.
+
+A lane is the bytes of one document, or of one item in it, in a buffer of many. ``pos`` and ``end`` are int64 offsets
+into the buffer, one for each lane that is read. A malformed lane is marked, parked, and read on as zeros: one bad
+document costs the others nothing. :class:`Node` documents the methods once, for all types::
+
+    NullNode     no bytes                         RecordNode    its fields, one after the other
+    NumberNode   a varint                         NullableNode  a branch, then T or nothing
+    BooleanNode  a byte                           UnionNode     a branch, then that branch's value
+    FloatNode    4 or 8 bytes                     ArrayNode     blocks of items
+    BytesNode    a length, then so many bytes     MapNode       blocks of keys and values
+    FixedNode    as many bytes as the type says   OpaqueNode    a record within itself
 """
 
 from __future__ import annotations
@@ -67,6 +78,8 @@ class Node:
 
 
 class NullNode(Node):
+    """null: values without bytes, which count as free items, so that a few bytes cannot stand for millions of them."""
+
     least = 0
     checked = False
     free_items = 1
@@ -112,6 +125,8 @@ class NumberNode(Node):
 
 
 class BooleanNode(Node):
+    """boolean: one byte, 0 or 1."""
+
     least = 1
 
     def __init__(self, type_: Primitive) -> None:
@@ -186,6 +201,8 @@ class BytesNode(Node):
 
 
 class FixedNode(Node):
+    """fixed, and decimals in it: ``type.size`` bytes."""
+
     def __init__(self, type_: Fixed) -> None:
         self.type = type_
         self.least = type_.size
@@ -211,6 +228,8 @@ class FixedNode(Node):
 
 
 class RecordNode(Node):
+    """A record: its fields in the schema's order. A mapping in ``want`` names those that are kept."""
+
     def __init__(self, type_: Record, fields: list[tuple[str, Node]]) -> None:
         self.type = type_
         self.fields = fields
@@ -268,6 +287,8 @@ class NullableNode(Node):
 
 
 class UnionNode(Node):
+    """A union of anything but a type and null: dense, a child column for each branch, in the order of the rows."""
+
     least = 1
 
     def __init__(self, type_: Union, inner: list[Node]) -> None:
@@ -295,6 +316,8 @@ class UnionNode(Node):
 
 
 class ArrayNode(Node):
+    """An array: the items of all lanes are read at once, as lanes of their own."""
+
     least = 1
 
     def __init__(self, type_: Array, inner: Node, shape: ItemShape) -> None:
@@ -323,6 +346,8 @@ class ArrayNode(Node):
 
 
 class MapNode(Node):
+    """A map: keys and values of all lanes are read at once, as lanes of their own."""
+
     least = 1
 
     def __init__(self, type_: Map, key: BytesNode, inner: Node, shape: ItemShape) -> None:
@@ -349,6 +374,7 @@ class MapNode(Node):
 
 
 def expand_empty_map(node: MapNode, length: int) -> Column:
+    """A column of ``length`` empty maps."""
     keys = node.key.empty()
     assert isinstance(keys, BytesColumn)
     return MapColumn(node.type, length, np.zeros(length + 1, np.int32), keys, node.inner.empty())

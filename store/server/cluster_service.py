@@ -39,6 +39,7 @@ class ClusterService(Service):
         self._state = state
 
     async def status(self, _request: cluster_pb2.StatusRequest) -> Message:
+        """What this node knows of itself. Never waits for others: it answers also where nothing else does."""
         status = node_status(self.host)
         return cluster_pb2.StatusResponse(
             header=self.header(self.host.meta.read_ts()),
@@ -77,6 +78,8 @@ class ClusterService(Service):
         )
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
+        """Several clocks at one moment. ``is_read`` chooses a timestamp for a read, which the header has, and can raise
+        what that does."""
         self._check_leads(request.at_leader, "only the leader's time will do")
         clock, time = self.host.clock, self.host.host_time
         read_ts = await self.read_ts(self.host.meta, request.at) if request.is_read else self.host.meta.read_ts()
@@ -91,6 +94,8 @@ class ClusterService(Service):
         )
 
     async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest) -> bytes:
+        """Begins the epoch after ``from_epoch``. Raises InvalidArgument where that is not the current one."""
+
         def encode_reply(ts: Timestamp, _value: object) -> bytes:
             return cluster_pb2.BumpEpochResponse(epoch=ts.epoch).SerializeToString()
 
@@ -104,6 +109,9 @@ class ClusterService(Service):
         return self.with_header(result)
 
     async def accept_loss(self, request: cluster_pb2.AcceptLossRequest) -> bytes:
+        """Gives up what is damaged under a stored key. Raises InvalidArgument where that is whole, Unavailable where
+        not every member has said that it has no whole copy."""
+
         def encode_reply(_ts: Timestamp, _value: object) -> bytes:
             return cluster_pb2.AcceptLossResponse().SerializeToString()
 
@@ -120,6 +128,7 @@ class ClusterService(Service):
     # --- members -----------------------------------------------------------------------------------------------
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
+        """As this node knows them; ``committed``: after a round of the leader's, as a majority has them."""
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
         roster = await self.host.meta.members.committed() if request.committed else self.host.meta.roster
         status = node_status(self.host)
@@ -130,22 +139,29 @@ class ClusterService(Service):
         )
 
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
+        """As a learner, which votes once it is promoted."""
         node_id = check_name(request.node_id, "node_id")
         peer_address = check_address("peer_address", request.peer_address)
         return self._changed(await self.host.meta.members.add(node_id, peer_address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
+        """Makes a learner a voter. Raises Unavailable where it has not caught up."""
         return self._changed(await self.host.meta.members.promote(check_name(request.node_id, "node_id")))
 
     async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
+        """For good: its id is used up. A leader hands leadership over first."""
         return self._changed(await self.host.meta.members.remove(check_name(request.node_id, "node_id")))
 
     async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
+        """To that voter, or to one of the leader's choice; answers with the id of who leads then. Raises Unavailable
+        where it did not come to that, OutcomeUnknown where it may yet."""
         to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
         leader = await self.host.meta.members.transfer(to)
         return cluster_pb2.TransferLeaderResponse(header=self.header(self.host.meta.read_ts()), leader=leader)
 
     async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:
+        """Compares everything here with another member's, and makes it the same; the node serves meanwhile. Raises
+        InvalidArgument for another node's id, Unsupported for a node that is alone."""
         own_id = self.host.identity.node_id
         if request.node_id != own_id:
             raise InvalidArgument("node_id", f"this is node {own_id}, which rebuilds no other", request.node_id)

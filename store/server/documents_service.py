@@ -50,6 +50,7 @@ class DocumentsService(Service):
     # --- by key ------------------------------------------------------------------------------------------------
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
+        """At most one document; a key that is absent is no error."""
         with self.host.reads.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table, read_ts, request.at)
@@ -64,6 +65,8 @@ class DocumentsService(Service):
         )
 
     async def multi_get(self, request: documents_pb2.MultiGetRequest) -> Message:
+        """The documents in the order of the keys. Where they outgrow a reply, or the time for one, those that fit are
+        answered: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
@@ -99,6 +102,7 @@ class DocumentsService(Service):
         return reply
 
     async def put(self, request: documents_pb2.PutDocumentRequest) -> bytes:
+        """Raises ConditionFailed, UniqueViolation, InvalidDocument, KeyTooLong."""
         put = Put(
             database=request.table.database,
             table=request.table.table,
@@ -119,6 +123,7 @@ class DocumentsService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
+        """Changes fields of the newest document, and answers with that. Raises NotFound, else as :meth:`put`."""
         changes = update_changes(request.changes_json)
         condition, expiry = condition_value(request.condition), expiry_value(request)
         is_json(request.format)
@@ -142,6 +147,7 @@ class DocumentsService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: documents_pb2.DeleteDocumentRequest) -> bytes:
+        """Whether there was one. Raises ConditionFailed."""
         condition = condition_value(request.condition)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -159,6 +165,7 @@ class DocumentsService(Service):
     # --- in bulk -----------------------------------------------------------------------------------------------
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
+        """Chunks of rows, each answered in order, with an error for each row that was refused (:mod:`.bulk_stream`)."""
         with self.host.bulk_streams.place():
             async with aclosing(BulkStream(self).replies(requests)) as replies:
                 async for reply in replies:
@@ -167,6 +174,7 @@ class DocumentsService(Service):
     # --- by range ----------------------------------------------------------------------------------------------
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
+        """Rows in slices until the page, the limit or the range ends; all pages are of the first one's timestamp."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
@@ -183,6 +191,7 @@ class DocumentsService(Service):
                     yield reply
 
     async def aggregate(self, request: documents_pb2.AggregateRequest) -> AsyncGenerator[bytes, None]:
+        """Groups, once all slices that they rest on are read: most slices make no reply."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
             asked = aggregate_of(catalog.table(request.table.database, request.table.table), request)
@@ -210,6 +219,7 @@ class DocumentsService(Service):
         return read_ts, self.catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
+        """At most ``parts`` ranges of about as many rows each, which together are the range that was asked for."""
         parts = check_parts(request.parts)
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")

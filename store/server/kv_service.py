@@ -70,6 +70,7 @@ class KeyValueService(Service):
     """Bytes by bytes, in namespaces."""
 
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
+        """At most one pair; a key that is absent is no error."""
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
@@ -82,6 +83,8 @@ class KeyValueService(Service):
         )
 
     async def multi_get(self, request: kv_pb2.KvMultiGetRequest) -> Message:
+        """The pairs in the order of the keys. Where they outgrow a reply, or the time for one, those that fit are
+        answered: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
@@ -114,6 +117,7 @@ class KeyValueService(Service):
         return reply
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
+        """Raises ConditionFailed, KeyTooLong, TooLarge (the value)."""
         condition, expiry = condition_value(request.condition, kv=True), expiry_value(request) or NEVER
         put = KvPut(request.key, request.value, condition, expiry)
 
@@ -126,6 +130,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete(self, request: kv_pb2.KvDeleteRequest) -> bytes:
+        """Whether there was a pair. Raises ConditionFailed."""
         delete = KvDelete(request.key, condition_value(request.condition, kv=True))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -138,6 +143,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest) -> bytes:
+        """Everything in the range in one entry, or nothing: raises TooLarge beyond what a write may delete."""
         within = _range(request.range)
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -150,6 +156,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
+        """Pairs in slices until the page, the limit or the range ends."""
         with self.host.scans.place():
             replica = self._replica(request.namespace)
             scan, reads = await self._plan(replica, request)
@@ -159,6 +166,7 @@ class KeyValueService(Service):
                     yield reply
 
     async def scan_page(self, request: kv_pb2.KvScanRequest) -> bytes:
+        """The first slice of :meth:`scan` as one reply: at most PAGE_PAIRS_MAX pairs and some PAGE_BYTES_MAX bytes."""
         # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
         with self.host.reads.place():
             replica = self._replica(request.namespace)
@@ -192,6 +200,8 @@ class KeyValueService(Service):
     # --- namespaces ----------------------------------------------------------------------------------------------
 
     async def list_namespaces(self, request: kv_pb2.ListNamespacesRequest) -> Message:
+        """Names that have pairs at that time, and that the caller may know of. A page may be short, or empty with a
+        token: it ends after SLICE_MS_MAX of passing by deleted pairs."""
         shape = request_shape("namespaces", read_at_text(request.at))
         start, end = namespaces_range()
         if request.page_token:
@@ -217,6 +227,8 @@ class KeyValueService(Service):
         return kv_pb2.ListNamespacesResponse(header=self.header(read_ts), namespaces=names, next_page_token=token)
 
     async def drop_namespace(self, request: kv_pb2.DropNamespaceRequest) -> bytes:
+        """All pairs at once, however many: the name gets a new generation. Raises NotFound where it has no pairs."""
+
         def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return drop_namespace(self.host.meta.catalog(reader), request.namespace, looked, commit_ts=commit_ts)
 
@@ -227,6 +239,8 @@ class KeyValueService(Service):
         return await self._write_looked(request, evaluate, reply)
 
     async def undrop_namespace(self, request: kv_pb2.UndropNamespaceRequest) -> bytes:
+        """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+
         def evaluate(looked: Looked, reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return undrop_namespace(catalog, request.namespace, looked, number=request.number)

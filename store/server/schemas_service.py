@@ -40,6 +40,8 @@ class SchemasService(Service):
     """Parsing and comparing schemas takes milliseconds, so it runs beside the loop where it can."""
 
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
+        """Compares with the older versions ahead, beside the loop; in its turn it only looks up what it found then.
+        Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
         await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
@@ -54,10 +56,12 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
+        """By subject and version, or by id; version 0 is the newest. Raises NotFound."""
         read_ts = await self.newest()
         return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
+        """A page of subjects that the caller may know of, with their tables; each is decoded on the scan thread."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
         rights = seen_by(CALLER.get())
@@ -82,6 +86,7 @@ class SchemasService(Service):
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
+        """A page of one subject's versions, or of all that have one schema id."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await replica.reads.applied_to(await self.newest())
 
@@ -110,6 +115,8 @@ class SchemasService(Service):
         return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
+        """What :meth:`register` would find, without registering: also whether the very schema is a version already. At
+        most INCOMPATIBILITIES_MAX are told."""
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
@@ -125,6 +132,7 @@ class SchemasService(Service):
         )
 
     async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
+        """Of a subject, or the default where none is named; ``own`` says whether the subject has one of its own."""
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode, own = catalog.default_mode, False
@@ -136,6 +144,7 @@ class SchemasService(Service):
         return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode), own=own)
 
     async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
+        """Of a subject, or the default where none is named. Versions that are registered are not compared again."""
         mode = _mode_value(request.mode)
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -151,6 +160,9 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: schemas_pb2.DeleteSchemaRequest) -> bytes:
+        """One version, or all of a subject: hidden, or with ``permanent`` gone. The schemas can still be read by their
+        ids."""
+
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return delete_versions(catalog, request.subject, request.version, permanent=request.permanent)

@@ -1,4 +1,15 @@
-"""What all services do alike: headers, reads at a time, writes with a request id, streams of slices."""
+"""What all services do alike: headers, reads at a time, writes with a request id, streams of slices.
+
+A service has one method for each call of its ``.proto`` file, named after it, by which
+:mod:`cortado.store.server.rpc` finds it. What a call means, its fields, their units and its errors stand there and in
+``docs/api``; a docstring here says only what they do not. There are three kinds::
+
+    a write    answers when its entry is committed, with the bytes that a repetition is answered with, too
+    a read     chooses a timestamp, waits until that can be read here, and answers with a message
+    a stream   yields serialized replies, one for each slice that a scan thread has read
+
+All raise NotLeader and Unavailable where this node cannot answer, and ResourceExhausted where a gate is full.
+"""
 
 from __future__ import annotations
 

@@ -68,12 +68,15 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
+        """Those that the caller may know of: a database that it has no right in is left out."""
         read_ts, rights = await self.newest(), seen_by(CALLER.get())
         names = self.catalog(read_ts).databases()
         seen = [each for each in names if rights is None or rights.sees(database_resource(each))]
         return tables_pb2.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
 
     async def create_table(self, request: tables_pb2.CreateTableRequest) -> bytes:
+        """Its key and indexes are checked against the newest version of the subject's schema. Raises InvalidArgument
+        naming the part, AlreadyExists, NotFound (database, subject)."""
         key = _parts(request.key, "key")
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
 
@@ -96,6 +99,7 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
+        """A page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
 
@@ -126,6 +130,7 @@ class TablesService(Service):
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:
+        """A field that is not set is left as it is; 0 is a value. Raises InvalidArgument where neither is set."""
         retention_ms = request.retention_ms if request.HasField("retention_ms") else None
         ttl_ms = request.ttl_ms if request.HasField("ttl_ms") else None
         if retention_ms is None and ttl_ms is None:
@@ -154,6 +159,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def truncate_table(self, request: tables_pb2.TruncateTableRequest) -> bytes:
+        """The rows go to a dropped record, under which they can be undropped; the table has a new id from here on."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return truncate_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
 
@@ -164,6 +171,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
+        """With ``replaces``, a table of the new name is dropped in the same entry, so that no reader finds neither."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return rename_table(
@@ -183,6 +192,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def undrop_table(self, request: tables_pb2.UndropTableRequest) -> bytes:
+        """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return undrop_table(
                 self.host.meta.catalog(reader),
@@ -200,6 +211,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def drop_database(self, request: tables_pb2.DropDatabaseRequest) -> bytes:
+        """Without ``cascade``, raises InvalidArgument where the database has tables."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return drop_database(catalog, request.database, cascade=request.cascade, commit_ts=commit_ts)
@@ -214,6 +227,9 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def undrop_database(self, request: tables_pb2.UndropDatabaseRequest) -> bytes:
+        """With the tables that were dropped together with it; the reply's ``cleared`` names those that are being
+        cleared, and stay away. Raises NotFound, AlreadyExists."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return undrop_database(
                 self.host.meta.catalog(reader),
@@ -234,6 +250,7 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_dropped(self, request: tables_pb2.ListDroppedRequest) -> Message:
+        """A page of what can be undropped, in the order in which it was dropped."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
 
@@ -254,6 +271,7 @@ class TablesService(Service):
     # --- proof ---------------------------------------------------------------------------------------------------
 
     async def create_index(self, request: tables_pb2.CreateIndexRequest) -> bytes:
+        """Answers when the job is committed, not when the index is built."""
         declaration = _index_declaration(request.index, "index")
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -267,6 +285,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def drop_index(self, request: tables_pb2.DropIndexRequest) -> bytes:
+        """In any state; a job that builds the index ends with the same entry."""
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return drop_index(catalog, commit_ts, request.database, request.table, request.index)
@@ -278,6 +298,8 @@ class TablesService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
+        """Reads rows and entries at one timestamp. With ``repair`` each page's suspects are put right in the newest
+        state before the page is sent. Raises InvalidArgument where ``at`` is set, too."""
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)

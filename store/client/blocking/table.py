@@ -36,6 +36,9 @@ class Table(Generic[D]):
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
 
     The table of a transaction is this, too. Its writes wait for the commit, and return None.
+
+    Each method does what the one of the same name does in :class:`AsyncTable`, which documents it; ``help`` shows that
+    text here, too.
     """
 
     def __init__(self, core: AsyncTable[D]) -> None:
