@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from cortado.store.settings.client import CLIENT_SETTINGS
 from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
 from support.commands import found
@@ -189,6 +190,14 @@ def test_the_commands_of_the_chart_exist() -> None:
     check_command(["gateway", *gateway])
     assert "- member\n            - grow\n            - --wait-timeout=" in templates()["grow.yaml"]
     check_command(["member", "grow", "--wait-timeout=1", "a=b:1"])
+
+
+def test_what_a_client_of_the_chart_is_told_is_what_clients_read() -> None:
+    told = set(re.findall(r"\{name: (CORTADO_\w+),", "".join(templates().values())))
+    assert told == {"CORTADO_ENDPOINTS", "CORTADO_TLS_CA", "CORTADO_TLS_CERT", "CORTADO_TLS_KEY", "CORTADO_TOKEN_FILE"}
+    assert told <= {f"CORTADO_{each.name.upper().replace('-', '_')}" for each in CLIENT_SETTINGS}
+    # A gateway and the job need no key of a node.
+    assert [name for name, text in templates().items() if 'include "cortado.tls"' in text] == ["nodes.yaml"]
 
 
 def test_the_settings_in_the_chart_are_settings() -> None:

@@ -81,6 +81,12 @@ env:
   {{- end }}
 {{- end }}
 
+{{/* What a client needs of the secret: the keys of nodes are for nodes. */}}
+{{- define "cortado.clientTls" -}}
+{name: tls, secret: {secretName: {{ .Values.tls.secretName }}, defaultMode: 0440, items: [
+  {key: ca.crt, path: ca.crt}, {key: client.crt, path: client.crt}, {key: client.key, path: client.key}]}}
+{{- end }}
+
 {{- define "cortado.tls" -}}
 {name: tls, secret: {secretName: {{ .Values.tls.secretName }}, defaultMode: 0440}}
 {{- end }}
