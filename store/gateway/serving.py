@@ -17,13 +17,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 import uvloop
 
-from cortado.errors import InvalidArgument, Unavailable
+from cortado.errors import Unavailable
 from cortado.store.addresses import address_of, split_address
 from cortado.store.gateway.accepting import Listener
 from cortado.store.gateway.application import Application
@@ -35,6 +34,7 @@ from cortado.store.gateway.metrics import Pages
 from cortado.store.observe.http import HttpServer
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.open_files import connections_max, raise_open_files
+from cortado.store.port_file import there_last
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
@@ -162,29 +162,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _announce(config: GatewayConfig, address: str) -> None:
-    """Says where the gateway listens: to people on stdout, and in a file where one was asked for. The file is there
-    last: who waits for it finds a gateway that serves, stops when asked, and has said all that it says at its start."""
+    """Says where the gateway listens: to people on stdout, and in a file where one was asked for."""
     scheme = "http" if config.https is None else "https"
-    if config.port_file is None:
-        _say(scheme, address)
-        return
-    temporary = config.port_file.with_name(config.port_file.name + ".new")
-    with _as_port_file(config.port_file):
-        temporary.write_text(address + "\n", encoding="utf-8")
-    _say(scheme, address)
-    with _as_port_file(config.port_file):
-        temporary.replace(config.port_file)
-
-
-def _say(scheme: str, address: str) -> None:
-    _LOG.info("serves %s on %s", scheme.upper(), address)
-    sys.stdout.write(f"listening on {scheme}://{address}\n")
-    sys.stdout.flush()
-
-
-@contextmanager
-def _as_port_file(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(path)) from error
+    with there_last(config.port_file, address):
+        _LOG.info("serves %s on %s", scheme.upper(), address)
+        sys.stdout.write(f"listening on {scheme}://{address}\n")
+        sys.stdout.flush()

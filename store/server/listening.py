@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import grpc
 
-from cortado.errors import InvalidArgument, Unavailable
+from cortado.errors import Unavailable
 from cortado.store.addresses import address_of, why_not_bound
 from cortado.store.peers.credentials import Certificates, Material
+from cortado.store.port_file import there_last
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 
 _LOG: Final = logging.getLogger(__name__)
@@ -126,15 +127,7 @@ def bind_peers(host: str, port: int) -> list[socket.socket]:
 
 def announce(config: ServerConfig, address: str, peer_address: str) -> None:
     """Say where the server listens: to people and scripts on stdout, and in a file where one was asked for."""
-    if config.port_file is not None:
-        temporary = config.port_file.with_name(config.port_file.name + ".new")
-        try:
-            temporary.write_text(address + "\n", encoding="utf-8")
-            # No secret, and for others to read: whoever may connect can find the port anyway.
-            temporary.chmod(0o644)
-            temporary.replace(config.port_file)
-        except OSError as error:
-            raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(config.port_file)) from error
-    sys.stdout.write(f"listening on {address}\nlistening for peers on {peer_address}\n")
-    sys.stdout.flush()
-    _LOG.info("serving %s on %s, and peers on %s", Path(config.data_dir).absolute(), address, peer_address)
+    with there_last(config.port_file, address):
+        sys.stdout.write(f"listening on {address}\nlistening for peers on {peer_address}\n")
+        sys.stdout.flush()
+        _LOG.info("serving %s on %s, and peers on %s", Path(config.data_dir).absolute(), address, peer_address)

@@ -83,7 +83,10 @@ def test_one_node_is_looked_at_while_it_runs_and_nothing_secret_gets_out(tmp_pat
         options = ("--endpoint", server.endpoint, "--log", str(log), "--config", str(config), "--bundle", str(bundle))
         doctor = Doctor(*options)
         assert server.is_running
-    assert doctor.code == 0, doctor.checks
+    # Of the disk of whoever runs this test nothing is known.
+    path = tmp_path / "data"
+    assert set(doctor.failed) <= {f"sync of {path}", f"file system of {path}"}, doctor.checks
+    assert (doctor.code == 0) == (not doctor.failed)
     [directory] = doctor.facts["data_directories"].values()
     assert directory["identity"]["node_id"]
     assert directory["owner_process"]["alive"] is True

@@ -49,6 +49,7 @@ ALLOWED |= {
     "cortado.store.certificate_files": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.open_files": SHARED,
+    "cortado.store.port_file": SHARED,
     "cortado.store.retentions": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
@@ -127,6 +128,7 @@ ALLOWED |= {
     "cortado.store.server": NODE
     | {"cortado.store.quotas"}
     | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.open_files"}
+    | {"cortado.store.port_file"}
     | {"cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
@@ -142,6 +144,7 @@ ALLOWED |= {
         "cortado.store.auth.roles",
         "cortado.store.certificate_files",
         "cortado.store.open_files",
+        "cortado.store.port_file",
         "cortado.store.client",
         "cortado.store.observe.call",
         "cortado.store.observe.exposition",

@@ -1,0 +1,38 @@
+"""The file in which a process says where it listens, to whoever has started it.
+
+It is there last: who waits for it finds a process that serves, that stops when it is asked to, and that has said all
+that it says at its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cortado.errors import InvalidArgument
+
+
+@contextmanager
+def there_last(path: Path | None, address: str) -> Iterator[None]:
+    """``path`` holds ``address`` once the block has ended; None stands for no file. Raises InvalidArgument where it
+    cannot be written: before the block, where that shows by then."""
+    if path is None:
+        yield
+        return
+    temporary = path.with_name(path.name + ".new")
+    try:
+        temporary.write_text(address + "\n", encoding="utf-8")
+        # No secret, and for others to read: whoever may connect can find the port anyway.
+        temporary.chmod(0o644)
+    except OSError as error:
+        raise _refused(path, error) from error
+    yield
+    try:
+        temporary.replace(path)
+    except OSError as error:
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: OSError) -> InvalidArgument:
+    return InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(path))
