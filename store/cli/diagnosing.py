@@ -16,8 +16,9 @@ from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.client.endpoints import Tls
 from cortado.store.doctor.bundle import write_bundle
-from cortado.store.doctor.checks import Verdict, as_record, checks
+from cortado.store.doctor.checks import checks
 from cortado.store.doctor.collect import Sources, cluster_endpoints, collect
+from cortado.store.doctor.verdicts import Verdict, as_record
 from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.settings.client import ENDPOINTS
 

@@ -27,6 +27,7 @@ from cortado.proto.v1 import (
     large_transactions_pb2,
     quotas_pb2,
     schemas_pb2,
+    settings_pb2,
     statistics_pb2,
     tables_pb2,
     transactions_pb2,
@@ -91,6 +92,7 @@ class Stubs:
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     quotas: Final[Any] = _methods(quotas_pb2.DESCRIPTOR, "Quotas")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
+    settings: Final[Any] = _methods(settings_pb2.DESCRIPTOR, "Settings")
     statistics: Final[Any] = _methods(statistics_pb2.DESCRIPTOR, "Statistics")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")
     large_transactions: Final[Any] = _methods(large_transactions_pb2.DESCRIPTOR, "LargeTransactions")

@@ -17,7 +17,8 @@ from cortado.store.doctor.certificates import file_facts, key_facts, served_fact
 from cortado.store.doctor.data_directory import data_directory_facts
 from cortado.store.doctor.host import host_facts
 from cortado.store.doctor.log_folder import log_facts
-from cortado.store.doctor.nodes import answering, nodes_facts, setting_of
+from cortado.store.doctor.node_facts import answering, setting_of
+from cortado.store.doctor.nodes import nodes_facts
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
 from cortado.store.doctor.redact import redacted_lines
 from cortado.store.local_cluster.files import ClusterFiles

@@ -21,6 +21,8 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.store.client import Client
 from cortado.store.client.stubs import Stubs
 from cortado.store.client.watch import WatchOptions
+from cortado.store.doctor.cluster_checks import cluster_checks
+from cortado.store.doctor.nodes import nodes_facts
 from cortado.store.gateway.console.data import HISTORY_MARKS_MS, Row
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
@@ -295,6 +297,19 @@ def test_the_cluster_page_shows_each_member_by_its_own_word(console: Gateway) ->
     text = get(console, "/ui").text
     assert all(each in text for each in (status.cluster_id, status.node_id, "serving", "Nothing stands out"))
     assert "A cluster of one has no copy" in text
+
+
+def test_the_cluster_page_says_what_the_doctor_says(console: Gateway) -> None:
+    membership = console.client.membership
+    console.run(membership.add("n8", "127.0.0.1:8"))
+    try:
+        found = cluster_checks(nodes_facts([console.client.endpoint], None, None, 10.0))
+        [told] = [each for each in found if each.name == "lag of n8"]
+        text = " ".join(get(console, "/ui").text.split())
+        assert f"{told.verdict} {told.name} {told.found} {told.advice}" in text
+        assert "Nothing stands out" not in text
+    finally:
+        console.run(membership.remove("n8"))
 
 
 def test_a_node_that_hangs_is_asked_for_a_while_and_not_for_longer(console: Gateway) -> None:

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from starlette.responses import Response
 
 from cortado.errors import CortadoError, PermissionDenied, Unavailable
-from cortado.proto.v1 import cluster_pb2
+from cortado.proto.v1 import cluster_pb2, settings_pb2
 from cortado.store.client.cluster import Members, MemberStatus, Status, members_from_proto, status_from_proto
 from cortado.store.client.jobs import Job
 from cortado.store.client.stubs import Stubs
 from cortado.store.clock.spans import between_text
+from cortado.store.doctor.cluster_checks import cluster_checks
+from cortado.store.doctor.node_facts import facts_of_node
+from cortado.store.doctor.probes import Facts
+from cortado.store.doctor.verdicts import Check, Verdict, worst_first
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
-from cortado.store.sizes import size_text
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
+T = TypeVar("T")
+
 NODE_S: Final = 2.0
 """How long a page waits for one node."""
 JOBS_SHOWN: Final = 20
-_DISK_FREE_LOW: Final = 10
-_OFFSET_MS_HIGH: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A member, what it says of itself or why it says nothing, and the leader's word of its clock."""
+    """A member, what it says of itself or why it says nothing, and the leader's word of its clock. ``facts`` are the
+    doctor's."""
 
     member: MemberStatus
     is_leader: bool
     said: Status | CortadoError
     offset: str
+    facts: Facts
 
     @property
     def role(self) -> str:
@@ -72,6 +79,8 @@ async def cluster(call: Call, visitor: Visitor) -> Response:
     )  # fmt: skip
     ended_last = jobs if isinstance(jobs, CortadoError) else sorted(jobs, key=_job_order)[:JOBS_SHOWN]
     known = [each.said for each in nodes if isinstance(each.said, Status)]
+    checked = findings(nodes)
+    odd = [each for each in checked if each.verdict is not Verdict.OK]
     return page(
         visitor,
         "cluster.html",
@@ -82,11 +91,19 @@ async def cluster(call: Call, visitor: Visitor) -> Response:
         term=max((each.term for each in known), default=0),
         denied=next((each.said for each in nodes if isinstance(each.said, PermissionDenied)), None),
         unknown_visitor=visitor.problem,
-        attention=list(attention(members, nodes)),
+        odd=odd,
+        well=len(checked) - len(odd),
         jobs=ended_last,
         leases=leases,
         kept=kept,
     )
+
+
+def findings(nodes: Sequence[Node]) -> list[Check]:
+    """What the doctor finds in what they say, the worst first; nothing where their visitor may not know it."""
+    if any(each.is_hidden for each in nodes):
+        return []
+    return worst_first(cluster_checks({each.member.address: each.facts for each in nodes if each.member.joined}))
 
 
 def _job_order(job: Job) -> tuple[bool, int]:
@@ -111,12 +128,14 @@ async def members_of(client: AsyncClient) -> Members:
 async def nodes_of(client: AsyncClient, members: Members) -> list[Node]:
     """All members, asked at the same time."""
     brief = client.with_timeout(NODE_S)
-    said = await asyncio.gather(*(_status_of(brief, each) for each in members.members))
+    told = await asyncio.gather(*(_asked(brief, each) for each in members.members))
+    said = [status for status, _ in told]
     lead = next((each for each in said if isinstance(each, Status) and each.node_id == members.leader), None)
     offsets = {} if lead is None else {each.node_id: (each.low_ms, each.high_ms) for each in lead.clock_offsets}
+    leads = members.leader
     return [
-        Node(member, bool(members.leader) and member.node_id == members.leader, each, _offset(offsets, member.node_id))
-        for member, each in zip(members.members, said, strict=True)
+        Node(member, bool(leads) and member.node_id == leads, status, _offset(offsets, member.node_id), facts)
+        for member, (status, facts) in zip(members.members, told, strict=True)
     ]
 
 
@@ -125,44 +144,27 @@ def _offset(offsets: dict[str, tuple[int, int]], node_id: str) -> str:
     return "-" if found is None else between_text(*found)
 
 
-async def _status_of(client: AsyncClient, member: MemberStatus) -> Status | CortadoError:
+async def _asked(client: AsyncClient, member: MemberStatus) -> tuple[Status | CortadoError, Facts]:
+    """What it says of itself, and what the doctor makes of it."""
     if not member.joined:
-        return Unavailable("it has not joined yet")
-    request = cluster_pb2.StatusRequest()
-    reply = await tried(client.open_call_at(member.address, Stubs.cluster.Status, request))
-    if isinstance(reply, CortadoError):
-        return reply
-    said = status_from_proto(reply)
+        return Unavailable("it has not joined yet"), {}
+    ask = partial(client.open_call_at, member.address)
+    status, clock, members, settings = await asyncio.gather(
+        tried(ask(Stubs.cluster.Status, cluster_pb2.StatusRequest())),
+        tried(_timed(ask(Stubs.cluster.Clock, cluster_pb2.ClockRequest()))),
+        tried(ask(Stubs.cluster.Members, cluster_pb2.MembersRequest())),
+        tried(ask(Stubs.settings.ListSettings, settings_pb2.ListSettingsRequest())),
+    )
+    if isinstance(status, CortadoError) or isinstance(clock, CortadoError) or isinstance(members, CortadoError):
+        problem = next(each for each in (status, clock, members) if isinstance(each, CortadoError))
+        return problem, {"problem": problem.message()}
+    said, facts = status_from_proto(status), facts_of_node(status, clock, members, settings)
     if said.node_id != member.node_id:
-        return Unavailable(f"node {said.node_id} answers at its address")
-    return said
+        return Unavailable(f"node {said.node_id} answers at its address"), facts
+    return said, facts
 
 
-def attention(members: Members, nodes: list[Node]) -> Iterator[tuple[str, str]]:
-    """What somebody should look at: of whom, and why."""
-    if not members.leader:
-        yield "cluster", "no leader is known: writes wait until a majority of the voters is back"
-    versions = sorted({each.said.version for each in nodes if isinstance(each.said, Status)})
-    if len(versions) > 1:
-        yield "cluster", f"its nodes are of different versions: {', '.join(versions)}"
-    voters = sum(each.voter for each in members.members)
-    if voters > 1 and voters % 2 == 0:
-        yield "cluster", f"{voters} voters survive no more failures than {voters - 1} do"
-    for node in nodes:
-        said, name = node.said, node.member.node_id
-        if not node.serves and not node.is_hidden:
-            yield name, node.state
-        if node.member.needs_snapshot:
-            yield name, "lacks more entries than are kept: it gets a snapshot"
-        if not isinstance(said, Status):
-            continue
-        if said.damaged:
-            yield name, f"{said.damaged} damaged items: cortado damage list"
-        if said.slowed:
-            yield name, f"writes are slowed: {said.slowed}"
-        total = said.disk_free_bytes + said.map_used_bytes + said.log_bytes
-        if 100 * said.disk_free_bytes < _DISK_FREE_LOW * total:
-            yield name, f"only {size_text(said.disk_free_bytes)} of disk are free"
-        for each in said.clock_offsets:
-            if max(each.low_ms, -each.high_ms) > _OFFSET_MS_HIGH and node.is_leader:
-                yield each.node_id, f"its clock is off the leader's by {between_text(each.low_ms, each.high_ms)}"
+async def _timed(asked: Awaitable[T]) -> tuple[T, float, float]:
+    """The answer, and when it was asked for and heard, in milliseconds of this host's clock."""
+    asked_ms = time.time_ns() / 1e6
+    return await asked, asked_ms, time.time_ns() / 1e6

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from cortado.store.doctor.checks import Check, Verdict, checks
+from cortado.store.doctor.checks import checks
 from cortado.store.doctor.data_directory import data_directory_facts
 from cortado.store.doctor.host import host_facts
 from cortado.store.doctor.probes import run_probes
+from cortado.store.doctor.verdicts import Check, Verdict
 
 GIB = 1 << 30
 Change = Callable[[dict[str, Any]], None]
@@ -41,6 +42,7 @@ def node(number: int, role: str = "follower") -> dict[str, Any]:
         "damaged": 0,
         "lost": 0,
         "repaired": 0,
+        "slowed": "",
         "queues": [{"name": "writes", "count": 1, "count_max": 100, "bytes": 0, "bytes_max": 0}],
         "clock_offsets": [{"node_id": "n2", "low_ms": -1, "high_ms": 2}],
         "clock": {"ahead_ms": 0, "jump_ms": 0, "max_offset_ms": 250, "offset_low_ms": -3, "offset_high_ms": 4},

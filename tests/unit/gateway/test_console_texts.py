@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from cortado.errors import PermissionDenied, Unavailable
-from cortado.store.client.cluster import Members, MemberStatus
+from cortado.store.client.cluster import MemberStatus
+from cortado.store.doctor.verdicts import Verdict
 from cortado.store.gateway.console import texts
-from cortado.store.gateway.console.cluster import Node, attention
+from cortado.store.gateway.console.cluster import Node, findings
 from cortado.store.gateway.console.data import Row
 from cortado.store.gateway.console.pairs import Form, shown_as
 
@@ -39,23 +40,21 @@ def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
     assert [texts.seconds(each) for each in (None, 0.000_5, 0.0123, 2)] == ["-", "500 µs", "12.3 ms", "2 s"]
 
 
-def test_what_is_wrong_stands_above_the_members() -> None:
-    away = MemberStatus("n2", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True, needs_snapshot=True)
-    new = MemberStatus("n3", "", "127.0.0.1:4", voter=False, joined=False)
-    nodes = [Node(each, is_leader=False, said=Unavailable("nothing listens"), offset="-") for each in (away, new)]
-    assert list(attention(Members((away, new)), nodes)) == [
-        ("cluster", "no leader is known: writes wait until a majority of the voters is back"),
-        ("n2", "nothing listens"),
-        ("n2", "lacks more entries than are kept: it gets a snapshot"),
-        ("n3", "announced, has not joined yet"),
-    ]
-
-
 def test_what_a_visitor_may_not_know_is_nothing_that_is_wrong() -> None:
     member = MemberStatus("n1", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True)
-    node = Node(member, is_leader=True, said=PermissionDenied("nobody", "operator", "cluster"), offset="-")
+    denied = PermissionDenied("nobody", "operator", "cluster")
+    node = Node(member, is_leader=True, said=denied, offset="-", facts={"problem": denied.message()})
     assert (node.state, node.serves) == ("not shown", False)
-    assert list(attention(Members((member,), leader="n1"), [node])) == []
+    assert findings([node]) == []
+
+
+def test_a_node_that_says_nothing_is_what_the_doctor_says_of_it() -> None:
+    away = MemberStatus("n2", "127.0.0.1:2", "127.0.0.1:3", voter=True, joined=True)
+    new = MemberStatus("n3", "", "127.0.0.1:4", voter=False, joined=False)
+    silent = Unavailable("nothing listens")
+    nodes = [Node(each, False, silent, "-", {"problem": silent.message()}) for each in (away, new)]
+    [found] = findings(nodes)
+    assert (found.verdict, found.found) == (Verdict.FAIL, f"0 of 1; 127.0.0.1:2: {silent.message()}")
 
 
 @pytest.mark.parametrize(
