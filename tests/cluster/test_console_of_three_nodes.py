@@ -41,11 +41,16 @@ def test_leadership_is_handed_over_and_a_form_of_before_counts_no_more(cluster: 
 
 def test_a_member_that_is_removed_is_told_of_on_the_page(cluster: Cluster, console: Gateway) -> None:
     cluster.add("n4")
-    assert "4 voters survive no more failures than 3 do" in text_of(get(console, "/ui"))
+    assert "warn number of voters 4 an even number of voters" in text_of(get(console, "/ui"))
     assert "n4 is no member any more" in act(console, "remove-member", {"typed": "n4"}, node="n4")
     cluster.nodes.pop("n4").kill()
     del cluster.addresses["n4"]
     assert "n4" not in text_of(get(console, "/ui"))
+
+
+def test_a_member_is_rebuilt(cluster: Cluster, console: Gateway) -> None:
+    follower = next(name for name in cluster.nodes if name != cluster.leader())
+    assert f"{follower} has what the other member has" in act(console, "rebuild-member", node=follower)
 
 
 def test_a_leader_that_is_lost_in_the_middle_is_no_failure_and_no_success(cluster: Cluster, console: Gateway) -> None:

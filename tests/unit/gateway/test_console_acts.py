@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from html import unescape
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -14,12 +15,15 @@ from cortado.errors import OutcomeUnknown, Unavailable
 from cortado.proto.v1 import tables_pb2
 from cortado.store.client import AsyncClient
 from cortado.store.client.auth import AsyncAuth, WhoAmI
+from cortado.store.client.tables import CheckProblem, CheckReport
+from cortado.store.clock.timestamp import ZERO
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.act import Done
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Form, Forms, digest
 from cortado.store.gateway.console.parts import SHOWN_MAX, Part, first_namespaces, first_tables, part_of
 from cortado.store.gateway.problems import Refused
+from support.commands import found
 from support.console_forms import OWN, act, act_refused, form_of, get, path_of, send, text_of
 from support.gateways import Gateway, gateway_before
 from support.memory_engine import MemoryEngine
@@ -110,6 +114,43 @@ def test_a_member_is_announced_and_removed(console: Gateway) -> None:
     assert "n9 is announced" in act(console, "add-member", given)
     assert "n9 is no member any more" in act(console, "remove-member", {"typed": "n9"}, node="n9")
     assert get(console, path_of("remove-member", node="n9")).status_code == 404
+
+
+def test_a_table_is_checked_and_its_indexes_are_put_right(console: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table(console, "checked")
+    told = "Table acts.checked is sound: 1 rows and 0 entries of indexes were read"
+    assert told in act(console, "check-table", {}, table=table)
+    assert told in act(console, "check-table", {"repair": "on"}, table=table)
+
+    async def unsound(_: AsyncClient, name: str, *, repair: bool) -> CheckReport:
+        problems = (CheckProblem("by_id", "missing", "tea", "no entry"), CheckProblem("", "row", "x", MARKUP))
+        return CheckReport(2, 1, problems, ZERO, int(repair), 1)
+
+    monkeypatch.setattr(AsyncClient, "check_table", unsound)
+    text = act(console, "check-table", {"repair": "on"}, table=table)
+    assert (
+        "has 2 problems; 1 entries were put right, 1 could not be. The first is missing of index by_id at key" in text
+    )
+
+    async def endless(_: AsyncClient, name: str, *, repair: bool) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(AsyncClient, "check_table", endless)
+    monkeypatch.setattr("cortado.store.gateway.console.acts.act.WAITS_S", 0.01)
+    late = act_refused(console, "check-table", {}, table=table)
+    assert (late.status_code, "cortado table check acts.checked" in text_of(late)) == (504, True)
+
+
+def test_operators_see_the_commands_for_what_is_no_act_and_each_exists(console: Gateway) -> None:
+    page = get(console, "/ui").text
+    section = page[page.index('id="commands"') :]
+    commands = [unescape(each) for each in re.findall(r"<code>(cortado [^<]+)</code>", section)]
+    assert {each.split()[1] for each in commands} == {"backup", "restore", "scrub", "damage", "recover"}
+    for each in commands:
+        command, words = found(each.split()[1:], each)
+        command.make_context(each, words)
+    with gateway_before(console.client.endpoint) as quiet:
+        assert 'id="commands"' not in get(quiet, "/ui").text
 
 
 def test_a_quota_is_set_and_taken_away(console: Gateway) -> None:

@@ -3,20 +3,25 @@ form is read. Each is one call of the public API, with its visitor's own rights.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from cortado.errors import InvalidArgument
+from cortado.errors import DeadlineExceeded, InvalidArgument
 from cortado.store.names import shown
 from cortado.store.retentions import FORM, parse_retention
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
+T = TypeVar("T")
 Texts: TypeAlias = Mapping[str, str]
+
+WAITS_S: Final = 20.0
+"""How long a page waits for work that grows with the data."""
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -73,6 +78,15 @@ class Act:
     target: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()
     typed: str = ""
+
+
+async def in_time(work: Awaitable[T], problem: str) -> T:
+    """What it gives, as long as a page waits for it. Raises DeadlineExceeded with the ``problem``."""
+    try:
+        async with asyncio.timeout(WAITS_S):
+            return await work
+    except TimeoutError:
+        raise DeadlineExceeded(problem, round(WAITS_S * 1000)) from None
 
 
 async def nothing(_client: AsyncClient, _target: Texts) -> Sight:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from cortado.errors import DeadlineExceeded, NotFound
+from cortado.errors import DeadlineExceeded, NotFound, OutcomeUnknown
+from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.jobs import Job
-from cortado.store.gateway.console.acts.act import Act, Done, Input, Sight, Texts, nothing, number
+from cortado.store.client.stubs import Stubs
+from cortado.store.gateway.console.acts.act import WAITS_S, Act, Done, Input, Sight, Texts, in_time, nothing, number
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
-
-COLLECTS_S: Final = 20.0
-"""How long a page waits for a collection."""
 
 
 def _cluster(_target: Texts) -> str:
@@ -68,6 +66,20 @@ async def _add(client: AsyncClient, _target: Texts, given: Texts) -> Done:
     )
 
 
+async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
+    node = target["node"]
+    found = (await client.membership.members()).member(node)
+    if found is None:
+        raise NotFound("member", node)
+    request, patient = cluster_pb2.RebuildReplicaRequest(node_id=node), client.with_timeout(WAITS_S)
+    try:
+        await patient.open_call_at(found.address, Stubs.cluster.RebuildReplica, request)
+    except DeadlineExceeded:
+        problem = f"{node} did not finish within {WAITS_S:g} s; what it began goes on, and may be asked for again"
+        raise OutcomeUnknown(problem) from None
+    return Done(f"{node} has what the other member has.", "/ui")
+
+
 # --- jobs and leases ------------------------------------------------------------------------------------------------
 
 
@@ -108,12 +120,8 @@ async def _end(client: AsyncClient, target: Texts, _given: Texts) -> Done:
 
 
 async def _collect(client: AsyncClient, _target: Texts, _given: Texts) -> Done:
-    try:
-        async with asyncio.timeout(COLLECTS_S):
-            removed = await client.collection.run()
-    except TimeoutError:
-        problem = "there is more to collect than a page waits for; what is left is collected by itself"
-        raise DeadlineExceeded(problem, round(COLLECTS_S * 1000)) from None
+    problem = "there is more to collect than a page waits for; what is left is collected by itself"
+    removed = await in_time(client.collection.run(), problem)
     return Done(f"{removed:,} stored items were removed on the leader.", "/ui")
 
 
@@ -142,6 +150,12 @@ ACTS: Final = (
         "The node serves no more, and its id can never be used again. With fewer voters, fewer failures are survived. "
         "A leader hands leadership over first.",
         _member, _remove, _cluster, ("node",), typed="node",
+    ),
+    Act(
+        "rebuild-member", "Rebuild a member", "Compare and rebuild it",
+        "For a replica that cortado scrub names. It compares all of its data with another member's, the leader's, "
+        "and takes over what differs. It serves and votes meanwhile, and keeps its data until the copy is verified.",
+        _member, _rebuild, _cluster, ("node",),
     ),
     Act(
         "pause-job", "Pause a job", "Pause it", "No step is done until it is resumed.",

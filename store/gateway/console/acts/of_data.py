@@ -13,6 +13,7 @@ from cortado.store.gateway.console.acts.act import (
     Input,
     Sight,
     Texts,
+    in_time,
     listed,
     nothing,
     number,
@@ -134,6 +135,23 @@ async def _drop_table(client: AsyncClient, target: Texts, _given: Texts) -> Done
     return Done(f"Table {target['table']} was dropped, as drop number {record.number}.", DATA)
 
 
+async def _check_table(client: AsyncClient, target: Texts, given: Texts) -> Done:
+    table, repairs = target["table"], given["repair"] == "on"
+    problem = f"the table has more rows than a page waits for; without that bound: cortado table check {table}"
+    found = await in_time(client.check_table(table, repair=repairs), problem)
+    told = f"{found.rows_checked:,} rows and {found.entries_checked:,} entries of indexes were read"
+    if not found.problems:
+        return Done(f"Table {table} is sound: {told}.", _of_table(target))
+    first = found.problems[0]
+    put_right = f"; {found.repaired:,} entries were put right, {found.left:,} could not be" if repairs else ""
+    where = f" of index {first.index}" if first.index else ""
+    return Done(
+        f"Table {table} has {len(found.problems):,} problems{put_right}. The first is {first.kind}{where} at key "
+        f"{first.key}: {first.message}. {told}.",
+        _of_table(target),
+    )
+
+
 async def _create_index(client: AsyncClient, target: Texts, given: Texts) -> Done:
     index = Index(given["name"].strip(), listed(given["parts"]), unique=given["unique"] == "on")
     found = await client.create_index(target["table"], index, wait=False)
@@ -234,6 +252,12 @@ ACTS: Final = (
         _table, _truncate_table, _of_table, ("table",), typed="table",
     ),
     Act("drop-table", "Drop a table", "Drop it", _GRACE, _table, _drop_table, _of_table, ("table",), typed="table"),
+    Act(
+        "check-table", "Check a table", "Check it",
+        "Reads all rows and verifies that each index holds exactly what they say. A repair puts missing entries and "
+        "deletes stray ones; rows stay as they are.",
+        _table, _check_table, _of_table, ("table",), (Input("repair", "Put right what is wrong", "flag"),),
+    ),
     Act(
         "create-index", "Create an index", "Create it",
         "The table may be read and written meanwhile. Where it has rows, a job builds the index from them.",
