@@ -16,9 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument
 from cortado.proto.internal import auth_pb2 as pb
@@ -26,12 +24,11 @@ from cortado.store.auth.roles import Grant, Resource, Role
 from cortado.store.keys.keyspace import KeyRange, meta_key, meta_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.names import shown
+from cortado.store.stored_messages import decode_stored, encode_stored
 
 AUTH_KEY: Final = meta_key("auth")
 PRINCIPAL_CHARS_MAX: Final = 64
 _NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
-
-M = TypeVar("M", bound=Message)
 
 
 class Kind(Enum):
@@ -104,16 +101,16 @@ def token_key(token_id: str) -> LogicalKey:
 
 
 def encode_switch(switch: Switch) -> bytes:
-    return _encode(pb.StoredAuth(enabled=switch.enabled, principals=switch.principals, admins=switch.admins))
+    return encode_stored(pb.StoredAuth(enabled=switch.enabled, principals=switch.principals, admins=switch.admins))
 
 
 def decode_switch(payload: bytes) -> Switch:
-    stored = _decode(pb.StoredAuth(), payload)
+    stored = decode_stored(pb.StoredAuth, payload, "rights")
     return Switch(stored.enabled, stored.principals, stored.admins)
 
 
 def encode_principal(principal: Principal) -> bytes:
-    return _encode(
+    return encode_stored(
         pb.StoredPrincipal(
             name=principal.name,
             kind=principal.kind.value,
@@ -129,7 +126,7 @@ def encode_principal(principal: Principal) -> bytes:
 
 
 def decode_principal(payload: bytes) -> Principal:
-    stored = _decode(pb.StoredPrincipal(), payload)
+    stored = decode_stored(pb.StoredPrincipal, payload, "rights")
     try:
         kind = Kind(stored.kind)
         grants = tuple(Grant(Role(each.role), Resource(each.resource)) for each in stored.grants)
@@ -140,20 +137,8 @@ def decode_principal(payload: bytes) -> Principal:
 
 
 def encode_owner(principal: str) -> bytes:
-    return _encode(pb.StoredTokenOwner(principal=principal))
+    return encode_stored(pb.StoredTokenOwner(principal=principal))
 
 
 def decode_owner(payload: bytes) -> str:
-    return _decode(pb.StoredTokenOwner(), payload).principal
-
-
-def _encode(stored: Message) -> bytes:
-    return stored.SerializeToString(deterministic=True)
-
-
-def _decode(stored: M, payload: bytes) -> M:
-    try:
-        stored.ParseFromString(payload)
-    except DecodeError as malformed:
-        raise DataLoss("rights", f"a value is no {type(stored).__name__}") from malformed
-    return stored
+    return decode_stored(pb.StoredTokenOwner, payload, "rights").principal

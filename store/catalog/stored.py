@@ -23,9 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Final
 
 from cortado.errors import CortadoError, DataLoss
 from cortado.invariants import invariant
@@ -46,11 +44,10 @@ from cortado.store.catalog.descriptors import (
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.stored_messages import decode_stored, encode_stored
 
 COUNTERS_KEY: Final = meta_key("catalog")
 COMPATIBILITY_KEY: Final = meta_key("compatibility")
-
-M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,29 +98,29 @@ def encode_counters(counters: Counters) -> bytes:
         next_dropped_number=counters.next_dropped_number,
         dropped=counters.dropped,
     )
-    return _encode(numbers)
+    return encode_stored(numbers)
 
 
 def decode_counters(payload: bytes) -> Counters:
-    stored = _decode(pb.StoredCounters(), payload)
+    stored = decode_stored(pb.StoredCounters, payload, "catalogue")
     return Counters(stored.next_database_number, stored.next_schema_id, stored.next_dropped_number, stored.dropped)
 
 
 def encode_database(database: DatabaseDescriptor) -> bytes:
-    return _encode(
+    return encode_stored(
         pb.StoredDatabase(name=database.name, number=database.number, next_table_number=database.next_table_number)
     )
 
 
 def decode_database(payload: bytes) -> DatabaseDescriptor:
-    stored = _decode(pb.StoredDatabase(), payload)
+    stored = decode_stored(pb.StoredDatabase, payload, "catalogue")
     return DatabaseDescriptor(stored.name, stored.number, stored.next_table_number)
 
 
 def encode_table(table: TableDescriptor) -> bytes:
     highest = max((index.index_id for index in table.indexes), default=0)
     invariant(table.next_index_id > highest, "an index's id is never used again", table.next_index_id, highest)
-    return _encode(
+    return encode_stored(
         pb.StoredTable(
             table_id=table.table_id,
             database=table.database,
@@ -141,7 +138,7 @@ def encode_table(table: TableDescriptor) -> bytes:
 
 
 def decode_table(payload: bytes) -> TableDescriptor:
-    stored = _decode(pb.StoredTable(), payload)
+    stored = decode_stored(pb.StoredTable, payload, "catalogue")
     return TableDescriptor(
         table_id=stored.table_id,
         database=stored.database,
@@ -159,17 +156,17 @@ def decode_table(payload: bytes) -> TableDescriptor:
 
 def field_of_table(*, table_id: int = 0, name: str = "", subject: str = "") -> bytes:
     """Bytes that the descriptor of a table has somewhere of which this is so; others may have them, too."""
-    return _encode(pb.StoredTable(table_id=table_id, name=name, subject=subject))
+    return encode_stored(pb.StoredTable(table_id=table_id, name=name, subject=subject))
 
 
 def field_of_dropped(*, name: str = "", dropped_with: int = 0) -> bytes:
     """As :func:`field_of_table`, of a record of what was dropped."""
-    return _encode(pb.StoredDropped(name=name, dropped_with=dropped_with))
+    return encode_stored(pb.StoredDropped(name=name, dropped_with=dropped_with))
 
 
 def encode_dropped(dropped: Dropped) -> bytes:
     what = dropped.what
-    return _encode(
+    return encode_stored(
         pb.StoredDropped(
             number=dropped.number,
             kind=what.kind.value,
@@ -186,7 +183,7 @@ def encode_dropped(dropped: Dropped) -> bytes:
 
 
 def decode_dropped(payload: bytes) -> Dropped:
-    stored = _decode(pb.StoredDropped(), payload)
+    stored = decode_stored(pb.StoredDropped, payload, "catalogue")
     try:
         kind = DropKind(stored.kind)
     except ValueError as unknown:
@@ -197,28 +194,28 @@ def decode_dropped(payload: bytes) -> Dropped:
 
 
 def encode_generation(generation: int) -> bytes:
-    return _encode(pb.StoredNamespace(generation=generation))
+    return encode_stored(pb.StoredNamespace(generation=generation))
 
 
 def decode_generation(payload: bytes) -> int:
-    return _decode(pb.StoredNamespace(), payload).generation
+    return decode_stored(pb.StoredNamespace, payload, "catalogue").generation
 
 
 def encode_schema(schema: RegisteredSchema) -> bytes:
-    return _encode(pb.StoredSchema(schema_id=schema.schema_id, text=schema.text, fingerprint=schema.fingerprint))
+    return encode_stored(pb.StoredSchema(schema_id=schema.schema_id, text=schema.text, fingerprint=schema.fingerprint))
 
 
 def decode_schema(payload: bytes) -> RegisteredSchema:
-    stored = _decode(pb.StoredSchema(), payload)
+    stored = decode_stored(pb.StoredSchema, payload, "catalogue")
     return RegisteredSchema(stored.schema_id, stored.text, stored.fingerprint)
 
 
 def encode_schema_id(schema_id: int) -> bytes:
-    return _encode(pb.StoredSchemaId(schema_id=schema_id))
+    return encode_stored(pb.StoredSchemaId(schema_id=schema_id))
 
 
 def decode_schema_id(payload: bytes) -> int:
-    return _decode(pb.StoredSchemaId(), payload).schema_id
+    return decode_stored(pb.StoredSchemaId, payload, "catalogue").schema_id
 
 
 def encode_subject(state: SubjectState) -> bytes:
@@ -229,7 +226,7 @@ def encode_subject(state: SubjectState) -> bytes:
         pb.StoredVersion(version=each.version, schema_id=each.schema_id, deleted=each.deleted)
         for each in state.versions
     ]
-    return _encode(
+    return encode_stored(
         pb.StoredSubject(
             subject=state.subject,
             mode=_stored_mode(state.mode),
@@ -240,17 +237,17 @@ def encode_subject(state: SubjectState) -> bytes:
 
 
 def decode_subject(payload: bytes) -> SubjectState:
-    stored = _decode(pb.StoredSubject(), payload)
+    stored = decode_stored(pb.StoredSubject, payload, "catalogue")
     versions = tuple(SubjectVersion(each.version, each.schema_id, each.deleted) for each in stored.versions)
     return SubjectState(stored.subject, _mode(stored.mode, stored.subject), versions, stored.next_version)
 
 
 def encode_compatibility(mode: CompatibilityMode) -> bytes:
-    return _encode(pb.StoredCompatibility(mode=_stored_mode(mode)))
+    return encode_stored(pb.StoredCompatibility(mode=_stored_mode(mode)))
 
 
 def decode_compatibility(payload: bytes) -> CompatibilityMode | None:
-    return _mode(_decode(pb.StoredCompatibility(), payload).mode, "")
+    return _mode(decode_stored(pb.StoredCompatibility, payload, "catalogue").mode, "")
 
 
 def _stored_mode(mode: CompatibilityMode | None) -> str:
@@ -263,18 +260,6 @@ def _mode(stored: str, subject: str) -> CompatibilityMode | None:
     except ValueError as unknown:
         whose = f"subject {subject} has" if subject else "all subjects have"
         raise DataLoss("catalogue", f"{whose} the unknown mode {stored!r}") from unknown
-
-
-def _encode(stored: Message) -> bytes:
-    return stored.SerializeToString(deterministic=True)
-
-
-def _decode(stored: M, payload: bytes) -> M:
-    try:
-        stored.ParseFromString(payload)
-    except DecodeError as malformed:
-        raise DataLoss("catalogue", f"a value is no {type(stored).__name__}") from malformed
-    return stored
 
 
 def _timestamp(encoded: bytes) -> Timestamp:

@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from cortado.errors import DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal import jobs_pb2 as pb
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -31,6 +29,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.stored_messages import decode_stored
 
 JOBS_KEY: Final = meta_key("jobs")
 UNFINISHED_MAX: Final = 100
@@ -113,7 +112,7 @@ def begin_job(
 ) -> Job:
     """A new job, put into ``mutations``. Those that ended longest ago go where there are too many. Raises TooLarge."""
     # On the loop, where a thousand jobs are too many to be made of what is stored.
-    known = [_parsed(version.payload) for _, version in reader.scan(*meta_range("job"))]
+    known = [decode_stored(pb.StoredJob, version.payload, "jobs") for _, version in reader.scan(*meta_range("job"))]
     ended = sorted((each.ended_ts, each.job_id) for each in known if each.ended_ts)
     unfinished = len(known) - len(ended)
     if unfinished >= UNFINISHED_MAX:
@@ -132,10 +131,7 @@ def next_job_id(reader: Reader) -> int:
     version = reader.get(JOBS_KEY)
     if version is None:
         return 1
-    try:
-        return pb.StoredJobs.FromString(version.payload).next_job_id
-    except DecodeError as malformed:
-        raise DataLoss("jobs", "the counter does not decode") from malformed
+    return decode_stored(pb.StoredJobs, version.payload, "jobs").next_job_id
 
 
 def pause(reader: Reader, job_id: int) -> Evaluation:
@@ -187,7 +183,7 @@ def encode_job(job: Job) -> bytes:
 
 def decode_job(payload: bytes) -> Job:
     """Raises DataLoss."""
-    stored = _parsed(payload)
+    stored = decode_stored(pb.StoredJob, payload, "jobs")
     try:
         return Job(
             job_id=stored.job_id,
@@ -203,11 +199,4 @@ def decode_job(payload: bytes) -> Job:
             error=stored.error,
         )
     except (ValueError, InvalidArgument) as malformed:
-        raise DataLoss("jobs", f"a job does not decode: {malformed}") from malformed
-
-
-def _parsed(payload: bytes) -> pb.StoredJob:
-    try:
-        return pb.StoredJob.FromString(payload)
-    except DecodeError as malformed:
         raise DataLoss("jobs", f"a job does not decode: {malformed}") from malformed

@@ -14,25 +14,17 @@ Who sees some names alone has those looked for: what lies between them costs not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import pairs_range
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import namespace_range, namespaces_range, pair_of
 from cortado.store.keys.types import LogicalKey
-from cortado.store.kv.scan import ChunkSource
-from cortado.store.mvcc.reader import Reader
-
-
-class Source(ChunkSource, Protocol):
-    """The version store."""
-
-    def snapshot(self, read_ts: Timestamp) -> Reader: ...
+from cortado.store.mvcc.reader import ScanSource
 
 
 def list_namespaces(
-    source: Source,
+    source: ScanSource,
     read_ts: Timestamp,
     start: LogicalKey,
     names_max: int,

@@ -12,7 +12,6 @@ A scan is a value: nothing is held open between slices. All slices read at one t
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
@@ -20,25 +19,10 @@ from cortado.store.keys.keyspace import user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
-from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.mvcc.reader import ScanSource
 from cortado.store.names import check_namespace
 from cortado.store.packing import cut_equal
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
-
-
-class ChunkSource(Protocol):
-    """Where slices come from: the version store."""
-
-    def scan_chunk(
-        self,
-        start: LogicalKey,
-        end: LogicalKey,
-        ts: Timestamp,
-        *,
-        reverse: bool = False,
-        max_rows: int = 2000,
-        max_bytes: int = 1 << 20,
-    ) -> ScanChunk: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +100,7 @@ def resume_scan(request: KvScanRequest, token: bytes, generation: int) -> KvScan
     return replace(scan, start=resume, remaining=page.remaining)
 
 
-def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes_max: int = 1 << 20) -> KvSlice:
+def read_slice(source: ScanSource, scan: KvScan, *, rows_max: int = 2000, bytes_max: int = 1 << 20) -> KvSlice:
     """The next pairs, at most ``rows_max``, and about ``bytes_max`` bytes of keys and values."""
     reverse = scan.request.reverse
     rows_max = rows_max if scan.remaining is None else min(rows_max, scan.remaining)

@@ -250,3 +250,23 @@ class ScanChunk:
         # What was written at once has one timestamp, and neighbours often were.
         decoded = {each: Timestamp.from_bytes(each.translate(INVERTED)) for each in set(suffixes)}
         return list(map(decoded.__getitem__, suffixes))
+
+
+class ScanSource(Protocol):
+    """Where scans read: the store of versions, or that with a transaction's own writes over it."""
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = ...,
+        max_bytes: int = ...,
+    ) -> ScanChunk:
+        """The next rows of ``[start, end)`` at ``ts``, within the bounds unless one row alone has more. Raises
+        SnapshotTooOld, DataLoss."""
+
+    def snapshot(self, read_ts: Timestamp) -> Reader:
+        """What is there at that time."""

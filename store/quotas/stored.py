@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
-from cortado.errors import DataLoss
 from cortado.proto.internal import quotas_pb2 as pb
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.mvcc.reader import Reader
 from cortado.store.quotas.quota import Quota, Target
+from cortado.store.stored_messages import decode_stored, encode_stored
 
 QUOTAS_KEY: Final = meta_key("quotas")
 
@@ -32,15 +30,12 @@ def encode_quotas(quotas: Iterable[Quota]) -> bytes:
             for each in ascending
         ]
     )
-    return stored.SerializeToString(deterministic=True)
+    return encode_stored(stored)
 
 
 def decode_quotas(payload: bytes) -> dict[Target, Quota]:
     """By target, ascending. Raises DataLoss."""
-    try:
-        stored = pb.StoredQuotas.FromString(payload)
-    except DecodeError as malformed:
-        raise DataLoss("quotas", "the value is no StoredQuotas") from malformed
+    stored = decode_stored(pb.StoredQuotas, payload, "quotas")
     return {
         Target(each.target): Quota(
             Target(each.target),

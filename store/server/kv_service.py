@@ -38,10 +38,10 @@ from cortado.store.kv.operations import (
     get_many,
 )
 from cortado.store.kv.ranges import KvRange
-from cortado.store.kv.scan import ChunkSource, KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
+from cortado.store.kv.scan import KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import NEVER
-from cortado.store.mvcc.reader import VALIDATION, Reader
+from cortado.store.mvcc.reader import VALIDATION, Reader, ScanSource
 from cortado.store.node.replica import Replica
 from cortado.store.packing import join
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
@@ -299,7 +299,7 @@ class _ScanSteps:
         self._at = request.at
         self._packed = request.packed
         self._reads = reads
-        self._source: ChunkSource = replica.store if reads is None else reads
+        self._source: ScanSource = replica.store if reads is None else reads
 
     def step(self, scan: KvScan, page_left: int | None) -> Step:
         """Read a slice; where the page ends with it, or the scan, no step follows."""

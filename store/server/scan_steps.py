@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cortado.proto.v1 import documents_pb2
+from cortado.store.mvcc.reader import ScanSource
 from cortado.store.paging import PageToken, encode_token
 from cortado.store.server.document_messages import is_json, row_batch
 from cortado.store.server.service import (
@@ -15,7 +16,7 @@ from cortado.store.server.service import (
 )
 from cortado.store.tables.aggregate import AggregatePlan, AggregateState, aggregate_step, begin_aggregate
 from cortado.store.tables.runs import PROJECTED, Run
-from cortado.store.tables.scan import Budget, ScanPlan, ScanSource, scan_step
+from cortado.store.tables.scan import Budget, ScanPlan, scan_step
 from cortado.store.transactions.reading import TransactionReads
 
 

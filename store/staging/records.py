@@ -54,6 +54,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, logical_of, read_list, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.stored_messages import decode_stored
 
 UNRESOLVED_MAX: Final = 100
 TABLES_MAX: Final = 100
@@ -387,7 +388,7 @@ def _has_committed(reader: Reader, application: Application) -> bool:
     before = reader.get(meta_key("app", application.name))
     if before is None:
         return False
-    stored = pb.StoredApplication.FromString(before.payload)
+    stored = decode_stored(pb.StoredApplication, before.payload, "large transaction")
     _check_owner(application, stored.owner)
     return stored.version >= application.version
 

@@ -44,6 +44,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.staging.records import find_record
 from cortado.store.staging.stage import check_settled
+from cortado.store.stored_messages import decode_stored
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
@@ -136,7 +137,7 @@ def build_step(
     if job.state is not JobState.RUNNING:
         return Evaluation(mutations, job)
     job = replace(job, total=job.total or pace.total)
-    build = StoredIndexBuild.FromString(job.parameters)
+    build = decode_stored(StoredIndexBuild, job.parameters, "jobs")
     table = _find_table(catalog, build)
     index = None if table is None else _index_of(table, build.index_id)
     if table is None or index is None:
@@ -179,7 +180,7 @@ def _is_staged_without(reader: Reader, table_id: int, index_id: int, unresolved:
 
 def rows_left(catalog: Catalog, job: Job) -> KeyRange | None:
     """Where the rows are that a job's steps have not looked at yet; None where its table is gone."""
-    table = _find_table(catalog, StoredIndexBuild.FromString(job.parameters))
+    table = _find_table(catalog, decode_stored(StoredIndexBuild, job.parameters, "jobs"))
     if table is None:
         return None
     start, end = row_range(table.table_id, table.key)
@@ -312,7 +313,7 @@ def cancel_build(catalog: Catalog, commit_ts: Timestamp, job_id: int) -> Evaluat
     job = check_unfinished(job_of(catalog.reader, job_id)).ended(JobState.CANCELLED, commit_ts, "on request")
     mutations = Mutations()
     put_job(mutations, job)
-    build = StoredIndexBuild.FromString(job.parameters)
+    build = decode_stored(StoredIndexBuild, job.parameters, "jobs")
     table = _find_table(catalog, build)
     index = None if table is None else _index_of(table, build.index_id)
     if table is not None and index is not None:

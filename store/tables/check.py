@@ -38,10 +38,9 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import ScanChunk, Version, get_in_pieces
+from cortado.store.mvcc.reader import ScanChunk, ScanSource, Version, get_in_pieces
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import entries_of_columns, indexed_paths
-from cortado.store.tables.scan import ScanSource
 from cortado.store.tables.view import TableView
 
 SLICE_ROWS: Final = 2_000

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
-from cortado.store.mvcc.reader import Reader, ScanChunk, Version
+from cortado.store.mvcc.reader import ScanChunk, ScanSource, Version
 from cortado.store.mvcc.versions import suffix_of
 from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
@@ -71,23 +71,6 @@ ROW_BYTES_MAX: Final = 7 << 20
 
 # JSON has about four times the bytes of what it is made of.
 _JSON_GROWTH: Final = 4
-
-
-class ScanSource(Protocol):
-    """The store of versions, as scans read it."""
-
-    def scan_chunk(
-        self,
-        start: LogicalKey,
-        end: LogicalKey,
-        ts: Timestamp,
-        *,
-        reverse: bool = False,
-        max_rows: int = SLICE_ROWS_MAX,
-        max_bytes: int = SLICE_BYTES_MAX,
-    ) -> ScanChunk: ...
-
-    def snapshot(self, read_ts: Timestamp) -> Reader: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Protocol
 
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
@@ -26,33 +25,16 @@ from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, is_of_index, rows_beside
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
+from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, ScanSource, Version
 from cortado.store.mvcc.staged_reads import laid_over
 from cortado.store.mvcc.transacting import own_version
 from cortado.store.transactions.footprint import Footprint, Range, TableRead
 
 
-class Source(Protocol):
-    """The store of versions, as scans read it."""
-
-    def scan_chunk(
-        self,
-        start: LogicalKey,
-        end: LogicalKey,
-        ts: Timestamp,
-        *,
-        reverse: bool = False,
-        max_rows: int = ...,
-        max_bytes: int = ...,
-    ) -> ScanChunk: ...
-
-    def snapshot(self, read_ts: Timestamp) -> Reader: ...
-
-
 class TransactionReads:
-    """One call's reads. A :class:`Source` itself, over ``source``; :meth:`reader` is for reads by key."""
+    """One call's reads. A :class:`ScanSource` itself, over ``source``; :meth:`reader` is for reads by key."""
 
-    def __init__(self, source: Source, own: Mutations, added: Collection[LogicalKey] = ()) -> None:
+    def __init__(self, source: ScanSource, own: Mutations, added: Collection[LogicalKey] = ()) -> None:
         """``added`` are the rows that the own writes add to."""
         self._source = source
         self._added = added

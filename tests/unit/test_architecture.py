@@ -41,6 +41,7 @@ BELOW_TABLES = SHARED | {
     "cortado.store.names",
     "cortado.store.paging",
     "cortado.store.retentions",
+    "cortado.store.stored_messages",
 }
 ALLOWED |= {
     "cortado.store.accepting": set(),
@@ -51,6 +52,7 @@ ALLOWED |= {
     "cortado.store.open_files": SHARED,
     "cortado.store.port_file": SHARED,
     "cortado.store.retentions": SHARED,
+    "cortado.store.stored_messages": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
     "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},

@@ -6,9 +6,9 @@ import json
 from typing import Final
 
 from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound
+from cortado.errors import CortadoError, InvalidArgument, NotFound
 from cortado.proto.internal import catalog_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.schema.documents import decode_document
@@ -27,6 +27,7 @@ from cortado.store.mvcc.versions import DELETE, EXPIRING, PAYLOAD, PUT, RESIDUE,
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
+from cortado.store.stored_messages import decode_stored
 from cortado.store.tables.rows import decode_payload
 
 VERSIONS_MAX: Final = 1_000
@@ -181,8 +182,5 @@ def _catalog_value(key: DecodedKey, payload: bytes) -> str:
     kind = _CATALOG_VALUES.get(key.parts[0].value if key.parts else None)
     if kind is None:
         return ""
-    try:
-        message = kind.FromString(payload)
-    except DecodeError as malformed:
-        raise DataLoss("catalogue", f"no {kind.DESCRIPTOR.name}") from malformed
+    message = decode_stored(kind, payload, "catalogue")
     return json.dumps(MessageToDict(message, preserving_proto_field_name=True), ensure_ascii=False)
