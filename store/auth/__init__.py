@@ -3,12 +3,12 @@
 ::
 
     tokens.py     the text of a token, and its digest
-    roles.py      roles, permissions, resources; decide from a principal's grants
+    roles.py      roles, permissions and resources, and the decision from a principal's grants
     stored.py     keys and values in the catalogue's space
-    state.py      one state of all that, read key by key
-    current.py    the same in memory, at one place of the log: who calls, and what it may
-    changes.py    what changes it: pure functions of a state
-    caller.py     the call that is served: who asks, and what a write of it is checked for where it is appended
+    state.py      principals and grants of one state, read key by key
+    current.py    the same in memory, at one place of the log: decides calls
+    changes.py    changes of principals and grants: pure functions of a state
+    caller.py     the principal of the call being served, and the check of its writes where they are appended
 
 Pure: nothing here knows a disk, a network or a clock.
 """

@@ -1,8 +1,8 @@
-"""The call that is being served: who asks, and what its writes are checked for where they are appended.
+"""The principal of the call that is being served, and the check of its writes where they are appended.
 
-A server sets :data:`CALLER` before a method begins. The replica that is given a write makes it a checked one
-(:func:`checked`): its rights are those of the very place of the log that it is evaluated at, so what was revoked before
-it refuses it, whichever node had heard of that.
+The server sets :data:`CALLER` before a method begins. The replica wraps each write in a check (:func:`checked`), which
+decides by the grants at the write's own place in the log. So a right that was revoked before that place refuses the
+write, whatever the node that took the call knew.
 """
 
 from __future__ import annotations

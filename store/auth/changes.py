@@ -1,8 +1,8 @@
-"""What changes principals and grants. Each is evaluated where it is appended, as any write is.
+"""Changes of principals and grants. Each is evaluated like any write, and rewrites the key ``auth``.
 
-Every change rewrites the key ``auth``. While roles are on, one admin at least remains: a change that would leave none
-is refused. Nobody looks ahead to tokens that expire: an admin's only one should not. How many there are is counted
-where roles are switched on, and kept from then on: what was switched off from outside knows nothing of it.
+While roles are on, a change that would leave no admin is refused. That does not look ahead to tokens that expire: an
+admin's only token should have no end. The number of admins is counted when roles are switched on, and kept from then
+on. Roles that were switched off from outside do not keep it.
 """
 
 from __future__ import annotations

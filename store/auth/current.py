@@ -1,17 +1,16 @@
-"""The roles at one place of the log, in memory: what calls and writes are decided by.
+"""Roles in memory, at one place of the log: calls and writes are decided by them.
 
 ::
 
-    applied       whether roles are on, as it is said beside all that is applied; principals are read as they call
-    + changes     of entries that are not applied yet: the values that they write
-    = Roles       at that place, with all who called since
+    applied       whether roles are on, from the applied state; a principal is read when it first calls
+    + changes     the values that entries write which are not applied yet
+    = Roles       at that place, with every principal that has called since
 
-A decision reads no key, but where somebody calls for the first time; what is in flight besides is none of its business,
-and kept for nothing. Each change of roles makes other :class:`Roles`, so nothing that was read before it outlives it.
+A decision reads a key only when a principal calls for the first time. Each change of roles makes a new :class:`Roles`,
+so nothing that was read before a change is used after it.
 
-**Closed where it is not known.** Whether roles are on is said in the record of what is applied, too. Where it says that
-they are, and damage hides the key ``auth``, or its loss was accepted, nobody may do anything; where it says that they
-are not, damage stops nobody.
+**Closed on doubt.** The applied state says, too, whether roles are on. If it says so, and the key ``auth`` is damaged
+or its loss was accepted, every call is refused. If it says that roles are off, damage of that key refuses nothing.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     operator                     of the cluster: members, repairs, collection, logs, backups
     admin                        of the cluster: everything, principals and rights too
 
-A grant is of a name: it holds for whatever has that name, also for what does not exist yet. So a decision looks at
-nothing but grants, and a denial says nothing of what exists.
+A grant names a resource: it holds for whatever has that name, now or later. So a decision needs only the grants, and a
+denial does not tell whether the resource exists.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One state of principals and grants, read key by key: for those that change it, and for lists.
+"""Principals and grants of one state, read key by key: for changes, and for lists.
 
-Calls are decided by what is in memory of it (:mod:`cortado.store.auth.current`).
+Calls are decided by :mod:`cortado.store.auth.current`, from memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The text of a bearer token: ``ctd_<id>_<secret>``.
 
 The id (16 hexadecimal digits) tells tokens apart in lists and may be shown; the secret is 32 random bytes as base64url,
-without padding. Whoever makes a token sends its :func:`digest_of`, and nobody but its holder ever has the text: a leak
-of the log, a backup or a request table gives no token away.
+without padding. The client that makes a token sends only its :func:`digest_of`; the cluster never has the text. So a
+leak of the log, of a backup or of the request table reveals no token.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where connections come in: each is taken, its TLS handshake made where there is a certificate, and given to uvicorn's
-protocol (:mod:`cortado.store.gateway.connections`).
+"""The gateway's listener: accepts connections, makes their TLS handshakes where there is a certificate, and hands them
+to uvicorn's protocol (:mod:`cortado.store.gateway.connections`).
 
-Who has not finished its handshake is no connection yet that the protocol could count or end. So they have bounds of
-their own: as long as a head may take, and so many at a time. Where there are too many, the one ends that has waited
-longest, so that strangers who say nothing keep nobody out. Without TLS there is nothing to wait for, and none is ended
-so: uvloop would close it, and not tell the protocol, which would count it for ever.
+The protocol cannot count or end a connection before its handshake is complete. So handshakes have bounds of their own:
+``head_ms`` for each, and HANDSHAKES_MAX at a time. Beyond that the oldest handshake is ended, so that silent strangers
+keep nobody out. Without TLS there is no handshake, and nothing is ended here: uvloop would close such a connection
+without telling the protocol, which would count it for ever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``GET /healthz``: the process lives, and its loop runs. No node is asked, since no restart here would cure one."""
+"""``GET /healthz``: the process lives, and its loop runs. It asks no node: a restart here would not mend one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Many writes at once, all or nothing: ``POST /v1/db/{database}:batch``.
 
 ``{"operations": [...]}``, each in the form of ``cortado txn apply`` (:mod:`cortado.store.transfer.operation_json`);
-tables are those of the database. They count in their order: an operation sees those before it.
+tables are those of the database. Operations apply in order: each sees the ones before it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How much the gateway takes on: the calls, the streams and the bytes of bodies at a time, and how long each may take.
+"""Admission control: how many calls, streams and bytes of bodies may be in flight, and how long each may take.
 
-What is over a bound is refused at once, with a delay to wait, so that what is running ends in its time.
+A call over a bound is refused at once, with a retry delay, so that the calls in flight finish in time.
 """
 
 from __future__ import annotations

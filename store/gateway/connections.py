@@ -1,19 +1,19 @@
-"""A connection, with the bounds that uvicorn's own has not: who is slow, or says nothing, is not waited for.
+"""uvicorn's HTTP protocol with bounds that it lacks, so that slow and silent clients hold nothing.
 
-- the head of a call must have come within ``head_ms`` of the connection, or of the call's first byte;
-- a reader that takes nothing of an answer for ``stalled_ms`` is cut off;
-- one connection more than ``connections_max`` is answered 429, and closed;
-- what is no HTTP is answered by a problem, as everything else is.
+- the head of a call must arrive within ``head_ms`` of the connection, or of the call's first byte;
+- a client that reads nothing of an answer for ``stalled_ms`` is cut off;
+- a connection beyond ``connections_max`` is answered 429, and closed;
+- bytes that are no HTTP are answered with a problem, like every other error.
 
-httptools parses, at a quarter of what h11 costs, and forgives more. So it gets one head at a time, once that has the
-one form that :mod:`cortado.store.gateway.heads` takes, and as many bytes behind it as belong to its body::
+httptools parses at a quarter of h11's cost, but accepts malformed heads. So it is given one head at a time, only after
+:mod:`cortado.store.gateway.heads` has accepted that, and only as many further bytes as belong to the body::
 
     bytes ─► head, complete and strict ─► parser ─► call        a chunked body ends where the parser says;
                 └ body, of its length ──► parser                 nothing is read behind it, and the connection ends
 
-What is sent ahead is looked at once the call before it is answered: whatever is wrong with it is no answer to that one.
-Of a chunked body, what is no content (sizes, extensions) is bounded, and trailers are refused: they would be headers
-that nobody has checked.
+Pipelined bytes are parsed after the call before them is answered, so that their errors are not taken for its answer.
+The sizes and extensions of a chunked body are bounded. Trailers are refused: they would be headers that nothing has
+checked.
 """
 
 from __future__ import annotations

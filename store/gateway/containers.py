@@ -1,7 +1,7 @@
-"""Many documents as one Avro object container file (:mod:`cortado.store.transfer.avro_file`), while they come.
+"""A stream of documents as one Avro object container file (:mod:`cortado.store.transfer.avro_file`).
 
-All are written in one schema: the table's newest at the beginning, or the version that ``schemaVersion`` names. Where
-the stream fails behind its beginning, the connection is cut: no reader takes that for the end of the file.
+All documents are written in one schema: the table's newest when the stream begins, or the version in ``schemaVersion``.
+If the stream fails after it has begun, the connection is cut, so that no reader takes the rest for a whole file.
 """
 
 from __future__ import annotations

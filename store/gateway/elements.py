@@ -1,9 +1,8 @@
 """Many documents or pairs: a page as ``{"elements": [...], "next": ...}``, or all of them as lines of JSON.
 
-A page's ``next`` is the parameter ``page`` of the call that goes on behind it, as of the same timestamp; it is null at
-the end. Lines come as the cluster sends them, so that no end of the range has to fit into memory. Where a stream of
-lines fails behind its beginning, its last line is ``{"problem": ...}``, and the connection is cut: no reader takes it
-for the end.
+``next`` is the parameter ``page`` of the call for the next page, at the same timestamp; it is null on the last page.
+Lines are sent as they arrive from the cluster: the range need not fit into memory. If a stream of lines fails after it
+has begun, its last line is ``{"problem": ...}`` and the connection is cut, so that no reader takes that for the end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The head of a request, read as one rule before anything acts on it.
+"""Strict checks of a request's head, before anything parses it.
 
-Who sits before a gateway, and the gateway itself, must see the same requests in the same bytes. So a head has the one
-form that HTTP/1.1 writes (RFC 9112), without what readers forgive in different ways: lines that end otherwise than with
-CRLF, folded lines, more than a space, a target that is another server's or has a fragment, a length said twice or with
-a sign, codings beside ``chunked`` or before HTTP/1.1.
+A proxy and the gateway behind it must find the same requests in the same bytes (request smuggling lives off the
+difference). So a head must have the canonical form of HTTP/1.1 (RFC 9112). Refused is what parsers tolerate in
+different ways: lines that end otherwise than with CRLF, folded lines, more than a space, a target that is another
+server's or has a fragment, a length said twice or with a sign, codings beside ``chunked`` or before HTTP/1.1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``Idempotency-Key``: a write that is made again, by whomever and at whichever gateway, has one effect and one answer.
+"""``Idempotency-Key``: repetitions of a write, at any gateway, have one effect and one answer.
 
-A key's first call takes a request id of the cluster, and puts it under the key's hash where no other call has done so:
-a pair that expires after ten minutes. Every later call finds it there, and makes its write under the same id. The
-cluster remembers the answer to that id and the hash of what was asked: another request under the same key is refused,
-and where the cluster may have forgotten, the outcome is unknown, and nothing is done.
+The first call with a key takes a request id from the cluster and stores it under the key's hash, as a pair that expires
+after ten minutes. Later calls find the id there and repeat the write under it. The cluster remembers the answer to a
+request id, and a hash of the request: a different request under the same key is refused. If the cluster may have
+forgotten the id, the outcome is unknown, and nothing is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a gateway shows to a scraper and to probes, at an address of its own: ``/metrics``, ``/healthz``, ``/readyz``.
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a gateway, for scrapers and probes, at a separate address.
 
-The pages are those of a node (:mod:`cortado.store.observe.pages`), by the same small server. Their address is not that
-of the callers, since numbers of everybody's calls are the operator's, whoever else may call the gateway.
+The pages are like those of a node, from the same small server (:mod:`cortado.store.observe.pages`). The address differs
+from that of callers, because counts of all callers' calls are for operators only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The table of what is served: one :class:`Operation` for each call, with everything that a caller has to know of it.
+"""The table of all calls: an :class:`Operation` says everything that a caller has to know of one.
 
-Calls are taken by it (:mod:`cortado.store.gateway.application`), their parameters are read by it
-(:mod:`cortado.store.gateway.calls`), and the OpenAPI document is written from it.
+:mod:`cortado.store.gateway.application` dispatches calls by it, :mod:`cortado.store.gateway.calls` reads their
+parameters by it, and :mod:`cortado.store.gateway.openapi` writes the OpenAPI document from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``GET /try``: a page on which each call can be tried. It comes from here alone, and asks nobody else for anything."""
+"""``GET /try``: a page on which each call can be tried. It loads nothing from other hosts."""
 
 from __future__ import annotations
 

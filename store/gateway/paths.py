@@ -1,8 +1,8 @@
-"""What stands in a URL, read strictly: each part is decoded once, and what does not decode is refused.
+"""Strict decoding of URLs: each part is decoded once, and a part that does not decode is refused.
 
-A path is split where its slashes stand as they were sent, and each segment is decoded by itself: ``%2F`` is a slash of
-a key, ``%252F`` is the text ``%2F``. Nothing is normalized. Since clients and proxies take ``.`` and ``..`` away as
-they like, segments that are just that are refused; as ``%2E`` and ``%2E%2E`` they are data.
+A path is split at its unescaped slashes before each segment is decoded: ``%2F`` is a slash within a key, ``%252F`` is
+the text ``%2F``. Nothing is normalized. Clients and proxies remove ``.`` and ``..`` as they please, so such segments
+are refused; ``%2E`` and ``%2E%2E`` are data.
 """
 
 from __future__ import annotations

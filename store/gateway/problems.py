@@ -6,8 +6,8 @@
      "detail": "UA: expected 0.1763643600000.2, found 0.1763643600000.9",
      "key": "UA", "expected": "0.1763643600000.2", "actual": "0.1763643600000.9", "row": 0}
 
-``reason`` and the members behind ``detail`` are those of :mod:`cortado.errors`, as gRPC carries them. What HTTP alone
-can get wrong (a method, a media type) is an error of the same tree, under a status of its own.
+``reason`` and the members after ``detail`` are the fields of :mod:`cortado.errors`, as in gRPC's status details. Errors
+that only HTTP has (a method, a media type) belong to the same tree, with a status of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which resource a path names. A path is matched as it was sent: which slash is the path's own and which one belongs to
-a key cannot be told once they are decoded.
+"""Finds the operation that a path names. Paths are matched undecoded: after decoding, a separator could not be told
+from a slash within a key.
 
-Paths without a variable part are looked up; of the others those are tried, in their order, whose first segment it is.
+A path without variables is looked up in a table; patterns with variables are tried in order, those with the same first
+segment only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Answers without an end that is known: streams of rows and of changes.
+"""Answers of unknown length: streams of rows and of changes.
 
-There are at most so many streams (:class:`~cortado.store.gateway.limits.GatewayLimits`). Each counts from before its
-first byte until it is over, however it ends. Nothing is fetched for a reader that takes nothing: each piece waits until
-the last one is sent, and a reader that stands still is cut off (:mod:`cortado.store.gateway.connections`).
+:class:`~cortado.store.gateway.limits.GatewayLimits` bounds how many run at a time; a stream counts from before its
+first byte until it ends, in whatever way. Each piece is fetched only after the last one is sent, so a slow reader slows
+its own stream, and one that reads nothing is cut off (:mod:`cortado.store.gateway.connections`).
 Who hangs up leaves nothing behind: what ends the stream then is kept in a cycle by who runs it, so it keeps no frame.
 
-HTTP/1.0 has no way to tell the end of such an answer from a broken connection, so it gets none; and who asks for a head
-alone (HEAD) gets that, and nothing runs on behind it.
+HTTP/1.0 cannot tell the end of such an answer from a broken connection, so it gets no stream. HEAD is answered
+with the head, and no stream is begun.
 """
 
 from __future__ import annotations

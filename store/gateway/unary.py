@@ -1,10 +1,10 @@
 """Every unary call of the API as JSON: ``POST /cortado.v1.KeyValue/Put``, in the unary form of Connect.
 
 The body is the request in protobuf's JSON, the answer the reply; names, defaults and numbers of 64 bits (as text) are
-protobuf's. A write that names no ``requestId`` gets one, and is repeated as a write of the client's is. Errors are this
-surface's problems, as ``application/json`` and with Connect's ``code`` and ``message``.
+protobuf's. A write without a ``requestId`` is given one, and retried like a write of the Python client. Errors are
+problems as of the rest of the gateway, as ``application/json`` with Connect's ``code`` and ``message`` added.
 
-One handler serves all of them, from the descriptors: a call that the API gets is served without a line here.
+One handler serves all calls, from their descriptors: a new call of the API needs no code here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Documents as this surface's JSON: that of :mod:`cortado.schema.json_format`, and with ``longs=string`` numbers of 64
-bits as text, both ways: JavaScript, and whatever reads numbers as it does, loses those beyond 2^53."""
+"""Documents as JSON, in the form of :mod:`cortado.schema.json_format`. With ``longs=string`` 64-bit numbers are text,
+in requests and answers: JavaScript rounds numbers beyond 2^53."""
 
 from __future__ import annotations
 

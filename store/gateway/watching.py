@@ -9,9 +9,9 @@
     id: 0.1763643601000.0
     data: {"timestamp": "0.1763643601000.0"}
 
-Events come in the order of the commits. ``resolved`` says that everything up to its timestamp was sent; it alone has an
-``id``. So a browser that lost its connection asks with ``Last-Event-ID`` for what comes after the last one, and changes
-behind it come once more. An event comes at least every second, so that a reader can tell silence from an end.
+Events are in commit order. ``resolved`` says that every change up to its timestamp has been sent; only it has an
+``id``. A browser that reconnects sends the last ``id`` as ``Last-Event-ID`` and gets all later changes, some of them a
+second time. An event is sent at least every second, so that a reader can detect a dead connection.
 """
 
 from __future__ import annotations

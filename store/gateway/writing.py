@@ -1,7 +1,7 @@
-"""What a connection writes, as few writes of the system.
+"""Fewer system calls: everything that one step of the event loop writes to a connection is sent at the step's end.
 
-uvicorn writes an answer's head and its body by themselves, and each write is a call of the system, which costs a small
-answer a tenth of all that it costs. So what one step of the loop writes goes out together at its end.
+uvicorn writes the head and the body of an answer separately. Each write is a system call, which is a tenth of what a
+small answer costs.
 """
 
 from __future__ import annotations

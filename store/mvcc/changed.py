@@ -1,4 +1,4 @@
-"""Whether keys, or ranges of keys, have changed since a time: what a commit asks of everything that it rests on.
+"""Whether keys, or ranges of keys, have changed since a time: a commit checks its footprint so.
 
 Deletes are changes, too (T2). Keys cost a search each; a range costs a look at all of its versions, slice by slice.
 """

@@ -1,4 +1,4 @@
-"""Sums that stay within bounds: what an add comes to."""
+"""Addition within bounds: the result of an add, or its refusal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What was found damaged, and where: so that it can be repaired from a replica that has it whole.
+"""Descriptions of damage, by which it is repaired from a replica that has the item whole.
 
-Whoever reads stored items and meets one whose checksum is wrong tells ``VersionStore.on_damage`` of it, on whatever
-thread it is: a read of a caller, a pass over everything in the background, a copy for a snapshot. The node takes it
-from there.
+Any reader that finds a wrong checksum (a caller's read, the background pass, a copy for a snapshot) reports it to
+``VersionStore.on_damage``, on its own thread. The node repairs it.
 """
 
 from __future__ import annotations

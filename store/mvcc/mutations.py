@@ -1,4 +1,4 @@
-"""What a command changes, worked out to the last byte before it is replicated."""
+"""The changes of a command: final keys and payloads, computed before they are replicated."""
 
 from __future__ import annotations
 

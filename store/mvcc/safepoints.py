@@ -1,13 +1,13 @@
-"""Below which timestamp a key cannot be read any more, since versions that only such reads need may be gone.
+"""Safepoints: a key cannot be read below its safepoint, because versions that only such reads need may be collected.
 
 ::
 
     key @9   key @7   key @4   key @2          safepoint 5: @4 is what a read at 5 or 6 finds, @2 may be gone
              |----------- safepoint 5
 
-There is one safepoint for the cluster, and one for each table that keeps its old versions for another time. The
-catalogue can be read as far back as whatever can be read furthest: who reads a table at an old time looks it up at that
-time. All of them only rise, through the log, and are stored as one versioned key, ``m "gc"``::
+The cluster has a safepoint, and so has each table with a retention of its own. The catalogue's is the lowest of them,
+since a read of a table at an old time looks the table up at that time. Safepoints only rise, through the log, and are
+stored as one versioned key, ``m "gc"``::
 
     the cluster's timestamp 12 | (table id 4, big-endian | its timestamp 12) ...      by ascending id
 """

@@ -1,6 +1,6 @@
 """How a slice is asked of the scan kernel, where there is one (:mod:`cortado.store.mvcc.kernel`).
 
-Here and not there, since the store knows of it where nothing is compiled, and nothing that compiles is installed.
+These types are not in the kernel's package, since the store needs them also where no compiler is installed.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ by one. Until then they lie in a space of their own (:mod:`cortado.store.keys.ke
 
     "s" key  @staged     transaction 16 | (attempt 4 | length 4 | kind and payload) ...       little-endian
 
-So nobody who reads rows comes by them, and snapshots, checksums and repairs have them as they have everything. Of a key
-all stored versions are one transaction's: that is the *lock* of the key. A job that runs a task twice stages under two
-attempts, the newest version having both; the commit names those that count.
+So scans of rows do not meet them, and snapshots, checksums and repairs cover them like any other version. All staged
+versions of a key belong to one transaction: that is the *lock* of the key. A task that ran twice has staged under two
+attempts, and the newest version holds both; the commit names the attempts that count.
 
 Once it is committed its rows are moved to where they belong, at the timestamp of the commit, some thousand by an entry.
 A read at that timestamp, or above it, that comes in between takes a row from where it is::
 
-    staged, then stored      rows only move from there to here, so whoever looks in this order misses none
+    staged, then stored      rows move only from there to here, so a read in this order misses none
 
-What is still staged was written by nobody since: who writes such a key moves it in the same entry. So it is newer than
-whatever is stored beside it and visible to a read that knows of the commit.
+No write has come after a row that is still staged, because a write of its key moves the row in the same entry. So a
+staged row is newer than any stored version that a read which knows of the commit can see.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ in a body, so that a body is walked once, whatever is wanted of it::
 A walk checks every byte, as :mod:`cortado.schema.columnar.decode` does, and has no errors of its own: where anything is
 not as it should be, or is not known, there are no columns at all, and that codec reads the bodies again.
 
-Here and not there, since what makes programs runs where nothing is compiled, and nothing that compiles is installed.
+These types are not in the kernel's package, since programs are made also where no compiler is installed.
 """
 
 from __future__ import annotations

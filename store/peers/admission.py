@@ -1,7 +1,7 @@
-"""Who is a peer: a member by what is replicated, or somebody whom members vouched for.
+"""Decides which nodes are peers: members by the replicated state, and nodes that members vouch for.
 
-What a node says of itself, and its certificate, are compared with that (:mod:`cortado.store.peers.hello`). Every
-refusal is logged once per change, and told to who was refused.
+:mod:`cortado.store.peers.hello` compares that with what a node says about itself and with its certificate. A refusal is
+sent to the node that is refused, and logged once per change.
 """
 
 from __future__ import annotations

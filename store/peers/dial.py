@@ -1,4 +1,4 @@
-"""Open a stream to a peer, introduce ourselves, look at whom we found, and use it until it ends."""
+"""Open a stream to a peer, exchange Hellos, check the peer's, and carry messages until the stream ends."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When a peer is dialled: at once by the node with the smaller id, by the other one where nothing came for a second.
+"""When a peer is dialled: at once by the node with the smaller id, and by the other if no stream came within a second.
 
-The other one may be the only one that knows the first (a node that was away while a member was added). Where a peer is
-not reached it is dialled again after 50 ms, then twice as long, up to a second, each time shortened by chance.
+The other one must be able to dial, as it may be the only one that knows its peer: a node that was away while a member
+was added does not. A failed attempt is repeated after 50 ms, then after twice as long, up to a second, with jitter.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """How a new data directory becomes a member: it asks any member, is sent on to the leader, and is bound there.
 
-``cortado member add n2 HOST:PORT`` announced it before. What can be settled by waiting (no leader just now, nobody
-reached yet) is tried again until the deadline; anything else ends the attempt at once, with what the cluster said.
-Asking twice is harmless: whoever is bound already is told the same.
+``cortado member add n2 HOST:PORT`` announces it before. The node retries what passes (no leader yet, no member reached)
+until its deadline; any other refusal ends the attempt at once, with the cluster's reason. Joining is idempotent: a node
+that is bound already gets the same answer.
 
-Who founds a cluster asks first, too, and may do so once every other node has said, in one round, that it belongs to
-none. So a node that lost its directory finds the cluster that it was in, and a cluster of which nobody answers is not
-founded a second time.
+A node that is to found a cluster asks all other nodes first, and founds it only after each of them, in one round, has
+said that it belongs to none. So a node that lost its directory finds its old cluster, and a cluster whose nodes do not
+answer is not founded a second time.
 """
 
 from __future__ import annotations

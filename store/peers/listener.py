@@ -1,4 +1,4 @@
-"""Where peers connect: a port of their own, and who gets how far on it.
+"""The port for peers: the steps of a connection, and its bounds at each.
 
 ::
 
@@ -7,11 +7,12 @@
        │          `── handshakes_max at a time ─────'
        `── connections_max at a time
 
-Where there are too many, the one ends that is not known yet and has waited longest, so that strangers who say nothing
-keep no member out: its first frame is here before so many others have come. Where all are members', the newest ends.
+Beyond a bound, the connection is ended that has waited longest without a Hello, so that silent strangers keep no member
+out: a member's first frame arrives sooner than that many strangers. If all connections are members', the newest is
+ended.
 
-Whoever is refused is told why, in a frame ERROR, before the connection is closed; so it is with a stream that ends on
-our side. What comes before that is logged, once a minute for each thing that is said.
+A refused caller gets the reason in a frame ERROR before the connection is closed, and so does the peer of a stream that
+this side ends. Failures before that are logged, each text once a minute.
 
 A TLS handshake is made with the newest certificates. Connections are accepted one by one here, rather than by the
 loop's own server, since that one keeps its certificates and its failed handshakes to itself.

@@ -1,4 +1,4 @@
-"""Says a thing once per change, in bounded memory: what strangers send must not fill a log."""
+"""Logs a message once per change, in bounded memory, so that strangers cannot fill the log."""
 
 from __future__ import annotations
 

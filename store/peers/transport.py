@@ -1,12 +1,12 @@
-"""The node's transport: which of several streams to a peer counts, and what goes where.
+"""The node's transport: chooses among several streams to one peer, and sends messages over it.
 
 One stream joins two nodes. Where both dialled at the same time (``dialling.py``), the smaller id's stream stays.
 
-A peer that is not reached: messages to it are dropped and counted, and it is dialled again. A stream on which nothing
-arrives for two seconds is cut (``liveness.py``). Every attempt is a new connection, with the certificates of then.
+Messages to a peer without a stream are dropped and counted, and the peer is dialled again. A stream on which nothing
+arrives for two seconds is closed (``liveness.py``). Each attempt is a new connection, with the newest certificates.
 
-Who is no member any more is cut off once that is committed, and refused when it dials again (``admission.py``): so it
-learns that it was removed, whether it ran then or not. Refusals and lost connections are logged once per change.
+A removed member is disconnected once its removal is committed, and refused when it dials again (``admission.py``). So
+it learns of the removal, whether or not it was running then. Refusals and lost connections are logged once per change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which versions of the peers' protocol, and of log entries, a build understands; who may speak to whom.
+"""Which versions of the peers' protocol, and of log entries, a build understands, and which builds can talk to each
+other.
 
 ::
 

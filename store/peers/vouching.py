@@ -1,4 +1,4 @@
-"""Who vouches for a stranger: members that this node knows, asked when it meets a node that it does not know.
+"""Vouching: a node that meets a stranger asks the members that it knows whether the stranger is a member, too.
 
 ::
 

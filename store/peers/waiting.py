@@ -1,7 +1,7 @@
-"""What the port for peers answers before the node belongs to a cluster: that it does not.
+"""The port for peers of a node that waits to join: it answers that the node belongs to no cluster.
 
-Whoever is about to found a cluster asks all nodes that are to be its members (:mod:`cortado.store.peers.join`). Silence
-could be that of a member that is starting, so a node that waits to join says that it belongs to no cluster.
+A node that is to found a cluster asks every node that is to be a member (:mod:`cortado.store.peers.join`). Silence
+could be a member that is starting, so a node that belongs to no cluster must say so.
 """
 
 from __future__ import annotations

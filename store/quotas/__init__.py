@@ -1,13 +1,13 @@
-"""How much may be asked, and stored (``docs/adr/0057``, ``docs/quotas.md``): quotas of principals, databases and
-namespaces, and what a node counts against them.
+"""Quotas: limits on the calls, bytes and storage of principals, databases and namespaces, and what a node counts
+against them (``docs/adr/0057``, ``docs/quotas.md``).
 
 ::
 
-    quota.py      what is limited, and by how much
-    stored.py     all quotas as one value in the catalogue's space
-    changes.py    what changes them: pure functions of a state
-    bucket.py     tokens that come at a rate, and may be owed
-    meters.py     of one node: who has used how much, and what is refused
+    quota.py      a quota: its target and its limits
+    stored.py     all quotas as one stored value
+    changes.py    setting and removing quotas: pure functions of a state
+    bucket.py     a token bucket that may go into debt
+    meters.py     the use of each quota at one node, and the refusals
 
 Pure: nothing here knows a disk, a network or a clock.
 """

@@ -1,14 +1,14 @@
-"""A bucket of tokens: they come at a rate, a second's worth at most is kept, and more may be taken than there are.
+"""A token bucket: it fills at a rate, holds one second's worth at most, and may be overdrawn.
 
 ::
 
     tokens   rate ┤■■■■■■■■┐                    a burst: a second's worth at once
-                  │        └┐  ┌──┐             then as many as come
+                  │        └┐  ┌──┐             then at the rate
                 0 ┼─────────┼──┘  └─┐   ┌───
-                  │         taken    └──┘       owed: nobody is let in until it is paid
+                  │         taken    └──┘       overdrawn: calls are refused until it is above 0 again
 
-It is kept as one number, the time at which the bucket is full again: each token that is taken puts that off by what it
-takes one to come. So there is no sum to drift, and looking changes nothing. (*Generic cell rate algorithm*, ATM Forum
+The state is one number, the time at which the bucket will be full. Taking a token moves that time on by the interval
+between two tokens. So no sum drifts, and reading the state changes nothing. (*Generic cell rate algorithm*, ATM Forum
 1996.) Time is monotonic, and passed in.
 """
 

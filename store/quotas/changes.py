@@ -1,4 +1,5 @@
-"""What changes quotas. Each is evaluated where it is appended, as any write is, and rewrites the one value."""
+"""Setting and removing quotas. A change is evaluated like any write, and rewrites the one value that holds all
+quotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one node counts against quotas, and what it refuses.
+"""The use of each quota at one node, and the refusal of calls that exceed one.
 
 ::
 
@@ -8,8 +8,8 @@
                                                                                                    │
                                                                      replies are taken afterwards, and may be owed
 
-There is a meter for each quota and for nothing else, so callers fill no memory. What stays as it was keeps its meter
-where quotas change; a quota that is set anew begins with full buckets.
+Only quotas have meters, so callers cannot fill the memory. When quotas change, a quota that stays the same keeps its
+meter; one that is set anew begins with full buckets.
 """
 
 from __future__ import annotations

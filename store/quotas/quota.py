@@ -1,7 +1,7 @@
-"""A quota: what is limited, and by how much.
+"""A quota: its target, and its limits.
 
-A target is a name, like a role's resource: it holds for whatever has that name, or will. What is not limited is None;
-a quota limits something.
+A target is a name, like the resource of a role: the quota holds for whatever has that name, now or later. A limit of
+None is no limit; a quota has at least one limit.
 """
 
 from __future__ import annotations

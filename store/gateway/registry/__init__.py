@@ -1,4 +1,4 @@
-"""The API that Kafka's tools ask a schema registry by, over the cluster's own registry (``docs/registry.md``)::
+"""The HTTP API of Kafka's schema registry, over the cluster's own schemas (``docs/registry.md``)::
 
     codes.py          error codes, and {"error_code", "message"}
     reading.py        what a call says: subject, version, flags, a declaration
@@ -8,8 +8,8 @@
     compatibility.py  /compatibility..., /config...
     fixed.py          what is the same in every cluster: modes, contexts, metadata
 
-Ids, levels and deletion are the cluster's. Nothing is remembered here but the text that an id names, by the client,
-since it can never change. Each call is answered as of now, however many gateways there are.
+The cluster decides ids, compatibility levels and deletion. Only the client below remembers anything: the text of each
+schema id, which never changes. So every gateway answers every call from the newest state.
 
 Source: the API reference of Confluent's Schema Registry 7, and the clients that call it.
 """

@@ -1,7 +1,7 @@
 """Error codes of the registry's API: ``{"error_code": 40401, "message": "no subject flights-value"}``.
 
-A code of five digits is a status and what is wrong under it; one of three is the status alone. Clients tell by the code
-what to do: to one that looks a schema up, 40403 says that it may register it.
+A code of five digits is an HTTP status and a reason; a code of three digits is the status alone. Clients act on the
+code: 40403, for one, tells a serializer that looked a schema up to register it.
 """
 
 from __future__ import annotations

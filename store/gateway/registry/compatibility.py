@@ -1,4 +1,4 @@
-"""``/compatibility`` and ``/config``: what would be registered, and the levels that decide it."""
+"""``/compatibility`` and ``/config``: whether a schema could be registered, and the level that decides that."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``/schemas``: what an id names, and who has it.
+"""``/schemas``: the schema of an id, and the subjects and versions that use it.
 
-Everybody who reads a topic looks ids up. What the client remembers of them answers, without asking the cluster.
+Every consumer of a topic looks ids up. The client's cache answers, so the cluster is not asked twice for one id.
 """
 
 from __future__ import annotations

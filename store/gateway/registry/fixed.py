@@ -1,4 +1,5 @@
-"""What a registry tells of itself, and is the same here in every cluster: it takes reads and writes of one context."""
+"""Answers that are the same in every cluster: modes, contexts and metadata of a registry that takes reads and
+writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/subjects``: what there is, which version a schema is, and taking subjects away in two steps."""
+"""``/subjects``: listing subjects, finding the version of a schema, and deleting subjects, softly and then for good."""
 
 from __future__ import annotations
 
