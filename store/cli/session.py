@@ -20,6 +20,7 @@ from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.cli.answers import Answer
 from cortado.store.cli.contexts import Chosen, choose, read_contexts
 from cortado.store.cli.failures import CheckFailed
+from cortado.store.cli.interrupts import interrupt_between_locks
 from cortado.store.cli.numbers import seconds
 from cortado.store.cli.options import Option, ShownOption, option
 from cortado.store.cli.render import Renderer
@@ -232,6 +233,7 @@ class Session:
     def _opened(self, read_from: ReadFrom) -> Client:
         from cortado.store.client import Client
 
+        interrupt_between_locks()
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
     def tls(self) -> Tls | None:

@@ -294,6 +294,8 @@ def test_a_watch_has_what_came_before_waits_and_then_has_all_of_it_in_order() ->
             at = committed_at(await scene.commit())
             await scene.put((8, 80, 0))
             late = Watcher(scene.node, before, bounds=bounds)
+            while not (watcher.changes and late.changes):
+                await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
             for each in (watcher, late):
                 assert each.resolved < at
