@@ -138,12 +138,14 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
     ):
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "lost").make(PERSON)
-        strict = Query(server.endpoint, table, startingAt="latest")
-        lenient = Query(server.endpoint, table, startingAt="latest", failOnDataLoss="false", maxRowsPerTrigger="5")
-        assert all(each.nullable for each in lenient._schema)
-        table.put({"id": 1, "name": "a"})
-        lost = strict.end()
-        before = client.now()
+        # What begins is not collected before it is to be.
+        with client.lease():
+            strict = Query(server.endpoint, table, startingAt="latest")
+            lenient = Query(server.endpoint, table, startingAt="latest", failOnDataLoss="false", maxRowsPerTrigger="5")
+            assert all(each.nullable for each in lenient._schema)
+            table.put({"id": 1, "name": "a"})
+            lost = strict.end()
+            before = client.now()
 
         def passes(ts: Timestamp) -> bool:
             table.put({"id": 2, "name": "b"})
@@ -189,9 +191,11 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "kept").make(PERSON)
         own = {"startingAt": "latest", "consumerId": "copies", "consumerTtl": "12h"}
-        query = Query(server.endpoint, table, **own)
-        assert client.collection.leases() == [], "Spark may begin it anew, as another one"
-        assert query.rows(query.place, query.place) == [], "the first batch, of which a checkpoint has the end"
+        with client.lease() as other:
+            query = Query(server.endpoint, table, **own)
+            held_now = [each.lease_id for each in client.collection.leases()]
+            assert held_now == [other.lease_id], "Spark may begin it anew, as another one"
+            assert query.rows(query.place, query.place) == [], "the first batch, of which a checkpoint has the end"
         [held] = client.collection.leases()
         assert (held.consumer, held.ttl_s, str(held.timestamp)) == ("copies", 12 * 3_600, query.place["ts"])
         assert held.owner == f"stream {query.place['query']}"
