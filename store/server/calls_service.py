@@ -14,10 +14,11 @@ to stand in one round of the node, and a batch of point reads needs no task at a
 
 Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with
 ``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
-caller does not take its replies, no more calls are read. A call whose caller's time is over, or who took it back, ends
-as a cancelled gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks ends its calls; a write that
-was evaluated goes on, as always. A server that stops ends each stream in order, once all calls that it has begun are
-answered, those too whose time is over: so its client knows that the others were never begun.
+caller does not take its replies, no more calls are read, and large replies to what only reads become refusals
+(:mod:`cortado.store.server.replying`). A call whose caller's time is over, or who took it back, ends as a cancelled
+gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks ends its calls; a write that was evaluated
+goes on, as always. A server that stops ends each stream in order, once all calls that it has begun are answered, those
+too whose time is over: so its client knows that the others were never begun.
 
 Caveat: until it first waits, an answer runs in the task that reads the stream. It must not look at
 ``asyncio.current_task()`` before that, which ``asyncio.timeout`` and ``TaskGroup`` do.
@@ -51,6 +52,7 @@ from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.authority import CREDENTIAL, Authority, credential_of
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.receiving import call_cost
+from cortado.store.server.replying import RESOURCE, SMALL_BYTES
 from cortado.store.server.rpc import UnaryMethod, unary_methods
 
 # A reply travels in an envelope (its id, and lengths), and the message as a whole has the bound of any message.
@@ -58,6 +60,8 @@ ENVELOPE_BYTES_MAX: Final = 64
 REPLY_BYTES_MAX: Final = MESSAGE_BYTES_MAX - ENVELOPE_BYTES_MAX
 
 _RETRY_DELAY_MS: Final = 50
+_HELD_PARTS: Final = 4
+"""What was in flight when no more calls were read may bring so many times the replies that a stream should hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ class _Running:
     size_bytes: int
     held: Held
     deadline_s: float
+    only_reads: bool
     task: asyncio.Task[None] | None = None
 
 
@@ -206,10 +211,12 @@ class _Exchange:
             self._has_room.set_result(None)
         return message
 
-    def _finish(self, call_id: int, outcome: bytes | CortadoError) -> None:
+    def _finish(self, call_id: int, outcome: bytes | CortadoError, *, only_reads: bool = False) -> None:
         if isinstance(outcome, bytes) and len(outcome) > REPLY_BYTES_MAX:
             problem = f"has {len(outcome)} bytes, a message may have {REPLY_BYTES_MAX}: ask for less at a time"
             outcome = TooLarge("reply", problem, length=len(outcome), limit=REPLY_BYTES_MAX)
+        if isinstance(outcome, bytes) and only_reads and (refusal := self._not_taken(len(outcome))) is not None:
+            outcome = self._refused(refusal)
         batch = calls_pb2.ReplyBatch()
         # Filled in, since a message that is given would be copied with all that it holds.
         if isinstance(outcome, bytes):
@@ -220,6 +227,14 @@ class _Exchange:
         self._finished.append(encoded)
         self._finished_bytes += len(encoded)
         self._wake()
+
+    def _not_taken(self, size_bytes: int) -> ResourceExhausted | None:
+        """Why a reply of a call that only reads is not given: those before it are not taken."""
+        limit = _HELD_PARTS * self._limits.reply_bytes_max
+        if size_bytes > SMALL_BYTES and self._finished and self._finished_bytes + size_bytes > limit:
+            problem = f"{self._finished_bytes} bytes of replies are not taken from this stream, the limit is {limit}"
+            return ResourceExhausted(problem, _RETRY_DELAY_MS, RESOURCE, limit)
+        return None
 
     def _wake(self, _: object = None) -> None:
         if self._has_replies is not None and not self._has_replies.done():
@@ -254,25 +269,29 @@ class _Exchange:
             TRACEPARENT.set(call.traceparent)
         authorization = call.authorization
         CREDENTIAL.set(credential_of(authorization) if authorization else self._credential)
+        method = self._methods.get(call.method)
+        only_reads = method is not None and method.only_reads
         try:
-            answer = self._answer(call_id, call.method, request, cost_bytes)
+            answer = self._answer(call_id, call.method, method, request, cost_bytes)
             first = answer.send(None)
         except StopIteration as done:
-            self._finish(call_id, done.value)
+            self._finish(call_id, done.value, only_reads=only_reads)
         except CortadoError as error:
             self._finish(call_id, error)
         except asyncio.CancelledError:
             self._finish(call_id, _dropped())
         else:
             deadline_s = self._loop.time() + call.timeout_ms / 1_000 if call.timeout_ms else float("inf")
-            running = _Running(call_id, len(request), self._budget.add(cost_bytes), deadline_s)
+            running = _Running(call_id, len(request), self._budget.add(cost_bytes), deadline_s, only_reads)
             running.task = self._loop.create_task(self._rest(running, answer, first))
             self._running[call_id] = running
             self._running_bytes += running.size_bytes
             if self._sweep is None:
                 self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
 
-    def _answer(self, call_id: int, name: str, request: bytes, cost_bytes: int) -> Coroutine[Any, Any, bytes]:
+    def _answer(
+        self, call_id: int, name: str, method: UnaryMethod | None, request: bytes, cost_bytes: int
+    ) -> Coroutine[Any, Any, bytes]:
         """The call's answer, not begun. Raises ResourceExhausted, Unsupported, InvalidArgument."""
         limits = self._limits
         if len(self._running) >= limits.calls_max:
@@ -283,7 +302,6 @@ class _Exchange:
             raise self._refused(self._budget.refusal())
         if call_id in self._running:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call_id))
-        method = self._methods.get(name)
         if method is None:
             raise Unsupported(f"the unary method {name[:200]!r}", "no service of this node has it")
         return method.answer(method.parse(request))
@@ -308,7 +326,7 @@ class _Exchange:
             self._finish(running.call_id, _dropped())
             return
         if self._left(running):
-            self._finish(running.call_id, outcome)
+            self._finish(running.call_id, outcome, only_reads=running.only_reads)
 
     def _left(self, running: _Running) -> bool:
         """The call is over; False where that was known."""

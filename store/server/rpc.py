@@ -31,6 +31,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, ResourceExhausted, TooLarge
@@ -44,6 +45,7 @@ from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, cr
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.permissions import CARRIERS, PACKAGE
 from cortado.store.server.receiving import Context, Receiving
+from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
 
 _LOG: Final = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ class UnaryMethod:
     nothing of a call is to be received, since nobody knows its caller."""
 
     name: str
+    only_reads: bool
     open: Callable[[], None]
     parse: Parse
     answer: Answer
@@ -72,6 +75,7 @@ def rpc_handler(
     requests: Requests | None = None,
     receiving: Receiving | None = None,
     authority: Authority | None = None,
+    replying: Replying | None = None,
 ) -> grpc.GenericRpcHandler:
     """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``; what single
     requests take is counted by ``receiving``, and ``authority`` says who may call: without one, everybody.
@@ -80,8 +84,9 @@ def rpc_handler(
     """
     requests = requests or Requests()
     receiving = receiving or Receiving(Budget(NodeLimits()).calls)
+    replying = replying or Replying(NodeLimits().in_flight_bytes_max // PARTS)
     handlers = {
-        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests, receiving, authority)
+        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests, receiving, authority, replying)
         for each in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
@@ -116,12 +121,14 @@ def _handler(
     requests: Requests,
     receiving: Receiving,
     authority: Authority | None,
+    replying: Replying,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Where the caller sends one message it is served as a stream of one, see :mod:`cortado.store.server.receiving`."""
     streams = streams_of(method)
     if not streams.server:
         unary = _unary_method(method, behaviour, requests, authority)
-        return grpc.stream_unary_rpc_method_handler(_unary(unary, requests, receiving), _as_it_is, _as_it_is)
+        serve = _unary(unary, requests, receiving, replying)
+        return grpc.stream_unary_rpc_method_handler(serve, _as_it_is, _as_it_is)
     measures = requests.method(_full_name(method))
     measures.is_stream = True
     parse = _parse(method, measures)
@@ -270,10 +277,13 @@ def _unary_method(
         measures.end(call, OK, request, len(reply))
         return reply
 
-    return UnaryMethod(measures.name, open_, _parse(method, measures), answer)
+    only_reads = method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+    return UnaryMethod(measures.name, only_reads, open_, _parse(method, measures), answer)
 
 
-def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Callable[[Any, Context], Awaitable[bytes]]:
+def _unary(
+    method: UnaryMethod, requests: Requests, receiving: Receiving, replying: Replying
+) -> Callable[[Any, Context], Awaitable[bytes]]:
     async def serve(_arriving: Any, context: Context) -> bytes:
         CALLER.set(context)
         metadata = _metadata(context)
@@ -287,12 +297,18 @@ def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Cal
             try:
                 answer = method.answer(method.parse(request))
                 del request
-                return await answer
+                reply = await answer
             finally:
                 held.leave()
+            refusal = replying.refusal(len(reply)) if method.only_reads else None
+            if refusal is None:
+                replying.send(context, len(reply))
+                return reply
+            del reply
+            raise refusal
         except CortadoError as error:
             ended = error
-        if isinstance(ended, ResourceExhausted) and ended.resource == receiving.calls.name:
+        if isinstance(ended, ResourceExhausted) and ended.resource in (receiving.calls.name, RESOURCE):
             requests.refused(ended)
         # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
         # collector comes, neither by the frames of a traceback nor by this one: an overload would fill the memory.

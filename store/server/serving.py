@@ -92,6 +92,7 @@ from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
 from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.receiving import Receiving
+from cortado.store.server.replying import PARTS, Replying
 from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.scan_kernel import use_scan_kernel
@@ -275,10 +276,13 @@ def _register(
     ]
     requests = observing.requests
     authority = Authority(host, audit, metering.meters, needs_roles=not config.has_client_certificates)
+    replying = Replying(host.limits.in_flight_bytes_max // PARTS)
     calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
     receiving = Receiving(host.budget.calls)
-    handlers = [rpc_handler(descriptor, servicer, requests, receiving, authority) for descriptor, servicer in services]
+    handlers = [
+        rpc_handler(descriptor, servicer, requests, receiving, authority, replying) for descriptor, servicer in services
+    ]
     server.add_generic_rpc_handlers(handlers)
     healthy = health.aio.HealthServicer()
     names = [descriptor.full_name for descriptor, _ in services]

@@ -254,6 +254,24 @@ def test_where_replies_are_not_taken_no_more_calls_are_read() -> None:
     run(test)
 
 
+def test_large_replies_to_what_only_reads_are_refused_where_those_before_are_not_taken() -> None:
+    async def get(_request: kv_pb2.KvGetRequest) -> bytes:
+        await asyncio.sleep(0)
+        return b"x" * 40_000
+
+    async def test() -> None:
+        stream = Stream(service(get, reply_bytes_max=25_000, message_bytes_max=50_000))
+        stream.send(*[b"%d" % number for number in range(20)])
+        stream.end()
+        replies = await stream.rest()
+        assert len(replies) == 20
+        refused = [error_of(each) for each in replies if each.status]
+        assert len(refused) == 18
+        assert all(isinstance(each, ResourceExhausted) and each.resource == "replies" for each in refused)
+
+    run(test)
+
+
 def test_a_reply_that_no_message_holds_is_refused_and_others_go_on() -> None:
     async def get(request: kv_pb2.KvGetRequest) -> bytes:
         return b"x" * int(request.key)

@@ -1,0 +1,54 @@
+"""Replies that are on their way: what callers do not take stays in our memory, so it is bounded.
+
+gRPC keeps the reply of a call until its caller opens the window of HTTP/2, which he need not do, and a call that is
+answered holds nothing of the node's budget any more. So replies of more than ``SMALL_BYTES`` count until they have
+left. Where they would be more than a quarter of the budget, the next one is replaced by a refusal, if its method only
+reads: what a write came to is told whatever there is. A stream that calls share has a bound of its own
+(:mod:`cortado.store.server.calls_service`).
+
+Caveat: a call is over with its deadline, its caller, or its connection. gRPC for Python has no way to take back a reply
+that a server has given it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import grpc
+
+from cortado.errors import ResourceExhausted
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+SMALL_BYTES: Final = 16 << 10
+"""A reply of so many costs no more than its call."""
+PARTS: Final = 4
+"""One of so many parts of the budget is for replies."""
+RESOURCE: Final = "replies"
+_RETRY_DELAY_MS: Final = 200
+
+
+class Replying:
+    """For one server. Everything here runs on the loop."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+
+    def refusal(self, size_bytes: int) -> ResourceExhausted | None:
+        """Why a reply of a method that only reads is not given; None where it is. One alone always is."""
+        if size_bytes <= SMALL_BYTES or not self.bytes or self.bytes + size_bytes <= self.bytes_max:
+            return None
+        problem = f"{self.bytes} bytes of replies are not taken by their callers, the limit is {self.bytes_max}"
+        return ResourceExhausted(problem, _RETRY_DELAY_MS, RESOURCE, self.bytes_max)
+
+    def send(self, context: Context, size_bytes: int) -> None:
+        """A reply goes out as the call's: it counts until that is over."""
+        if size_bytes <= SMALL_BYTES:
+            return
+        self.bytes += size_bytes
+
+        def left(_: Context) -> None:
+            self.bytes -= size_bytes
+
+        context.add_done_callback(left)  # type: ignore[arg-type]  # The stubs know no function.

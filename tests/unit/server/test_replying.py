@@ -1,0 +1,70 @@
+"""Replies that their callers do not take: over a real port they are bounded, whatever was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from cortado.proto.v1 import kv_pb2
+from cortado.store.server.listening import new_server
+from cortado.store.server.replying import Replying
+from cortado.store.server.rpc import rpc_handler
+
+REPLY = b"\x0a" + b"\x80\x80\x10" + b"x" * (1 << 18)
+REPLIES_MAX = 4
+CALLS = 12
+WAIT_S = 10.0
+# A caller that takes nothing: no window of a call grows by itself.
+OPTIONS = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535)]
+
+
+class Kv:
+    def __getattr__(self, name: str) -> Any:
+        return self._answer
+
+    async def _answer(self, _request: Any) -> bytes:
+        await asyncio.sleep(0)
+        return REPLY
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[tuple[Replying, grpc.aio.Channel]]:
+    replying = Replying(REPLIES_MAX * len(REPLY))
+    server = new_server(10)
+    service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+    server.add_generic_rpc_handlers([rpc_handler(service, Kv(), replying=replying)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
+            yield replying, channel
+    finally:
+        await server.stop(0)
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("method", "refused"), [("Get", CALLS - REPLIES_MAX), ("Put", 0)])
+def test_replies_that_are_not_taken_are_bounded_where_nothing_was_changed(method: str, refused: int) -> None:
+    async def test() -> None:
+        async with served() as (replying, channel):
+            make: Any = channel.stream_stream(f"/cortado.v1.KeyValue/{method}")
+            calls = [make(iter([b""])) for _ in range(CALLS)]
+            await until(lambda: replying.bytes == (CALLS - refused) * len(REPLY))
+            await until(lambda: sum(each.done() for each in calls) == refused)
+            codes = [await each.code() for each in calls if each.done()]
+            assert codes == [grpc.StatusCode.RESOURCE_EXHAUSTED] * refused
+            for each in calls:
+                each.cancel()
+            await until(lambda: replying.bytes == 0)
+
+    asyncio.run(test())
