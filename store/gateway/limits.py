@@ -17,12 +17,12 @@ HANDSHAKES_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """- ``connections_max``: connections at a time; one more is answered 429, and closed.
+    """- ``connections_max``: open connections; a further one is answered 429, and closed.
     - ``calls_max``: calls at a time, streams among them, and ``streams_max``: streams of rows and of changes.
     - ``body_bytes_max``: of one call's body, and ``bodies_bytes_max``: of all that are being read or worked on.
-    - ``head_ms``, ``body_ms``: within which a call's head and its body must have come.
+    - ``head_ms``, ``body_ms``: most time for a call's head and its body to arrive.
     - ``idle_ms``: so long a connection may stay without a call.
-    - ``stalled_ms``: so long a reader may take nothing of an answer.
+    - ``stalled_ms``: a client that reads nothing of an answer for so long is cut off.
     """
 
     connections_max: int = 4_096

@@ -74,22 +74,36 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         "console-acts-without-roles",
         FLAG,
         False,
-        "Let the console change things while roles are off: whoever reaches it may then drop, remove and create. With "
-        "roles on it always may, with its visitor's rights.",
+        "Let the console change things while roles are off: everybody who reaches it can then drop, remove and create. "
+        "While roles are on it always can, with its visitor's rights.",
         GATEWAY,
     ),
     _limit(
         "connections_max",
-        "Connections at a time, or as many as open files leave; one more is answered 429, and closed.",
+        "Most open connections; fewer if the limit of open files is low. A further one is answered 429, and closed.",
         WHOLE,
         _COUNT_MAX,
     ),
-    _limit("calls_max", "Calls at a time, streams among them; one more is answered 429.", WHOLE, _COUNT_MAX),
-    _limit("streams_max", "Streams of rows and of changes at a time; one more is answered 429.", WHOLE, _COUNT_MAX),
-    _limit("body_bytes_max", "Bytes of a call's body; a longer one is answered 413.", SIZE, _BODY_BYTES_MAX),
-    _limit("bodies_bytes_max", "Bytes of all bodies at a time; who brings more is answered 429.", SIZE, 1 << 36),
-    _limit("head_ms", "Within which a call's request line and headers must have come.", WHOLE, _MS_MAX, "ms", 100),
-    _limit("body_ms", "Within which a call's body must have come; else it is answered 408.", WHOLE, _MS_MAX, "ms", 100),
-    _limit("idle_ms", "How long a connection may stay without a call.", WHOLE, _MS_MAX, "ms", 1_000),
-    _limit("stalled_ms", "How long a reader may take nothing of an answer.", WHOLE, _MS_MAX, "ms", 100),
+    _limit("calls_max", "Most calls in flight, including streams. A further one is answered 429.", WHOLE, _COUNT_MAX),
+    _limit(
+        "streams_max",
+        "Most streams of rows and of changes in flight. A further one is answered 429.",
+        WHOLE,
+        _COUNT_MAX,
+    ),
+    _limit("body_bytes_max", "Most bytes of one request body. A larger one is answered 413.", SIZE, _BODY_BYTES_MAX),
+    _limit(
+        "bodies_bytes_max",
+        "Most bytes of all request bodies in flight. A call that exceeds it is answered 429.",
+        SIZE,
+        1 << 36,
+    ),
+    _limit("head_ms", "Most time for a request line and its headers to arrive.", WHOLE, _MS_MAX, "ms", 100),
+    _limit(
+        "body_ms", "Most time for a request body to arrive. A later one is answered 408.", WHOLE, _MS_MAX, "ms", 100
+    ),
+    _limit("idle_ms", "How long an idle connection is kept.", WHOLE, _MS_MAX, "ms", 1_000),
+    _limit(
+        "stalled_ms", "How long a client may read nothing of an answer before it is cut off.", WHOLE, _MS_MAX, "ms", 100
+    ),
 )
