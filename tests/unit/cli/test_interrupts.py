@@ -17,9 +17,12 @@ entering = threading.Thread(target=condition.__enter__, daemon=True)
 entering.start()
 while (frame := sys._current_frames().get(entering.ident)) is None or frame.f_code.co_name != "__enter__":
     time.sleep(0.001)
+# Not before it is known that the first one has raised nothing.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
 signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)
 print("put off")
 try:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     time.sleep(60)
 except KeyboardInterrupt:
     print("raised")
