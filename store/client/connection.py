@@ -261,15 +261,14 @@ class Connection:
         if self._view is not None:
             return self._view.write(method, request)
         started_s = self._now_s()
-        if self._request_id:
-            request.request_id = self._request_id
-            return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
-        request.request_id = await self.new_request_id(timeout_s)
+        request.request_id = self._request_id or await self.new_request_id(timeout_s)
         try:
             return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
         except ClockOutOfBounds:
             # The id has the time of a leader that was ahead of today's, and nothing was done under it.
             self.request_ids.forget()
+            if self._request_id:
+                raise
         request.request_id = await self.new_request_id(timeout_s)
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 

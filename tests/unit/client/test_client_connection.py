@@ -118,6 +118,23 @@ def test_a_write_whose_id_is_ahead_of_the_leaders_clock_is_sent_once_more_with_t
     assert len(server.calls("Cluster.Clock")) == 2
 
 
+def test_after_an_id_of_the_application_s_that_is_ahead_of_the_leaders_clock_new_ids_have_the_leaders_time(
+    server: FakeServer, client: Client
+) -> None:
+    server.handlers["Cluster.Clock"] = lambda request, context: clock_at(9_000_000)
+    ahead = client.new_request_id()
+    server.handlers["Cluster.Clock"] = lambda request, context: clock_at(1_000)
+    server.handlers["KeyValue.Put"] = lambda request, context: refuse(context, ClockOutOfBounds(5_000, 1_000))
+    with pytest.raises(ClockOutOfBounds):
+        client.with_request_id(ahead).kv("c").put(b"k", b"v")
+    assert [each.request_id for each in server.calls("KeyValue.Put")] == [ahead]
+    assert client.new_request_id()[:12] == bytes(Timestamp(0, 1_000, 0))
+
+
+def clock_at(wall_ms: int) -> cluster_pb2.ClockResponse:
+    return cluster_pb2.ClockResponse(header=header(), now=common_pb2.Timestamp(wall_ms=wall_ms))
+
+
 def test_the_clock_is_asked_before_the_first_write_and_not_again(server: FakeServer, client: Client) -> None:
     server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
     for _ in range(3):
