@@ -59,6 +59,8 @@ def _project(schema: Schema, paths: tuple[str, ...], table_name: str) -> Project
     tree: Tree = {}
     seen: set[str] = set()
     for path in paths:
+        if not path:
+            raise InvalidArgument("columns", "must be paths of fields, and one is empty")
         if path in seen:
             raise InvalidArgument("columns", "names a field twice", path)
         seen.add(path)

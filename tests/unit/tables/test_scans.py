@@ -279,6 +279,7 @@ def test_named_types_are_declared_once_in_a_projected_schema() -> None:
         ({"columns": ["nothing"]}, NotFound, r"no field nothing of table shop\.orders"),
         ({"columns": ["address.street"]}, NotFound, r"no field address\.street"),
         ({"columns": ["amount", "amount"]}, InvalidArgument, "columns: names a field twice"),
+        ({"columns": ["amount", ""]}, InvalidArgument, "columns: must be paths of fields"),
         ({"columns": ["tags.x"]}, InvalidArgument, r"columns: tags of table shop\.orders is no record"),
         ({"filter": "amount >"}, InvalidFilter, "filter"),
         ({"filter": "nothing = 1"}, InvalidFilter, "nothing"),
