@@ -318,13 +318,17 @@ class Connection:
                     while (reply := await stream.receive()) is not None:
                         self.observe(reply.header)
                         started = True
-                        yield reply
+                        token = reply.next_page_token if method.is_resumable else b""
+                        given = [reply]
+                        # It may have some MiB, and is not kept here while somebody uses what was in it.
+                        del reply
+                        yield given.pop()
                         attempts = self.attempts(b"", timeout_s)
                         if method.is_resumable:
-                            if not reply.next_page_token:
+                            if not token:
                                 # The end, whatever becomes of the stream: to go on would be to repeat this reply.
                                 return
-                            request.page_token = reply.next_page_token
+                            request.page_token = token
                 if not method.is_resumable:
                     return
                 failure = Failure(Unavailable("the stream ended before the scan did"), answered=False, sent=True)

@@ -264,9 +264,10 @@ class AsyncKeyValue:
         replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
         async with aclosing(replies):
             async for reply in replies:
-                yield _unpacked(reply.packed)
-                if reply.pairs:  # Of a server that does not pack.
-                    yield map(_pair, reply.pairs)
+                # A server that does not pack has them one by one. All are out of the reply before somebody reads them.
+                pairs = iter([*map(_pair, reply.pairs)]) if reply.pairs else _unpacked(reply.packed)
+                del reply
+                yield pairs
 
     def watch(
         self,

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from typing import Any
 
 from cortado.errors import NotFound
-from cortado.proto.v1 import documents_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.schema.model import Schema
 from cortado.store.client.documents import RowBatch, projection
 from cortado.store.client.schemas import AsyncSchemas
 
@@ -22,13 +23,18 @@ async def row_batches(
             if reply.projected_schema and reply.projected_schema != projected_text:
                 projected_text = reply.projected_schema
                 projected = projection(projected_text)
-            batches = []
-            for batch in reply.batches:
-                schema = await schemas.by_id(batch.schema_id) if batch.schema_id else projected
-                if schema is None:
-                    raise NotFound("schema", "of the selected columns")
-                batches.append(RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema))
-            yield batches, reply.next_page_token
+            batches = [await _row_batch(each, projected, schemas) for each in reply.batches]
+            token = reply.next_page_token
+            # The rows are out of it, which is kept by none of them.
+            del reply
+            yield batches, token
+
+
+async def _row_batch(batch: common_pb2.RowBatch, projected: Schema | None, schemas: AsyncSchemas) -> RowBatch:
+    schema = await schemas.by_id(batch.schema_id) if batch.schema_id else projected
+    if schema is None:
+        raise NotFound("schema", "of the selected columns")
+    return RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
 
 
 async def one_page(

@@ -53,6 +53,9 @@ CHANNEL_OPTIONS: Final = [
     ("grpc.client_idle_timeout_ms", 60_000),
 ]
 
+NOTHING_AHEAD: Final = ("grpc.http2.bdp_probe", 0)
+"""No more than 64 KiB of what nobody has asked for yet, of each call. A message that is being read is not held up."""
+
 IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Asked while an answer is late: whether there is a better place to ask."""
 

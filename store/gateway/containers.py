@@ -21,7 +21,7 @@ from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.store.client.documents import Document
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.streams import Stream, StreamCut, check_stream
+from cortado.store.gateway.streams import Stream, StreamCut, begun, check_stream
 from cortado.store.transfer.avro_file import ContainerWriter
 from cortado.store.transfer.formats import Compression
 
@@ -36,32 +36,28 @@ Pages = AsyncGenerator[Iterable[Document], None]
 async def container_response(call: Call, schema: Schema, pages: Pages) -> Response:
     """All documents of ``pages``. The first page is waited for: what is refused at once is answered as such."""
     check_stream(call)
-    first = await anext(pages, None)
-    return Stream(call.bounds, _pieces(call, schema, first or (), pages), CONTAINER)
+    return Stream(call.bounds, _pieces(call, schema, await begun(pages)), CONTAINER)
 
 
-async def _pieces(call: Call, schema: Schema, first: Iterable[Document], pages: Pages) -> AsyncGenerator[bytes, None]:
+async def _pieces(call: Call, schema: Schema, pages: Pages) -> AsyncGenerator[bytes, None]:
     written = BytesIO()
     file = ContainerWriter(written, schema.text, Compression.NONE, name=secrets.token_hex(), metadata={})
+
+    def add(document: Document) -> None:
+        file.add(encode_document(schema, document.value, bytes_max=READ_BYTES_MAX), 1)
+
     async with aclosing(pages):
         try:
-            async for document in _each(first, pages):
-                file.add(encode_document(schema, document.value, bytes_max=READ_BYTES_MAX), 1)
-                if written.tell() >= PIECE_BYTES:
-                    yield _taken(written)
+            async for page in pages:
+                # By map, whose documents stand in no frame while a piece waits to be sent.
+                for _ in map(add, page):
+                    if written.tell() >= PIECE_BYTES:
+                        yield _taken(written)
         except CortadoError as error:
             _LOG.warning("a stream of %s ended early: %s", call.operation.path, error)
             raise StreamCut from error
     file.close()
     yield _taken(written)
-
-
-async def _each(first: Iterable[Document], pages: Pages) -> AsyncGenerator[Document, None]:
-    for document in first:
-        yield document
-    async for page in pages:
-        for document in page:
-            yield document
 
 
 def _taken(written: BytesIO) -> bytes:

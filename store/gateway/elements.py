@@ -21,7 +21,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.gateway.calls import Call, json_response
 from cortado.store.gateway.operations import Parameter
 from cortado.store.gateway.problems import problem
-from cortado.store.gateway.streams import Stream, StreamCut, check_stream
+from cortado.store.gateway.streams import Stream, StreamCut, begun, check_stream
 from cortado.store.names import shown
 
 _LOG: Final = logging.getLogger(__name__)
@@ -68,16 +68,11 @@ def next_of(token: bytes) -> str | None:
 async def lines_response(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Response:
     """All elements, a line each. The first page is waited for: what is refused at once is answered as such."""
     check_stream(call)
-    first = await anext(pages, None)
-    return Stream(call.bounds, _lines(call, first or (), pages), LINES)
+    return Stream(call.bounds, _lines(call, await begun(pages)), LINES)
 
 
-async def _lines(
-    call: Call, first: Iterable[Any], pages: AsyncGenerator[Iterable[Any], None]
-) -> AsyncGenerator[bytes, None]:
+async def _lines(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(pages):
-        for piece in _pieces(first):
-            yield piece
         try:
             async for page in pages:
                 for piece in _pieces(page):
@@ -93,9 +88,10 @@ def _pieces(elements: Iterable[Any]) -> Iterator[bytes]:
     """The lines, some at a time: of a page with large elements there is never all of the text."""
     lines: list[bytes] = []
     size = 0
-    for each in elements:
-        lines.append(_line(each))
-        size += len(lines[-1])
+    # By map, whose elements stand in no frame while a piece waits to be sent.
+    for line in map(_line, elements):
+        lines.append(line)
+        size += len(line)
         if size >= PIECE_BYTES:
             piece = b"".join(lines)
             lines, size = [], 0

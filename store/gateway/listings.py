@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -94,7 +95,7 @@ async def documents(call: Call) -> Response:
 async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGenerator[Iterable[Any], None]:
     async with aclosing(await table.open_scan(scan)) as pages:
         async for page in pages:
-            yield (_element(call, each) for each in page)
+            yield map(partial(_element, call), page)
 
 
 async def _container(call: Call, table: AsyncTable, scan: Scan) -> Response:
@@ -166,7 +167,7 @@ async def _pair_lines(
 ) -> AsyncGenerator[Iterable[Any], None]:
     async with aclosing(pages):
         async for page in pages:
-            yield (_pair_json(each, keys_only=keys_only) for each in page)
+            yield map(partial(_pair_json, keys_only=keys_only), page)
 
 
 def _pair_json(pair: KvPair, *, keys_only: bool) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 :class:`~cortado.store.gateway.limits.GatewayLimits` bounds how many run at a time; a stream counts from before its
 first byte until it ends, in whatever way. Each piece is fetched only after the last one is sent, so a slow reader slows
-its own stream, and one that reads nothing is cut off (:mod:`cortado.store.gateway.connections`).
+its own stream, and one that reads nothing is cut off (:mod:`cortado.store.gateway.connections`). A piece may be a row
+of some MiB, so it goes out in slices: the connection, which keeps a copy of what it is given, holds one.
 Who hangs up leaves nothing behind: what ends the stream then is kept in a cycle by who runs it, so it keeps no frame.
 
 HTTP/1.0 cannot tell the end of such an answer from a broken connection, so it gets no stream. HEAD is answered
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final, TypeVar
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -22,6 +24,10 @@ from cortado.errors import InvalidArgument
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.problems import Refused
+
+T = TypeVar("T")
+
+SLICE_BYTES: Final = 256 << 10
 
 
 class StreamCut(Exception):
@@ -38,13 +44,28 @@ def check_stream(call: Call) -> None:
     call.bounds.check_stream()
 
 
+async def begun(pages: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """``pages``, once the first one has come: what is refused at once is raised from here, and answered as such."""
+    async for first in pages:
+        return _with_first([first], pages)
+    return pages
+
+
+async def _with_first(first: list[T], pages: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    async with aclosing(pages):
+        # Out of a list, so that it is kept here no longer than it is used.
+        yield first.pop()
+        async for page in pages:
+            yield page
+
+
 class Stream(StreamingResponse):
     """``pieces`` as they come. Raises Refused where there are too many streams."""
 
     def __init__(self, bounds: Bounds, pieces: AsyncGenerator[bytes, None], media_type: str) -> None:
-        super().__init__(pieces, 200, {"Cache-Control": "no-store", "Vary": "Accept"}, media_type)
+        self._pieces = _slices(pieces)
+        super().__init__(self._pieces, 200, {"Cache-Control": "no-store", "Vary": "Accept"}, media_type)
         self._bounds = bounds
-        self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._pieces):
@@ -69,3 +90,10 @@ class Stream(StreamingResponse):
             cancelled = error.with_traceback(None)
         # From here on: the frames behind this one hold pages, of some MiB each.
         raise cancelled
+
+
+async def _slices(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            for begin in range(0, len(piece), SLICE_BYTES):
+                yield piece[begin : begin + SLICE_BYTES]

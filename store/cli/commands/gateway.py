@@ -36,6 +36,10 @@ def gateway(session: Session, flags: dict[str, Any]) -> None:
         from cortado.store.gateway.config import configuration
         from cortado.store.gateway.serving import serve
     from cortado.store.client import AsyncClient
+    from cortado.store.client.aio.runtime import AsyncioRuntime
 
     config, tls = configuration(flags, os.environ), session.tls()
-    serve(config, lambda: AsyncClient(session.endpoint, timeout_s=session.timeout_s, tls=tls))
+    serve(
+        config,
+        lambda: AsyncClient.over(AsyncioRuntime(ahead=False), session.endpoint, timeout_s=session.timeout_s, tls=tls),
+    )

@@ -7,7 +7,7 @@ a bound by a timer of the loop; a task that is cancelled while it waits for an a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import (
     CHANNEL_OPTIONS,
+    NOTHING_AHEAD,
     SILENCE_AGAIN_S,
     SILENCE_S,
     Environment,
@@ -32,12 +33,14 @@ from cortado.store.client.stubs import Method, Stubs
 
 
 class AsyncioRuntime:
-    """For any number of tasks of one loop."""
+    """For any number of tasks of one loop. Who serves others takes no more ``ahead`` than 64 KiB of each stream that
+    nobody has read: gRPC widens that to megabytes as the link allows, which lets a distant reader be faster."""
 
-    def __init__(self, environment: Environment | None = None) -> None:
+    def __init__(self, environment: Environment | None = None, *, ahead: bool = True) -> None:
         self.environment = environment or Environment()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks = Tasks()
+        self._options = CHANNEL_OPTIONS if ahead else [*CHANNEL_OPTIONS, NOTHING_AHEAD]
 
     def check(self) -> None:
         """Raises Unsupported in another loop than that of the first use."""
@@ -53,7 +56,7 @@ class AsyncioRuntime:
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> AsyncioWire:
         """Raises InvalidArgument for files that hold no certificates."""
-        return AsyncioWire(address, tls, authorization, self.environment, self._tasks)
+        return AsyncioWire(address, tls, authorization, self.environment, self._tasks, self._options)
 
     def lock(self) -> asyncio.Lock:
         """One that tasks wait for."""
@@ -106,12 +109,18 @@ class AsyncioWire:
     """grpc.aio's channel to one address."""
 
     def __init__(
-        self, address: str, tls: Tls | None, authorization: Authorization, environment: Environment, tasks: Tasks
+        self,
+        address: str,
+        tls: Tls | None,
+        authorization: Authorization,
+        environment: Environment,
+        tasks: Tasks,
+        options: Sequence[tuple[str, Any]],
     ) -> None:
         if tls is None:
-            self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+            self._channel = grpc.aio.insecure_channel(address, options=options)
         else:
-            self._channel = grpc.aio.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
+            self._channel = grpc.aio.secure_channel(address, tls.credentials(), options=options)
         self._authorization = authorization
         self._environment = environment
         self._tasks = tasks

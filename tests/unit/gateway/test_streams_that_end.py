@@ -1,4 +1,5 @@
-"""What is left of a stream whose reader has hung up: nothing, also before the collector comes."""
+"""What a stream holds while its reader takes nothing, and what is left of it once he has hung up: nothing, also before
+the collector comes."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from collections.abc import AsyncGenerator
 from starlette.types import Message
 
 from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.elements import _pieces
 from cortado.store.gateway.limits import GatewayLimits
-from cortado.store.gateway.streams import Stream
+from cortado.store.gateway.streams import SLICE_BYTES, Stream, begun
 
 
 class Page:
@@ -52,3 +54,68 @@ def test_a_page_is_not_kept_for_who_has_hung_up() -> None:
         assert [each() for each in pages] == [None]
     finally:
         gc.enable()
+
+
+def test_a_large_piece_goes_out_in_slices_and_the_next_one_waits_for_the_last_of_them() -> None:
+    given, sent = 0, []
+    pieces_bytes = [b"a" * (2 * SLICE_BYTES + 1), b"", b"b" * SLICE_BYTES]
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        nonlocal given
+        for each in pieces_bytes:
+            given += 1
+            yield each
+
+    async def send(message: Message) -> None:
+        sent.append((given, len(message.get("body", b"")), message.get("more_body")))
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    stream = Stream(Bounds(GatewayLimits()), pieces(), "application/x-ndjson")
+    asyncio.run(stream({"type": "http", "method": "GET"}, receive, send))
+    assert sent == [
+        (0, 0, None),
+        (1, SLICE_BYTES, True),
+        (1, SLICE_BYTES, True),
+        (1, 1, True),
+        (3, SLICE_BYTES, True),
+        (3, 0, False),
+    ]
+
+
+def test_a_page_is_kept_by_its_reader_alone() -> None:
+    async def pages() -> AsyncGenerator[Page, None]:
+        for _ in range(2):
+            yield Page()
+
+    async def run() -> None:
+        left = await begun(pages())
+        while (page := await anext(left, None)) is not None:
+            kept = weakref.ref(page)
+            page = None
+            if not seen:
+                assert kept() is None
+            seen.append(kept)
+
+    seen: list[weakref.ref[Page]] = []
+    asyncio.run(run())
+    assert len(seen) == 2
+
+
+def test_an_element_is_kept_no_longer_than_until_it_is_a_line() -> None:
+    class Element(dict[str, str]):
+        pass
+
+    made: list[weakref.ref[Element]] = []
+
+    def element(text: str) -> Element:
+        one = Element(text=text * (1 << 20))
+        made.append(weakref.ref(one))
+        return one
+
+    pieces = _pieces(map(element, "ab"))
+    for i in range(2):
+        assert len(next(pieces)) > 1 << 20
+        assert made[i]() is None
