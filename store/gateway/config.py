@@ -19,7 +19,8 @@ from cortado.store.settings.gather import Found, check_variables, gather
 class GatewayConfig:
     """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
     ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console changes
-    anything while roles are off. ``metrics``: host and port for the operator's pages, None for nowhere."""
+    anything while roles are off. ``metrics``: host and port for the operator's pages, None for nowhere.
+    ``log_format`` and ``log_level``: as those of a node."""
 
     listen: str
     port_file: Path | None = None
@@ -27,6 +28,8 @@ class GatewayConfig:
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     acts_without_roles: bool = False
     metrics: tuple[str, int] | None = None
+    log_format: str = "text"
+    log_level: str = "info"
 
 
 def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
@@ -54,7 +57,16 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
     acts, metrics = found["console-acts-without-roles"], _metrics(found["metrics-listen"])
     if https is not None and acts.value:
         raise InvalidArgument(acts.named(), "contradicts https-cert: with it, calls count only where roles are on")
-    return GatewayConfig(listen.value, found["port-file"].value, https, GatewayLimits(**limits), acts.value, metrics)
+    return GatewayConfig(
+        listen.value,
+        port_file=found["port-file"].value,
+        https=https,
+        limits=GatewayLimits(**limits),
+        acts_without_roles=acts.value,
+        metrics=metrics,
+        log_format=found["log-format"].value,
+        log_level=found["log-level"].value,
+    )
 
 
 def _metrics(given: Found) -> tuple[str, int] | None:

@@ -95,7 +95,7 @@ def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
     that cannot be written, and for a certificate that is not good."""
     certificate = None if config.https is None else ServedCertificate(config.https)
     host, port = split_address("listen", config.listen, port_min=0)
-    log_to_stderr()
+    log_to_stderr(config.log_format, config.log_level)
     taken = _listen(host, port)
     address = address_of(host, taken.getsockname()[1])
     with taken:

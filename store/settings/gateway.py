@@ -7,6 +7,7 @@ from typing import Final
 
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.settings.kinds import ADDRESS, FLAG, PATH, SIZE, WHOLE, Kind
+from cortado.store.settings.logs import log_settings
 from cortado.store.settings.setting import Setting
 
 PREFIX: Final = "CORTADO_GATEWAY_"
@@ -70,6 +71,7 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         bound="not the address of listen; no encryption and no authentication there",
         default_text="nowhere",
     ),
+    *log_settings(GATEWAY),
     Setting(
         "console-acts-without-roles",
         FLAG,

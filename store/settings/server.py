@@ -12,6 +12,7 @@ from typing import Any, Final
 from cortado.raft.settings import ENTRY_BYTES_LIMIT, RaftSettings
 from cortado.store.node.limits import COMMAND_BYTES_MIN, NodeLimits
 from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, RETENTION, SIZE, TEXT, WHOLE, Kind, choice
+from cortado.store.settings.logs import log_settings
 from cortado.store.settings.setting import Setting
 
 PREFIX: Final = "CORTADO_SERVER_"
@@ -422,20 +423,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         3_600_000,
         bound="at least four times heartbeat-ms",
     ),
-    Setting(
-        "log-format",
-        choice("text", "json"),
-        "text",
-        "Format of the log on standard error: lines for people, or JSON, one object a line.",
-        OBSERVING,
-    ),
-    Setting(
-        "log-level",
-        choice("debug", "info", "warning", "error"),
-        "info",
-        "The least severe level that is logged.",
-        OBSERVING,
-    ),
+    *log_settings(OBSERVING),
     _number(
         "slow-request-ms",
         1_000,

@@ -170,10 +170,19 @@ def test_an_address_that_is_none_is_refused_by_name() -> None:
     assert error.value.field == "--metrics-listen"
 
 
+def test_a_gateway_logs_what_it_is_told_to_in_the_form_that_it_is_told() -> None:
+    assert (configuration({}, {}).log_format, configuration({}, {}).log_level) == ("text", "info")
+    chosen = configuration({"log-level": "warning"}, {"CORTADO_GATEWAY_LOG_FORMAT": "json"})
+    assert (chosen.log_format, chosen.log_level) == ("json", "warning")
+    with pytest.raises(InvalidArgument) as error:
+        configuration({"log-level": "loud"}, {})
+    assert error.value.field == "--log-level"
+
+
 @pytest.mark.process
 def test_a_gateway_shows_its_connections_and_what_it_cut_off(tmp_path: Path) -> None:
     with gateway() as node, gateway_process(
-        node.client.endpoint, tmp_path, "--metrics-listen", "0", "--limit.head-ms", "2000"
+        node.client.endpoint, tmp_path, "--metrics-listen", "0", "--limit.head-ms", "2000", "--log-format", "json"
     ) as process:  # fmt: skip
         assert process.send(b"nothing\r\n\r\n").status == 400
         with process.connect() as silent:
@@ -194,6 +203,7 @@ def test_a_gateway_shows_its_connections_and_what_it_cut_off(tmp_path: Path) -> 
 def shown(process: GatewayProcess, path: str) -> httpx.Response:
     told = re.compile(r"metrics on (http://\S+)/metrics")
     wait_until(lambda: told.search(process.log.read_text()) is not None, "the pages' address")
-    address = told.search(process.log.read_text())
-    assert address is not None
+    lines = process.log.read_text().splitlines()
+    address = next(found for each in lines if (found := told.search(each)))
+    assert {"level", "message"} < json.loads(address.string).keys()
     return httpx.get(address[1] + path)
