@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from cortado.proto.v1 import quotas_pb2 as pb
 from cortado.store.client.arguments import text, whole
 from cortado.store.client.connection import Connection
-
-_LIMIT_MAX: Final = (1 << 63) - 1
+from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ class AsyncQuotas:
         where there are too many quotas."""
         request = pb.SetQuotaRequest(
             target=text(target, "target"),
-            calls_per_second=_limit(calls_per_second, "calls_per_second"),
-            bytes_per_second=_limit(bytes_per_second, "bytes_per_second"),
-            stored_bytes=_limit(stored_bytes, "stored_bytes"),
+            calls_per_second=_limit(calls_per_second, "calls_per_second", CALLS_PER_SECOND_MAX),
+            bytes_per_second=_limit(bytes_per_second, "bytes_per_second", BYTES_PER_SECOND_MAX),
+            stored_bytes=_limit(stored_bytes, "stored_bytes", STORED_BYTES_MAX),
         )
         await self._connection.write(self._stub.Set, request, timeout_s=self._timeout_s)
 
@@ -74,8 +72,8 @@ class AsyncQuotas:
             request.page_token = reply.next_page_token
 
 
-def _limit(value: int | None, field: str) -> int:
-    return 0 if value is None else whole(value, field, 1, _LIMIT_MAX)
+def _limit(value: int | None, field: str, high: int) -> int:
+    return 0 if value is None else whole(value, field, 1, high)
 
 
 def _info(state: pb.QuotaState) -> QuotaInfo:

@@ -12,6 +12,7 @@ from typing import Final, NewType
 from cortado.errors import InvalidArgument
 from cortado.store.auth.stored import check_principal
 from cortado.store.names import check_database, check_namespace, shown
+from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 
 Target = NewType("Target", str)
 """``principal:reports``, ``database:shop`` or ``namespace:carts``: of the latter two what roles call a resource."""
@@ -21,10 +22,6 @@ DATABASE: Final = "database:"
 NAMESPACE: Final = "namespace:"
 
 KINDS: Final = ("principal", "database", "namespace")
-
-CALLS_PER_SECOND_MAX: Final = 10**9
-BYTES_PER_SECOND_MAX: Final = 1 << 40
-STORED_BYTES_MAX: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from cortado.store.cli.numbers import size, whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 from cortado.store.sizes import size_text
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def set_(
         Option(
             _CALLS,
             help="Calls that read or write data, a second, on each node.",
-            parser=whole(_CALLS, 1, 10**9),
+            parser=whole(_CALLS, 1, CALLS_PER_SECOND_MAX),
             metavar="COUNT",
         ),
     ] = None,
@@ -45,7 +46,7 @@ def set_(
         Option(
             _BYTES,
             help="Bytes of their requests and replies, a second, on each node, such as 20MiB.",
-            parser=size(_BYTES, 1, 1 << 40),
+            parser=size(_BYTES, 1, BYTES_PER_SECOND_MAX),
             metavar="SIZE",
         ),
     ] = None,
@@ -54,7 +55,7 @@ def set_(
         Option(
             _STORED,
             help="Stored bytes of a database or a namespace, such as 50GiB.",
-            parser=size(_STORED, 1, 1 << 60),
+            parser=size(_STORED, 1, STORED_BYTES_MAX),
             metavar="SIZE",
         ),
     ] = None,
