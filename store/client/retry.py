@@ -56,6 +56,8 @@ BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0
 SEARCH_BACKOFF_MAX_S: Final = 0.2
 """Where there are several nodes, one of them may lead again at any moment."""
+QUOTA_AGAIN_S: Final = 1.0
+"""No longer than this is slept for a quota, whatever it said: somebody may have raised it, or taken it away."""
 MOVES_MAX: Final = 6
 """So often a call goes to a leader that was named to it without a pause."""
 ATTEMPT_S_MIN: Final = 0.05
@@ -200,6 +202,9 @@ class Attempts:
             deadline_s = min(deadline_s, self.connect_deadline_s)
         if now_s + delay_s >= deadline_s:
             raise self._ending(error, failure)
+        if isinstance(error, QuotaExceeded):
+            # At random, since all that wait for a quota were refused within the same moments.
+            delay_s = min(delay_s, QUOTA_AGAIN_S * (1 + self.random()) / 2)
         return delay_s
 
     def check_time_left(self, failure: Failure, now_s: float) -> None:

@@ -222,6 +222,16 @@ def test_a_quota_is_waited_for_within_the_time_and_else_is_the_answer() -> None:
     assert (refused.value.quota, refused.value.retry_delay_ms) == ("database:shop", 700)
 
 
+def test_a_long_wait_for_a_quota_is_slept_in_pieces_since_it_may_be_lifted_meanwhile() -> None:
+    used_up = QuotaExceeded("used up", 8_000, "calls_per_second", 5, "database:shop")
+    for chance, slept_s in ((0.0, 0.5), (0.5, 0.75), (1.0, 1.0)):
+        call = Attempts(b"", 0.0, 10.0, random=lambda chance=chance: chance)
+        assert call.delay_after(answered(used_up), 0.0) == slept_s
+        assert call.delay_after(answered(used_up), slept_s) == slept_s
+        with pytest.raises(QuotaExceeded):
+            call.delay_after(answered(used_up), 2.0)
+
+
 def test_who_calls_for_others_waits_for_no_quota() -> None:
     call = attempts(WRITE_ID)
     call.waits_for_quotas = False
