@@ -109,6 +109,11 @@ class Roles:
             self._callers[credential] = found
         return found if found.is_live(now_ms) else None
 
+    def remembers(self, credential: Credential, now_ms: Callable[[], int]) -> bool:
+        """Whether it was found before to be somebody's, and still is. Where not, :meth:`known` says."""
+        found = self._callers.get(credential)
+        return found is not None and found.is_live(now_ms)
+
     def _of_token(self, text: str) -> Known | None:
         token_id = token_id_of(text)
         owner = self._value(stored.token_key(token_id)) if token_id else None

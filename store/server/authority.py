@@ -225,7 +225,10 @@ class Authority:
     def check_known(self, name: str) -> None:
         """Before anything of a call is received. Raises as :meth:`check` does, where nobody may call so who shows what
         this call does."""
-        caller = self._caller(KNOWN, CREDENTIAL.get())
+        roles, credential = self._host.meta.roles.committed, self._demanding(CREDENTIAL.get())
+        if roles.remembers(credential, self._now_ms) if roles.is_enabled else not credential.needs_roles:
+            return
+        caller = Caller(credential, KNOWN)
         refusal = self._denial(caller)
         if refusal is not None:
             raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
@@ -245,12 +248,10 @@ class Authority:
         """Who asks for what."""
         stored = rule.stored
         bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
-        return self._caller(rule.of(request), credential, bound)
+        return Caller(self._demanding(credential), rule.of(request), bound)
 
-    def _caller(
-        self, demands: Sequence[Demand], credential: Credential, stored: Callable[..., Any] | None = None
-    ) -> Caller:
-        return Caller(credential._replace(needs_roles=True) if self._needs_roles else credential, demands, stored)
+    def _demanding(self, credential: Credential) -> Credential:
+        return credential._replace(needs_roles=True) if self._needs_roles else credential
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
         """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss where damage hides who
