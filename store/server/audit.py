@@ -12,9 +12,9 @@ It lies in ``audit/`` in the data directory: ``audit.log``, and as it grows over
 newest first.
 
 A thread writes, since the event loop waits for no disk. Lines that wait are bounded; where the disk is slower than what
-is denied, further ones are counted, and a line says how many are missing. So are those of callers that nobody knows,
-but for one a second: whoever reaches the port could push all else out of the files. What a crash leaves unwritten is
-lost: every change stands in the replicated log, too.
+is denied, further ones are counted, and a line says how many are missing. Callers that nobody knows have a thousand
+lines, and then one a second; the others are counted, too. Otherwise whoever reaches the port could push all else out of
+the files. What a crash leaves unwritten is lost: every change stands in the replicated log, too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ FILE_NAME: Final = "audit.log"
 FILE_BYTES_MAX: Final = 16 << 20
 FILES_MAX: Final = 8
 WAITING_MAX: Final = 10_000
+STRANGERS_AT_ONCE: Final = 1_000
 STRANGER_MS: Final = 1_000.0
-"""So often a caller that is not known has a line."""
+"""Callers that are not known have so many lines, and one more after so long."""
 _RESOURCES_MAX: Final = 16
 """Of a commit of many tables the first ones are named."""
 _NAME_CHARS_MAX: Final = 200
@@ -60,7 +61,8 @@ class Audit:
         self._wall_ms = wall_ms
         self._waiting: deque[str] = deque()
         self._lost = 0
-        self._stranger_ms = -STRANGER_MS
+        self._strangers_ms = 0.0
+        """When strangers have all of their lines again."""
         self._wake = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -89,11 +91,14 @@ class Audit:
             self._say(name, caller, OK if error is None else error.reason, request)
 
     def _stranger_has_a_line(self) -> bool:
-        now_ms = self._wall_ms()
-        # A clock that was put back silences nobody.
-        if 0 <= now_ms - self._stranger_ms < STRANGER_MS:
+        now_ms, at_most_ms = self._wall_ms(), STRANGERS_AT_ONCE * STRANGER_MS
+        taken_ms = self._strangers_ms - now_ms
+        # It is more only where the clock was put back, which silences nobody.
+        if not 0 <= taken_ms <= at_most_ms:
+            taken_ms = 0.0
+        if taken_ms + STRANGER_MS > at_most_ms:
             return False
-        self._stranger_ms = now_ms
+        self._strangers_ms = now_ms + taken_ms + STRANGER_MS
         return True
 
     def close(self) -> None:
