@@ -15,7 +15,8 @@ SEEN is what the page showed of its target: a form is refused where that has cha
 ID is a request id of the cluster, drawn with the page. What the form asks for is written under it, so a form has one
 effect, however often and at however many gateways it is sent, and also where a gateway died in the middle. What has no
 request id (members, leadership, a collection) can be done twice without harm. A cluster that may have forgotten the id
-does nothing, and says so. At one gateway a form that is sent again, as by a double click, gets what the first one got.
+does nothing, and says so. At one gateway a form that is sent again, as by a double click, gets what the first one got;
+with other fields it is refused, as the cluster refuses it at another gateway.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from starlette.datastructures import Headers
@@ -66,9 +68,9 @@ class Forms:
         self.without_roles = without_roles
         self._now_s = now_s
         self._key = secrets.token_bytes(32)
-        self._doing: dict[str, asyncio.Task[Done]] = {}
-        self._done: dict[str, tuple[int, Done]] = {}
-        """By the form: since when, and what a second one is told."""
+        self._doing: dict[str, tuple[str, asyncio.Task[Done]]] = {}
+        self._done: dict[str, tuple[str, int, Done]] = {}
+        """By the form: the digest of its fields, since when, and what a second one is told. The oldest stands first."""
 
     def written(self, secret: bytes, act: str, target: Mapping[str, str], seen: str, request_id: bytes) -> str:
         """The hidden field. ``secret`` is what the visitor alone knows, empty where nobody is signed in."""
@@ -88,25 +90,33 @@ class Forms:
             raise _forged(f"is older than {AGE_MS_MAX // 60_000} minutes: {_AGAIN}")
         return Form(bytes.fromhex(request_id), seen)
 
-    async def once(self, given: str, work: Work) -> Done:
+    async def once(self, given: str, fields: Mapping[str, str], work: Work) -> Done:
         """What came of a form that was read: of its first time here where it was sent before, else of ``work``, which
         goes on where its caller hangs up. One that is being done is waited for. Raises what ``work`` raises; then the
-        form may be sent again."""
-        task, done = self._doing.get(given), self._done.get(given)
+        form may be sent again. Raises Refused where it was sent before with other fields."""
+        doing, done, same = self._doing.get(given), self._done.get(given), digest(repr(sorted(fields.items())))
+        first = doing or done
+        if first is not None and first[0] != same:
+            raise was_sent("with other fields")
         if done is not None:
-            return done[1]
-        if task is None:
-            task = self._doing[given] = asyncio.create_task(work())
+            return done[2]
+        if doing is None:
+            task = asyncio.create_task(work())
+            self._doing[given] = doing = same, task
             task.add_done_callback(partial(self._ended, given))
-        return await asyncio.shield(task)
+        return await asyncio.shield(doing[1])
 
     def _ended(self, given: str, task: asyncio.Task[Done]) -> None:
-        del self._doing[given]
-        now_ms = self._now_ms()
-        self._done = {each: done for each, done in self._done.items() if now_ms - done[0] <= 2 * AGE_MS_MAX}
+        same, _ = self._doing.pop(given)
         # Of what failed nothing was done, or its id keeps it from being done twice.
         if not task.cancelled() and task.exception() is None:
-            self._done[given] = now_ms, replace(task.result(), secret="", is_again=True)
+            self._done[given] = same, self._now_ms(), replace(task.result(), secret="", is_again=True)
+        self._forget()
+
+    def _forget(self) -> None:
+        oldest_ms = self._now_ms() - 2 * AGE_MS_MAX
+        for given in list(takewhile(lambda each: self._done[each][1] < oldest_ms, self._done)):
+            del self._done[given]
 
     def _mac(self, secret: bytes, act: str, target: Mapping[str, str], head: str) -> str:
         parts = ["cortado console form", act, *(each for pair in sorted(target.items()) for each in pair), head]
@@ -117,6 +127,11 @@ class Forms:
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
+
+
+def was_sent(how: str) -> Refused:
+    """Of a form that had an effect already, of which this one is no repetition."""
+    return Refused(409, InvalidArgument(FORM, f"was sent before, {how}: look at what is there"))
 
 
 def digest(seen: str) -> str:

@@ -12,7 +12,7 @@ from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnkno
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.act import Act, Done, Sight, Texts
 from cortado.store.gateway.console.acts.table import ACTS
-from cortado.store.gateway.console.forms import FORM, check_own, digest
+from cortado.store.gateway.console.forms import FORM, check_own, digest, was_sent
 from cortado.store.gateway.console.pages import page
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.operations import Parameter
@@ -56,7 +56,7 @@ async def act(call: Call, visitor: Visitor) -> Response:
         return await wanted.do(call.client.with_request_id(form.request_id), target, given)
 
     try:
-        done = await call.forms.once(text, work)
+        done = await call.forms.once(text, {**given, TYPED: typed}, work)
     except OutcomeUnknown as unknown:
         where = wanted.back(target)
         return page(visitor, "unknown.html", status_of(unknown), area="", act=wanted, error=unknown, where=where)
@@ -132,8 +132,7 @@ def _told(error: CortadoError | Refused) -> CortadoError | Refused:
     """As of a form: the visitor has seen no request id."""
     if not isinstance(error, InvalidArgument) or error.field != "request_id":
         return error
-    problem = "was sent before, with other fields, or at another gateway, which has its token: look at what is there"
-    return Refused(409, InvalidArgument(FORM, problem))
+    return was_sent("with other fields, or at another gateway, which has its token")
 
 
 async def _again(
