@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from starlette.responses import Response
@@ -31,7 +32,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.listings import PREFIX
 from cortado.store.gateway.operations import SCHEMA_VERSION, Operation, Parameter
 from cortado.store.gateway.problems import problem
-from cortado.store.gateway.streams import Stream, check_stream
+from cortado.store.gateway.streams import Stream, begun, check_stream
 from cortado.store.transfer.byte_text import parse_bytes
 from cortado.store.transfer.change_json import document_json, pair_json
 from cortado.store.transfer.key_text import parse_key
@@ -117,27 +118,33 @@ async def _answer(call: Call, watch: AsyncWatch[K, V], as_json: Callable[[Change
     """The stream, once the first event is there: what is refused at once is answered as such."""
     check_stream(call)
     try:
-        first = await anext(watch, None)
-    except BaseException as error:
-        await watch.close()
-        if isinstance(error, InvalidArgument) and error.field == AFTER.field and LAST_EVENT.name in call.headers:
+        events = await begun(_events(watch, as_json))
+    except InvalidArgument as error:
+        if error.field == AFTER.field and LAST_EVENT.name in call.headers:
             error.field = LAST_EVENT.name
         raise
-    return Stream(call.bounds, _events(call, first, watch, as_json), EVENTS)
+    return Stream(call.bounds, _with_problem(call, events), EVENTS)
 
 
 async def _events(
-    call: Call,
-    first: Event[K, V] | None,
-    watch: AsyncWatch[K, V],
-    as_json: Callable[[Change[K, V]], dict[str, Any]],
+    watch: AsyncWatch[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]
 ) -> AsyncGenerator[bytes, None]:
     async with watch:
-        if first is not None:
-            yield _event(first, as_json)
+        while text := await _next(watch, as_json):
+            yield text
+
+
+async def _next(watch: AsyncWatch[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]) -> bytes:
+    """Empty at the end. The event, of some MiB maybe, is kept no longer than until it is text."""
+    event = await anext(watch, None)
+    return b"" if event is None else _event(event, as_json)
+
+
+async def _with_problem(call: Call, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(events):
         try:
-            async for event in watch:
-                yield _event(event, as_json)
+            async for each in events:
+                yield each
         except CortadoError as error:
             # Behind it the connection ends; whoever asks again is refused by an answer of its own.
             _LOG.warning("a watch of %s ended: %s", call.operation.path, error)

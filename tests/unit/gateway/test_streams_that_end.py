@@ -7,13 +7,17 @@ import asyncio
 import gc
 import weakref
 from collections.abc import AsyncGenerator
+from typing import cast
 
 from starlette.types import Message
 
+from cortado.store.client.watch import AsyncWatch, Changed
+from cortado.store.clock.timestamp import ZERO
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.elements import _pieces
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.gateway.streams import SLICE_BYTES, Stream, begun
+from cortado.store.gateway.watching import _events
 
 
 class Page:
@@ -119,3 +123,35 @@ def test_an_element_is_kept_no_longer_than_until_it_is_a_line() -> None:
     for i in range(2):
         assert len(next(pieces)) > 1 << 20
         assert made[i]() is None
+
+
+def test_a_change_is_kept_no_longer_than_until_it_is_text() -> None:
+    class Put(Changed[bytes, bytes]):
+        """Not in slots, so that it can be watched."""
+
+    made: list[weakref.ref[Put]] = []
+
+    class Watch:
+        def __aiter__(self) -> Watch:
+            return self
+
+        async def __anext__(self) -> Put:
+            put = Put(b"a", b"b", ZERO)
+            made.append(weakref.ref(put))
+            return put
+
+        async def __aenter__(self) -> Watch:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+    async def run() -> None:
+        events = await begun(_events(cast("AsyncWatch[bytes, bytes]", Watch()), lambda put: {"value": str(put.key)}))
+        for _ in range(2):
+            assert b"event: put" in await anext(events)
+            assert made[-1]() is None
+        await events.aclose()
+
+    asyncio.run(run())
+    assert len(made) == 2
