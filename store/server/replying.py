@@ -6,6 +6,15 @@ left. Where they would be more than a quarter of the budget, the next one is rep
 reads: what a write came to is told whatever there is. A stream that calls share has a bound of its own
 (:mod:`cortado.store.server.calls_service`).
 
+::
+
+    the bound  ├─ a caller who takes nothing ──────────────────────┤   his next reply: refused
+               ├─ two callers: half each ─┤                            another's: given, up to half of the bound
+
+One caller must not keep others from reading. So whatever there is, a connection may have its even share: the bound, by
+the connections that have any. N connections that take nothing get a half, a third, ... of it one after the other, so
+all of them together have no more than 1 + ln(N) times the bound.
+
 Caveat: a call is over with its deadline, its caller, or its connection. gRPC for Python has no way to take back a reply
 that a server has given it.
 """
@@ -34,10 +43,17 @@ class Replying:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
+        self._by_connection: dict[str, int] = {}
+        """Of those that have any."""
 
-    def refusal(self, size_bytes: int) -> ResourceExhausted | None:
+    def refusal(self, context: Context, size_bytes: int) -> ResourceExhausted | None:
         """Why a reply of a method that only reads is not given; None where it is. One alone always is."""
         if size_bytes <= SMALL_BYTES or not self.bytes or self.bytes + size_bytes <= self.bytes_max:
+            return None
+        of = self._by_connection
+        connection = context.peer()
+        own_bytes = of.get(connection, 0)
+        if own_bytes + size_bytes <= self.bytes_max // (len(of) + (not own_bytes)):
             return None
         problem = f"{self.bytes} bytes of replies are not taken by their callers, the limit is {self.bytes_max}"
         return ResourceExhausted(problem, _RETRY_DELAY_MS, RESOURCE, self.bytes_max)
@@ -46,9 +62,15 @@ class Replying:
         """A reply goes out as the call's: it counts until that is over."""
         if size_bytes <= SMALL_BYTES:
             return
+        of = self._by_connection
+        connection = context.peer()
         self.bytes += size_bytes
+        of[connection] = of.get(connection, 0) + size_bytes
 
         def left(_: Context) -> None:
             self.bytes -= size_bytes
+            of[connection] -= size_bytes
+            if not of[connection]:
+                del of[connection]
 
         context.add_done_callback(left)  # type: ignore[arg-type]  # The stubs know no function.

@@ -300,7 +300,7 @@ def _unary(
                 reply = await answer
             finally:
                 held.leave()
-            refusal = replying.refusal(len(reply)) if method.only_reads else None
+            refusal = replying.refusal(context, len(reply)) if method.only_reads else None
             if refusal is None:
                 replying.send(context, len(reply))
                 return reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ REPLIES_MAX = 4
 CALLS = 12
 WAIT_S = 10.0
 # A caller that takes nothing: no window of a call grows by itself.
-OPTIONS = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535)]
+OPTIONS = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535), ("grpc.use_local_subchannel_pool", 1)]
 
 
 class Kv:
@@ -33,7 +33,8 @@ class Kv:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Replying, grpc.aio.Channel]]:
+async def served() -> AsyncIterator[tuple[Replying, Callable[[], grpc.aio.Channel]]]:
+    """What it counts, and a connection to it, each time another one."""
     replying = Replying(REPLIES_MAX * len(REPLY))
     server = new_server(10)
     service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
@@ -41,8 +42,7 @@ async def served() -> AsyncIterator[tuple[Replying, grpc.aio.Channel]]:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
-            yield replying, channel
+        yield replying, lambda: grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
     finally:
         await server.stop(0)
 
@@ -56,13 +56,28 @@ async def until(condition: Any) -> None:
 @pytest.mark.parametrize(("method", "refused"), [("Get", CALLS - REPLIES_MAX), ("Put", 0)])
 def test_replies_that_are_not_taken_are_bounded_where_nothing_was_changed(method: str, refused: int) -> None:
     async def test() -> None:
-        async with served() as (replying, channel):
+        async with served() as (replying, connect), connect() as channel:
             make: Any = channel.stream_stream(f"/cortado.v1.KeyValue/{method}")
             calls = [make(iter([b""])) for _ in range(CALLS)]
             await until(lambda: replying.bytes == (CALLS - refused) * len(REPLY))
             await until(lambda: sum(each.done() for each in calls) == refused)
             codes = [await each.code() for each in calls if each.done()]
             assert codes == [grpc.StatusCode.RESOURCE_EXHAUSTED] * refused
+            for each in calls:
+                each.cancel()
+            await until(lambda: replying.bytes == 0)
+
+    asyncio.run(test())
+
+
+def test_who_takes_nothing_keeps_no_other_from_his_even_share() -> None:
+    async def test() -> None:
+        async with served() as (replying, connect), connect() as stuck, connect() as another:
+            calls = [stuck.stream_stream("/cortado.v1.KeyValue/Get")(iter([b""])) for _ in range(CALLS)]
+            await until(lambda: replying.bytes == REPLIES_MAX * len(REPLY))
+            calls += [another.stream_stream("/cortado.v1.KeyValue/Get")(iter([b""])) for _ in range(CALLS)]
+            await until(lambda: sum(each.done() for each in calls) == 2 * CALLS - REPLIES_MAX * 3 // 2)
+            assert replying.bytes == REPLIES_MAX * 3 // 2 * len(REPLY)
             for each in calls:
                 each.cancel()
             await until(lambda: replying.bytes == 0)
