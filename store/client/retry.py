@@ -58,6 +58,10 @@ SEARCH_BACKOFF_MAX_S: Final = 0.2
 """Where there are several nodes, one of them may lead again at any moment."""
 QUOTA_AGAIN_S: Final = 1.0
 """No longer than this is slept for a quota, whatever it said: somebody may have raised it, or taken it away."""
+QUOTA_SPREAD_S: Final = 0.5
+"""Who waits for a quota comes at random within so long after there is room, however often it was refused. A pause that
+grew would favour who was served last, and starve who waits longest. The rate is kept: a quota holds a second's worth.
+"""
 MOVES_MAX: Final = 6
 """So often a call goes to a leader that was named to it without a pause."""
 ATTEMPT_S_MIN: Final = 0.05
@@ -202,9 +206,8 @@ class Attempts:
             deadline_s = min(deadline_s, self.connect_deadline_s)
         if now_s + delay_s >= deadline_s:
             raise self._ending(error, failure)
-        if isinstance(error, QuotaExceeded):
-            # At random, since all that wait for a quota were refused within the same moments.
-            delay_s = min(delay_s, QUOTA_AGAIN_S * (1 + self.random()) / 2)
+        if isinstance(error, QuotaExceeded) and delay_s:
+            return self._for_quota_s(error, delay_s, deadline_s - now_s)
         return delay_s
 
     def check_time_left(self, failure: Failure, now_s: float) -> None:
@@ -212,10 +215,18 @@ class Attempts:
         if self.deadline_s - now_s < min(ATTEMPT_S_MIN, self.timeout_s / 4):
             raise self._ending(failure.error, failure)
 
+    def _for_quota_s(self, error: QuotaExceeded, asked_s: float, left_s: float) -> float:
+        """At random, since all that wait for a quota were refused within the same moments."""
+        chance = self.random()
+        spread_s = min(QUOTA_SPREAD_S * (1 - 1 / max(error.limit, 1)), (left_s - asked_s) / 2)
+        return min(asked_s + spread_s * chance, QUOTA_AGAIN_S * (1 + chance) / 2)
+
     def _delay_s(self, error: CortadoError, is_known: bool, is_search: bool) -> float:
         if is_known and self._moves < MOVES_MAX:
             self._moves += 1
             return 0.0
+        if isinstance(error, QuotaExceeded):
+            return max(1, error.retry_delay_ms) / 1000
         backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(self.count - 1, 10))
         asked_s = error.retry_delay_ms / 1000 if isinstance(error, TryAgain) else 0.0
         if is_search:

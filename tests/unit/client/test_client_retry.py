@@ -232,6 +232,19 @@ def test_a_long_wait_for_a_quota_is_slept_in_pieces_since_it_may_be_lifted_meanw
             call.delay_after(answered(used_up), 2.0)
 
 
+def test_who_was_often_refused_for_a_quota_waits_no_longer_than_who_was_not() -> None:
+    used_up = QuotaExceeded("used up", 20, "calls_per_second", 50, "database:shop")
+    for chance, slept_s in ((0.0, 0.02), (1.0, 0.51)):
+        call = Attempts(b"", 0.0, 1_000.0, random=lambda chance=chance: chance)
+        assert [call.delay_after(answered(used_up), 1.0 * n) for n in range(9)] == [pytest.approx(slept_s)] * 9
+    # Of one call a second a quota holds no more than that: who comes later than told loses some of it.
+    alone = QuotaExceeded("used up", 900, "calls_per_second", 1, "database:shop")
+    assert Attempts(b"", 0.0, 10.0, random=lambda: 1.0).delay_after(answered(alone), 0.0) == 0.9
+    # Nor does it wait its own time away.
+    short = Attempts(b"", 0.0, 0.22, random=lambda: 1.0)
+    assert short.delay_after(answered(used_up), 0.0) == pytest.approx(0.12)
+
+
 def test_who_calls_for_others_waits_for_no_quota() -> None:
     call = attempts(WRITE_ID)
     call.waits_for_quotas = False
