@@ -110,7 +110,7 @@ class Forms:
         same, _ = self._doing.pop(given)
         # Of what failed nothing was done, or its id keeps it from being done twice.
         if not task.cancelled() and task.exception() is None:
-            self._done[given] = same, self._now_ms(), replace(task.result(), secret="", is_again=True)
+            self._done[given] = same, self._now_ms(), _told_again(task.result())
         self._forget()
 
     def _forget(self) -> None:
@@ -127,6 +127,10 @@ class Forms:
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
+
+
+def _told_again(done: Done) -> Done:
+    return replace(done, secret="", is_again=True, had_secret=done.secret != "")
 
 
 def was_sent(how: str) -> Refused:

@@ -51,12 +51,13 @@ class Sight:
 @dataclass(frozen=True, slots=True)
 class Done:
     """What was done, and where to see it. ``secret`` is shown this once. ``is_again``: its form was sent before, and
-    this was done then."""
+    this was done then; ``had_secret``: the first answer showed it."""
 
     text: str
     where: str
     secret: str = ""
     is_again: bool = False
+    had_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
