@@ -18,7 +18,6 @@ from cortado.store.client.auth import AsyncAuth, WhoAmI
 from cortado.store.client.tables import CheckProblem, CheckReport
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console.acts.act import Done
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import AGE_MS_MAX, Form, Forms, digest
 from cortado.store.gateway.console.parts import SHOWN_MAX, Part, first_namespaces, first_tables, part_of
@@ -309,66 +308,6 @@ def test_a_form_that_is_sent_twice_has_one_effect(console: Gateway) -> None:
     again = send(console, path, given)
     assert "This form was sent before" in text_of(again)
     assert console.run(console.client.table(table).get("new")) is not None
-
-
-def test_a_form_that_is_sent_while_it_is_done_gets_the_one_answer_also_where_the_first_one_has_left() -> None:
-    async def send_twice() -> None:
-        forms, may_end, began = Forms(), asyncio.Event(), []
-
-        async def work() -> Done:
-            began.append(1)
-            await may_end.wait()
-            return Done("done", "/ui", "its token")
-
-        # A double click: the browser leaves the first one.
-        first, second = (asyncio.create_task(forms.once("form", {}, work)) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        may_end.set()
-        assert await second == Done("done", "/ui", "its token")
-        assert await forms.once("form", {}, work) == Done("done", "/ui", is_again=True, had_secret=True)
-        assert began == [1]
-
-    asyncio.run(send_twice())
-
-
-def test_a_form_that_is_sent_again_with_other_fields_is_refused_while_it_is_done_and_behind_that() -> None:
-    async def send_another() -> None:
-        forms, may_end = Forms(), asyncio.Event()
-
-        async def work() -> Done:
-            await may_end.wait()
-            return Done("tea was made", "/ui")
-
-        first = asyncio.create_task(forms.once("form", {"name": "tea"}, work))
-        await asyncio.sleep(0)
-        with pytest.raises(Refused, match="with other fields"):
-            await forms.once("form", {"name": "oil"}, work)
-        may_end.set()
-        await first
-        with pytest.raises(Refused, match="with other fields"):
-            await forms.once("form", {"name": "oil"}, work)
-        assert (await forms.once("form", {"name": "tea"}, work)).is_again
-
-    asyncio.run(send_another())
-
-
-@pytest.mark.parametrize("error", [Unavailable("no leader"), OutcomeUnknown("the leader was lost")])
-def test_a_form_whose_act_failed_may_be_sent_again(error: Exception) -> None:
-    async def send_twice() -> None:
-        forms, answers = Forms(), iter([error, Done("done", "/ui")])
-
-        async def work() -> Done:
-            found = next(answers)
-            if isinstance(found, Done):
-                return found
-            raise found
-
-        with pytest.raises(type(error)):
-            await forms.once("form", {}, work)
-        assert await forms.once("form", {}, work) == Done("done", "/ui")
-
-    asyncio.run(send_twice())
 
 
 def test_a_token_is_made_by_the_first_of_two_forms_alone(console: Gateway) -> None:
