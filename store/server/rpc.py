@@ -203,19 +203,23 @@ async def _of_many(
     """The replies to many messages. The first says what for: until it is let in, nothing is taken for the stream."""
     encoded, held = await receiving.request(context)
     try:
-        first = parse(encoded)
+        first = [parse(encoded)]
     finally:
         held.leave()
-    stream.admit(first, len(encoded))
+    stream.admit(first[0], len(encoded))
+    del encoded
     async with aclosing(behaviour(_first_and(first, _parsed(arriving, parse, stream)))) as replies:
         async for reply in replies:
             yield reply
 
 
-async def _first_and(first: Message, others: AsyncIterator[Message]) -> AsyncIterator[Message]:
-    yield first
+async def _first_and(first: list[Message], others: AsyncIterator[Message]) -> AsyncIterator[Message]:
+    """Keeps none of them while somebody works on it, as :func:`_parsed`."""
+    yield first.pop()
     async for message in others:
-        yield message
+        given = [message]
+        del message
+        yield given.pop()
 
 
 async def _parsed(requests: AsyncIterator[bytes], parse: Parse, stream: OpenStream) -> AsyncIterator[Message]:

@@ -54,10 +54,11 @@ def test_a_long_bulk_stream_keeps_no_chunk_that_was_answered(tmp_path: Path) -> 
         wire = Wire(server.endpoint)
         schema_id = make_table(wire)
         with peak_of(server.pid) as peak:
-            written = sum(reply.written for reply in wire.documents.Bulk(chunks(schema_id, 0, 300, 1_000)))
-        assert written == 300_000
-        # What is committed and not applied yet: keys and values, and the entries that hold them.
-        assert peak.mib < 200 + 4 * 32
+            written = sum(reply.written for reply in wire.documents.Bulk(chunks(schema_id, 0, 1_400, 1_000)))
+        assert written == 1_400_000
+        # Less than half of the 1,335 MiB of all chunks. It comes to some 440 MiB, however many there are: what is
+        # committed and not applied yet, more of it on a slow disk, and the end of the log (raft.retain-bytes).
+        assert peak.mib < 650
 
 
 def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_written(tmp_path: Path) -> None:
