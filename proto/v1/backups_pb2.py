@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/backups.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"7\n\x0b\x42\x61\x63kupRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x04\"H\n\x11PlanBackupRequest\x12\x1e\n\x02\x61t\x18\x01 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x13\n\x0brange_bytes\x18\x02 \x01(\x04\"\xdb\x01\n\x12PlanBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12%\n\x06oldest\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\'\n\x06ranges\x18\x04 \x03(\x0b\x32\x17.cortado.v1.BackupRange\x12\'\n\x08restored\x18\x05 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"\xc2\x01\n\x11ReadBackupRequest\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12$\n\x05since\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0f\n\x07history\x18\x05 \x01(\x08\x12\x12\n\nwith_start\x18\x06 \x01(\x08\x12\x12\n\npage_token\x18\x07 \x01(\x0c\x12\x12\n\nrestore_id\x18\x08 \x01(\t\"p\n\x12ReadBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\x0c\"Y\n\x13\x46ollowBackupRequest\x12$\n\x05\x61\x66ter\x18\x01 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x1c\n\x14resolved_interval_ms\x18\x02 \x01(\r\"\x82\x01\n\x14\x46ollowBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"\x90\x01\n\x13\x42\x65ginRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12,\n\rreadable_from\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05parts\x18\x04 \x01(\r\"l\n\x11PutRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\x16\n\tpart_done\x18\x04 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_part_done\"\'\n\x11\x45ndRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\"+\n\x15\x41\x62\x61ndonRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\"\x16\n\x14RestoreStatusRequest\"m\n\x0fRestoreResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\'\n\x05state\x18\x02 \x01(\x0b\x32\x18.cortado.v1.RestoreState\x12\r\n\x05\x65nded\x18\x03 \x01(\t\"\xb3\x01\n\x0cRestoreState\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12,\n\rreadable_from\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05parts\x18\x04 \x01(\r\x12\x12\n\nparts_done\x18\x05 \x03(\r\x12\x14\n\x0cis_abandoned\x18\x06 \x01(\x08\x32\xf7\x01\n\x07\x42\x61\x63kups\x12J\n\x04Plan\x12\x1d.cortado.v1.PlanBackupRequest\x1a\x1e.cortado.v1.PlanBackupResponse\"\x03\x90\x02\x01\x12L\n\x04Read\x12\x1d.cortado.v1.ReadBackupRequest\x1a\x1e.cortado.v1.ReadBackupResponse\"\x03\x90\x02\x01\x30\x01\x12R\n\x06\x46ollow\x12\x1f.cortado.v1.FollowBackupRequest\x1a .cortado.v1.FollowBackupResponse\"\x03\x90\x02\x01\x30\x01\x32\xf0\x02\n\x08Restores\x12\x45\n\x05\x42\x65gin\x12\x1f.cortado.v1.BeginRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12\x41\n\x03Put\x12\x1d.cortado.v1.PutRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12\x41\n\x03\x45nd\x12\x1d.cortado.v1.EndRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12I\n\x07\x41\x62\x61ndon\x12!.cortado.v1.AbandonRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12L\n\x06Status\x12 .cortado.v1.RestoreStatusRequest\x1a\x1b.cortado.v1.RestoreResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/backups.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"7\n\x0b\x42\x61\x63kupRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x04\"H\n\x11PlanBackupRequest\x12\x1e\n\x02\x61t\x18\x01 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x13\n\x0brange_bytes\x18\x02 \x01(\x04\"\xf2\x01\n\x12PlanBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12%\n\x06oldest\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\'\n\x06ranges\x18\x04 \x03(\x0b\x32\x17.cortado.v1.BackupRange\x12\'\n\x08restored\x18\x05 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rroles_enabled\x18\x06 \x01(\x08\"\xc2\x01\n\x11ReadBackupRequest\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12$\n\x05since\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0f\n\x07history\x18\x05 \x01(\x08\x12\x12\n\nwith_start\x18\x06 \x01(\x08\x12\x12\n\npage_token\x18\x07 \x01(\x0c\x12\x12\n\nrestore_id\x18\x08 \x01(\t\"p\n\x12ReadBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\x0c\"Y\n\x13\x46ollowBackupRequest\x12$\n\x05\x61\x66ter\x18\x01 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x1c\n\x14resolved_interval_ms\x18\x02 \x01(\r\"\x99\x01\n\x14\x46ollowBackupResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\'\n\x08resolved\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rroles_enabled\x18\x05 \x01(\x08\"\x90\x01\n\x13\x42\x65ginRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12,\n\rreadable_from\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05parts\x18\x04 \x01(\r\"l\n\x11PutRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12\x0b\n\x03run\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\x12\x16\n\tpart_done\x18\x04 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_part_done\"\'\n\x11\x45ndRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\"+\n\x15\x41\x62\x61ndonRestoreRequest\x12\x12\n\nrestore_id\x18\x01 \x01(\t\"\x16\n\x14RestoreStatusRequest\"\x84\x01\n\x0fRestoreResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\'\n\x05state\x18\x02 \x01(\x0b\x32\x18.cortado.v1.RestoreState\x12\r\n\x05\x65nded\x18\x03 \x01(\t\x12\x15\n\rroles_enabled\x18\x04 \x01(\x08\"\xb3\x01\n\x0cRestoreState\x12\x12\n\nrestore_id\x18\x01 \x01(\t\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12,\n\rreadable_from\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05parts\x18\x04 \x01(\r\x12\x12\n\nparts_done\x18\x05 \x03(\r\x12\x14\n\x0cis_abandoned\x18\x06 \x01(\x08\x32\xf7\x01\n\x07\x42\x61\x63kups\x12J\n\x04Plan\x12\x1d.cortado.v1.PlanBackupRequest\x1a\x1e.cortado.v1.PlanBackupResponse\"\x03\x90\x02\x01\x12L\n\x04Read\x12\x1d.cortado.v1.ReadBackupRequest\x1a\x1e.cortado.v1.ReadBackupResponse\"\x03\x90\x02\x01\x30\x01\x12R\n\x06\x46ollow\x12\x1f.cortado.v1.FollowBackupRequest\x1a .cortado.v1.FollowBackupResponse\"\x03\x90\x02\x01\x30\x01\x32\xf0\x02\n\x08Restores\x12\x45\n\x05\x42\x65gin\x12\x1f.cortado.v1.BeginRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12\x41\n\x03Put\x12\x1d.cortado.v1.PutRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12\x41\n\x03\x45nd\x12\x1d.cortado.v1.EndRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12I\n\x07\x41\x62\x61ndon\x12!.cortado.v1.AbandonRestoreRequest\x1a\x1b.cortado.v1.RestoreResponse\x12L\n\x06Status\x12 .cortado.v1.RestoreStatusRequest\x1a\x1b.cortado.v1.RestoreResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,31 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_PLANBACKUPREQUEST']._serialized_start=134
   _globals['_PLANBACKUPREQUEST']._serialized_end=206
   _globals['_PLANBACKUPRESPONSE']._serialized_start=209
-  _globals['_PLANBACKUPRESPONSE']._serialized_end=428
-  _globals['_READBACKUPREQUEST']._serialized_start=431
-  _globals['_READBACKUPREQUEST']._serialized_end=625
-  _globals['_READBACKUPRESPONSE']._serialized_start=627
-  _globals['_READBACKUPRESPONSE']._serialized_end=739
-  _globals['_FOLLOWBACKUPREQUEST']._serialized_start=741
-  _globals['_FOLLOWBACKUPREQUEST']._serialized_end=830
-  _globals['_FOLLOWBACKUPRESPONSE']._serialized_start=833
-  _globals['_FOLLOWBACKUPRESPONSE']._serialized_end=963
-  _globals['_BEGINRESTOREREQUEST']._serialized_start=966
-  _globals['_BEGINRESTOREREQUEST']._serialized_end=1110
-  _globals['_PUTRESTOREREQUEST']._serialized_start=1112
-  _globals['_PUTRESTOREREQUEST']._serialized_end=1220
-  _globals['_ENDRESTOREREQUEST']._serialized_start=1222
-  _globals['_ENDRESTOREREQUEST']._serialized_end=1261
-  _globals['_ABANDONRESTOREREQUEST']._serialized_start=1263
-  _globals['_ABANDONRESTOREREQUEST']._serialized_end=1306
-  _globals['_RESTORESTATUSREQUEST']._serialized_start=1308
-  _globals['_RESTORESTATUSREQUEST']._serialized_end=1330
-  _globals['_RESTORERESPONSE']._serialized_start=1332
-  _globals['_RESTORERESPONSE']._serialized_end=1441
-  _globals['_RESTORESTATE']._serialized_start=1444
-  _globals['_RESTORESTATE']._serialized_end=1623
-  _globals['_BACKUPS']._serialized_start=1626
-  _globals['_BACKUPS']._serialized_end=1873
-  _globals['_RESTORES']._serialized_start=1876
-  _globals['_RESTORES']._serialized_end=2244
+  _globals['_PLANBACKUPRESPONSE']._serialized_end=451
+  _globals['_READBACKUPREQUEST']._serialized_start=454
+  _globals['_READBACKUPREQUEST']._serialized_end=648
+  _globals['_READBACKUPRESPONSE']._serialized_start=650
+  _globals['_READBACKUPRESPONSE']._serialized_end=762
+  _globals['_FOLLOWBACKUPREQUEST']._serialized_start=764
+  _globals['_FOLLOWBACKUPREQUEST']._serialized_end=853
+  _globals['_FOLLOWBACKUPRESPONSE']._serialized_start=856
+  _globals['_FOLLOWBACKUPRESPONSE']._serialized_end=1009
+  _globals['_BEGINRESTOREREQUEST']._serialized_start=1012
+  _globals['_BEGINRESTOREREQUEST']._serialized_end=1156
+  _globals['_PUTRESTOREREQUEST']._serialized_start=1158
+  _globals['_PUTRESTOREREQUEST']._serialized_end=1266
+  _globals['_ENDRESTOREREQUEST']._serialized_start=1268
+  _globals['_ENDRESTOREREQUEST']._serialized_end=1307
+  _globals['_ABANDONRESTOREREQUEST']._serialized_start=1309
+  _globals['_ABANDONRESTOREREQUEST']._serialized_end=1352
+  _globals['_RESTORESTATUSREQUEST']._serialized_start=1354
+  _globals['_RESTORESTATUSREQUEST']._serialized_end=1376
+  _globals['_RESTORERESPONSE']._serialized_start=1379
+  _globals['_RESTORERESPONSE']._serialized_end=1511
+  _globals['_RESTORESTATE']._serialized_start=1514
+  _globals['_RESTORESTATE']._serialized_end=1693
+  _globals['_BACKUPS']._serialized_start=1696
+  _globals['_BACKUPS']._serialized_end=1943
+  _globals['_RESTORES']._serialized_start=1946
+  _globals['_RESTORES']._serialized_end=2314
 # @@protoc_insertion_point(module_scope)

@@ -25,18 +25,20 @@ class PlanBackupRequest(_message.Message):
     def __init__(self, at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., range_bytes: _Optional[int] = ...) -> None: ...
 
 class PlanBackupResponse(_message.Message):
-    __slots__ = ("header", "timestamp", "oldest", "ranges", "restored")
+    __slots__ = ("header", "timestamp", "oldest", "ranges", "restored", "roles_enabled")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     RESTORED_FIELD_NUMBER: _ClassVar[int]
+    ROLES_ENABLED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     timestamp: _common_pb2.Timestamp
     oldest: _common_pb2.Timestamp
     ranges: _containers.RepeatedCompositeFieldContainer[BackupRange]
     restored: _common_pb2.Timestamp
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ..., restored: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    roles_enabled: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ..., restored: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., roles_enabled: bool = ...) -> None: ...
 
 class ReadBackupRequest(_message.Message):
     __slots__ = ("start", "end", "at", "since", "history", "with_start", "page_token", "restore_id")
@@ -79,16 +81,18 @@ class FollowBackupRequest(_message.Message):
     def __init__(self, after: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., resolved_interval_ms: _Optional[int] = ...) -> None: ...
 
 class FollowBackupResponse(_message.Message):
-    __slots__ = ("header", "run", "checksum", "resolved")
+    __slots__ = ("header", "run", "checksum", "resolved", "roles_enabled")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    ROLES_ENABLED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     run: bytes
     checksum: int
     resolved: _common_pb2.Timestamp
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., resolved: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    roles_enabled: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., resolved: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., roles_enabled: bool = ...) -> None: ...
 
 class BeginRestoreRequest(_message.Message):
     __slots__ = ("restore_id", "timestamp", "readable_from", "parts")
@@ -131,14 +135,16 @@ class RestoreStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class RestoreResponse(_message.Message):
-    __slots__ = ("header", "state", "ended")
+    __slots__ = ("header", "state", "ended", "roles_enabled")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
+    ROLES_ENABLED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     state: RestoreState
     ended: str
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., state: _Optional[_Union[RestoreState, _Mapping]] = ..., ended: _Optional[str] = ...) -> None: ...
+    roles_enabled: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., state: _Optional[_Union[RestoreState, _Mapping]] = ..., ended: _Optional[str] = ..., roles_enabled: bool = ...) -> None: ...
 
 class RestoreState(_message.Message):
     __slots__ = ("restore_id", "timestamp", "readable_from", "parts", "parts_done", "is_abandoned")

@@ -111,6 +111,7 @@ def _begin(client: Client, request: BackupRequest, directory: Directory) -> Chec
         None if since is None else str(since),
         request.history,
         followed,
+        plan.roles_enabled,
     )
     ranges = tuple(RangeEntry(each.start.hex(), each.end.hex(), each.keys) for each in plan.ranges)
     checkpoint = Checkpoint(shape, ranges)

@@ -59,6 +59,7 @@ from cortado.store.backup.manifest import (
 from cortado.store.backup.part_file import PartHeader, PartWriter
 from cortado.store.backup.runs import Run, sorted_runs
 from cortado.store.client import Client
+from cortado.store.client.backups import VersionSource
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.watch import Changed, Event, Resolved
 from cortado.store.clock.timestamp import Timestamp
@@ -178,6 +179,7 @@ class _Following:
         self._lease = lease
         self._report = report
         self._resolved = tip.manifest.shape.at
+        self._source = VersionSource(roles_enabled=tip.manifest.shape.roles_enabled)
         self._pending: list[Changed[bytes, bytes]] = []
         self._pending_bytes = 0
         self._whole = 0
@@ -186,7 +188,7 @@ class _Following:
         self._began_s = self._moved_s = self._now_s()
 
     def run(self, stop: threading.Event) -> Followed:
-        with self._client.backups.follow(self._resolved, resolved_ms=_RESOLVED_MS) as watch:
+        with self._client.backups.follow(self._resolved, self._source, resolved_ms=_RESOLVED_MS) as watch:
             # Who waits for an event finds the end.
             threading.Thread(target=_close_at, args=(stop, watch), name="backup-stop", daemon=True).start()
             try:
@@ -255,7 +257,8 @@ class _Following:
             raise InvalidArgument("DIR", problem, str(self._directory))
         base = BaseBackup(shape.backup_id, shape.timestamp, place.path_to(tip.directory))
         backup_id = self._request.random_bytes(_ID_BYTES).hex()
-        next_shape = Shape(shape.cluster_id, backup_id, str(self._resolved), shape.timestamp, True, base)
+        roles = self._source.roles_enabled
+        next_shape = Shape(shape.cluster_id, backup_id, str(self._resolved), shape.timestamp, True, base, roles)
         place.make()
         manifest = Manifest(next_shape, _written_part(place, backup_id, versions))
         write_manifest(place, manifest)

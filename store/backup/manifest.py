@@ -53,6 +53,9 @@ class Shape:
 
     Without ``since`` the state at ``timestamp``. With it what changed above, up to ``timestamp``: of each key the
     newest version or, with ``history``, all. A ``history`` that follows no backup also has the state at ``since``.
+
+    ``roles_enabled``: roles were on in the cluster. No backup holds them, so without roles at the target everybody
+    could read what is restored.
     """
 
     cluster_id: str
@@ -61,6 +64,7 @@ class Shape:
     since: str | None
     history: bool
     base: BaseBackup | None
+    roles_enabled: bool
 
     @property
     def at(self) -> Timestamp:
@@ -213,6 +217,7 @@ def _shape(fields: Fields) -> Shape:
         fields.maybe("since", lambda name: _timestamp(fields, name)),
         fields.flag("history"),
         fields.maybe("base", lambda name: _base(fields.inner(name))),
+        fields.flag("roles_enabled"),
     )
 
 

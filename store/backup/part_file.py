@@ -32,7 +32,7 @@ from cortado.store.transfer.directory import Directory
 from cortado.store.transfer.files import Sink
 
 MAGIC: Final = b"cortado backup\0\0"
-FORMAT: Final = 3
+FORMAT: Final = 4
 FRAME_BYTES_MAX: Final = RUN_BYTES_MAX + (1 << 10)
 
 _HEADER, _RUN, _END = b"H", b"R", b"E"

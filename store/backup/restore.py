@@ -47,11 +47,16 @@ _SEGMENT_BYTES_AT_ONCE: Final = 64 << 20
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
     """What is asked for. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the chain
-    reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once."""
+    reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once.
+
+    ``without_roles``: restore also where roles were on in the old cluster and are off in this one. Then everybody may
+    read what is restored.
+    """
 
     directory: Where
     at: Timestamp | datetime | None = None
     streams: int = STREAMS
+    without_roles: bool = False
     sleep_s: Callable[[float], None] = time.sleep
 
 
@@ -119,6 +124,7 @@ class _Plan:
     chain: Sequence[Backup]
     at: Timestamp
     readable_from: Timestamp
+    needs_roles: bool
     parts: Sequence[_Part] = field(default_factory=tuple)
 
     @property
@@ -132,14 +138,21 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     """Restores it, or goes on with that.
 
     Raises DataLoss where a file is damaged or the cluster does not hold what it was given, Restoring where another
-    restore is under way, InvalidArgument for a cluster that is not empty, or a time that is not in the backup.
+    restore is under way, InvalidArgument for a cluster that is not empty, a time that is not in the backup, or roles
+    that were on in the old cluster and are off in this one.
     """
     streams = transferring(request.streams, "restore")
     plan = _plan(request)
-    check_chain(list(plan.chain), report)
     restores, restore_id = client.backups.restores, plan.restore_id
     standing = restores.status()
     was_done = standing.ended == restore_id
+    if plan.needs_roles and not (was_done or request.without_roles or standing.roles_enabled):
+        problem = (
+            "were on in the cluster of this backup, and are off here, so that everybody could read what is restored"
+        )
+        advice = "enable them here first (cortado auth enable), or restore --without-roles"
+        raise InvalidArgument("roles", f"{problem}: {advice}")
+    check_chain(list(plan.chain), report)
     versions = sum(each.manifest.versions for each in plan.chain)
     if not was_done:
         begun = _begin(client, plan, request.sleep_s)
@@ -182,7 +195,9 @@ def _plan(request: RestoreRequest) -> _Plan:
     if at > last.at or (at < last.at and (reached is None or at < reached)):
         problem = f"is in no history of this backup; it can be restored as of {_times(whole)}"
         raise InvalidArgument("at", problem, str(at))
-    return _Plan(chain, at, min(readable_from(chain), at), _parts(chain, at))
+    # The newest manifest of all, also where an earlier time is restored: it knows best whom the data is kept from.
+    needs_roles = whole[-1].manifest.shape.roles_enabled
+    return _Plan(chain, at, min(readable_from(chain), at), needs_roles, _parts(chain, at))
 
 
 def _times(chain: Sequence[Backup]) -> str:

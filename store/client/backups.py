@@ -35,13 +35,15 @@ class PlannedRange:
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
     """``ranges`` are to be read at ``timestamp``, in the cluster of that id. From ``oldest`` on all
-    versions are there; what changed since a time is known from ``restored`` on, when a restore has ended."""
+    versions are there; what changed since a time is known from ``restored`` on, when a restore has ended.
+    ``roles_enabled``: roles are on in the cluster."""
 
     cluster_id: str
     timestamp: Timestamp
     oldest: Timestamp
     restored: Timestamp
     ranges: tuple[PlannedRange, ...]
+    roles_enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,22 @@ class Wanted:
 
 
 class VersionSource:
-    """Everything that belongs to a backup, as it is committed. A value has its kind before its payload."""
+    """Everything that belongs to a backup, as it is committed. A value has its kind before its payload.
+
+    ``roles_enabled``: whether roles are on, as the newest reply has it.
+    """
 
     method = Stubs.backups.Follow
+
+    def __init__(self, *, roles_enabled: bool) -> None:
+        """``roles_enabled`` holds until the first reply."""
+        self.roles_enabled = roles_enabled
 
     async def request(self, options: watch_pb2.WatchOptions) -> pb.FollowBackupRequest:
         return pb.FollowBackupRequest(after=options.after.timestamp, resolved_interval_ms=options.resolved_interval_ms)
 
     async def changes(self, reply: pb.FollowBackupResponse) -> Sequence[Changed[bytes, bytes]]:
+        self.roles_enabled = reply.roles_enabled
         if not reply.run:
             return ()
         _check(reply)
@@ -96,6 +106,7 @@ class AsyncBackups:
             timestamp_of(reply.oldest),
             timestamp_of(reply.restored),
             tuple(PlannedRange(each.start, each.end, each.keys) for each in reply.ranges),
+            reply.roles_enabled,
         )
 
     @property
@@ -123,12 +134,12 @@ class AsyncBackups:
             _check(reply)
             yield reply.run
 
-    def follow(self, after: Timestamp, *, resolved_ms: int = 1_000) -> AsyncWatch[bytes, bytes]:
-        """All versions above ``after`` that belong to a backup, in the order of their commits: logical keys, and values
-        that begin with their kind. A watch as any other: it goes on over changes of leader, and raises SnapshotTooOld
+    def follow(self, after: Timestamp, source: VersionSource, *, resolved_ms: int = 1_000) -> AsyncWatch[bytes, bytes]:
+        """All versions of ``source`` above ``after``, in the order of their commits: logical keys, and values that
+        begin with their kind. A watch as any other: it goes on over changes of leader, and raises SnapshotTooOld
         where what it needs was collected."""
         options = WatchOptions(after=after, resolved_ms=resolved_ms)
-        return AsyncWatch(self._connection, VersionSource(), options, timeout_s=self._timeout_s)
+        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
 
 def _check(reply: pb.ReadBackupResponse | pb.FollowBackupResponse) -> None:

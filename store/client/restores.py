@@ -19,7 +19,7 @@ _CALL_S: Final = 120.0
 @dataclass(frozen=True, slots=True)
 class RestoreStatus:
     """``restore_id`` is under way, and these parts are all put; or there is none (empty), and ``ended`` is the one that
-    has ended here, if there was one."""
+    has ended here, if there was one. ``roles_enabled``: roles are on in the cluster."""
 
     restore_id: str = ""
     timestamp: Timestamp | None = None
@@ -27,6 +27,7 @@ class RestoreStatus:
     parts_done: frozenset[int] = frozenset()
     is_abandoned: bool = False
     ended: str = ""
+    roles_enabled: bool = False
 
 
 class AsyncRestores:
@@ -77,7 +78,7 @@ class AsyncRestores:
 
 def _status(reply: pb.RestoreResponse) -> RestoreStatus:
     if not reply.HasField("state"):
-        return RestoreStatus(ended=reply.ended)
+        return RestoreStatus(ended=reply.ended, roles_enabled=reply.roles_enabled)
     state = reply.state
     return RestoreStatus(
         state.restore_id,
@@ -85,4 +86,5 @@ def _status(reply: pb.RestoreResponse) -> RestoreStatus:
         state.parts,
         frozenset(state.parts_done),
         state.is_abandoned,
+        roles_enabled=reply.roles_enabled,
     )

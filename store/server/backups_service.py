@@ -48,7 +48,8 @@ class BackupsService(Service):
         with self.host.scans.place():
             split = [await self._split(within, wanted, ts) for within in archived_ranges()]
         keys_max = sum(part.keys for parts in split for part in parts) // wanted
-        reply = pb.PlanBackupResponse(header=self.header(ts), timestamp=timestamp_message(ts))
+        is_enabled = replica.roles.committed.is_enabled
+        reply = pb.PlanBackupResponse(header=self.header(ts), timestamp=timestamp_message(ts), roles_enabled=is_enabled)
         for parts in split:
             reply.ranges.extend(_merged(parts, keys_max))
         reply.oldest.CopyFrom(timestamp_message(replica.store.safepoints.highest))
@@ -113,7 +114,9 @@ class BackupsService(Service):
                         yield await self.host.scan(lambda batch=batch: self._followed(batch))  # type: ignore[misc]
 
     def _followed(self, batch: Batch) -> bytes:
-        reply = pb.FollowBackupResponse(header=self.header(self.host.meta.read_ts()))
+        replica = self.host.meta
+        is_enabled = replica.roles.committed.is_enabled
+        reply = pb.FollowBackupResponse(header=self.header(replica.read_ts()), roles_enabled=is_enabled)
         items = [item for item in batch.items if is_archived(item[0])]
         if items:
             reply.run = encode_stored([key for key, _ in items], [value for _, value in items])

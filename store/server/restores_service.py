@@ -83,7 +83,8 @@ class RestoresService(Service):
         return self._reply(result.ts, state, ends if state is None else "")
 
     def _reply(self, ts: Timestamp, state: RestoreState | None, ends: str) -> pb.RestoreResponse:
-        reply = pb.RestoreResponse(header=self.header(ts), ended=ends)
+        is_enabled = self.host.meta.roles.committed.is_enabled
+        reply = pb.RestoreResponse(header=self.header(ts), ended=ends, roles_enabled=is_enabled)
         if state is not None:
             reply.state.CopyFrom(
                 pb.RestoreState(

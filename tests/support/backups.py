@@ -30,9 +30,12 @@ def small_run(*names: bytes, wall_ms: int = 7, value: bytes = b"Ptea") -> Run:
     return Run(keys, [bytes(Timestamp(0, wall_ms, 0))] * len(keys), [value] * len(keys))
 
 
-def shape(backup_id: str = "aa", ts: str = "0.9.0", base: BaseBackup | None = None) -> Shape:
+def shape(
+    backup_id: str = "aa", ts: str = "0.9.0", base: BaseBackup | None = None, *, roles_enabled: bool = False
+) -> Shape:
     """Of a backup of one state, or of what changed since ``base``."""
-    return Shape(CLUSTER, backup_id, ts, None if base is None else base.timestamp, False, base)
+    since = None if base is None else base.timestamp
+    return Shape(CLUSTER, backup_id, ts, since, False, base, roles_enabled)
 
 
 def write_backup(directory: Path | Directory, of: Shape, runs: list[list[Run]]) -> Manifest:

@@ -32,12 +32,21 @@ def restore(
     abandon: Annotated[
         bool, Option("--abandon", help="Remove what an unfinished restore has put, so that the cluster is empty again.")
     ] = False,
+    without_roles: Annotated[
+        bool,
+        Option(
+            "--without-roles",
+            help="Also where roles were on in the old cluster and are off in this one: everybody may read the data.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> Answer:
     """Put a backup, and those that it follows, into an empty cluster.
 
     Until it is done the cluster refuses everything else. The same command goes on with a restore that was interrupted.
     Everything that was put is read back and compared with the backup. Exit code 8 if anything is damaged.
+
+    A backup holds no principals, grants and quotas: create those here, and enable roles, before the restore.
     """
     from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
     from cortado.store.cli.progress import showing_progress
@@ -51,7 +60,7 @@ def restore(
             text = f"restore {ended} is abandoned, and the cluster is empty" if ended else "no restore was under way"
             return Said(text, {"restore": ended or None, "abandoned": bool(ended)})
         when = None if at is None else parse_at(at, "--at")
-        request = RestoreRequest(directory, when, streams)
+        request = RestoreRequest(directory, when, streams, without_roles)
         done = restore_backup(client, request, report)
     how = "had been restored before" if done.was_done else "are restored"
     text = f"{count(done.versions, 'version')} as of {done.timestamp} {how}, and {count(done.tables, 'table')} checked"

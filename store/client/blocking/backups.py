@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from cortado.store.client.backups import AsyncBackups, BackupPlan, Wanted
+from cortado.store.client.backups import AsyncBackups, BackupPlan, VersionSource, Wanted
 from cortado.store.client.blocking.drive import run, steps
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
@@ -30,8 +30,8 @@ class Backups:
     def read(self, start: bytes, end: bytes, wanted: Wanted) -> Generator[bytes, None, None]:
         return steps(self._core.read(start, end, wanted))
 
-    def follow(self, after: Timestamp, *, resolved_ms: int = 1_000) -> Watch[bytes, bytes]:
-        return Watch(self._core.follow(after, resolved_ms=resolved_ms))
+    def follow(self, after: Timestamp, source: VersionSource, *, resolved_ms: int = 1_000) -> Watch[bytes, bytes]:
+        return Watch(self._core.follow(after, source, resolved_ms=resolved_ms))
 
 
 @forwards(AsyncRestores)

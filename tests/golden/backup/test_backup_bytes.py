@@ -39,7 +39,7 @@ def test_part(tmp_path: Path) -> None:
     body = run.encode()
     packed = zlib.compress(body, 1)
     how, packed = (b"\1", packed) if len(packed) < len(body) else (b"\0", body)
-    prefix = b"cortado backup\0\0" + bytes.fromhex("00000003")
+    prefix = b"cortado backup\0\0" + bytes.fromhex("00000004")
     before = prefix + zlib.crc32(prefix).to_bytes(4) + _frame(b"H", HEADER)
     before += _frame(b"R", how + len(body).to_bytes(4) + packed)
     key = run.keys[0]
@@ -53,16 +53,17 @@ def test_part(tmp_path: Path) -> None:
 
 
 def test_manifest(tmp_path: Path) -> None:
-    write_backup(tmp_path / "b", shape(), [[]])
+    write_backup(tmp_path / "b", shape(roles_enabled=True), [[]])
     said = (tmp_path / "b" / MANIFEST).read_text()
     empty, file = hashlib.sha256(), hashlib.sha256((tmp_path / "b" / part_name(0)).read_bytes())
     for _ in range(5):
         empty.update(hashlib.sha256().digest())
     size_bytes = (tmp_path / "b" / part_name(0)).stat().st_size
     assert said.startswith(
-        '{\n "cortado_backup": 3,\n'
+        '{\n "cortado_backup": 4,\n'
         f' "cluster_id": "{"11" * 16}",\n'
         ' "backup_id": "aa",\n "timestamp": "0.9.0",\n "since": null,\n "history": false,\n "base": null,\n'
+        ' "roles_enabled": true,\n'
         ' "parts": [\n  {\n   "start": "6b",\n   "end": "6b306d",\n   "versions": 0,\n'
         f'   "content": "{empty.hexdigest()}",\n   "bytes": {size_bytes},\n'
         f'   "sha256": "{file.hexdigest()}"\n  }}\n ],\n'

@@ -19,12 +19,13 @@ from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest
 from cortado.store.backup.follow import Followed, FollowRequest, follow_backup
 from cortado.store.backup.manifest import segment_name
+from cortado.store.client.backups import VersionSource
 from cortado.store.client.watch import Changed, Resolved
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from support.backups import CLUSTER, shape, small_run, write_backup
 
-Said = Changed[bytes, bytes] | Resolved | CortadoError | float
+Said = Changed[bytes, bytes] | Resolved | CortadoError | float | bool
 
 
 def put(name: bytes, wall_ms: int, value: bytes = b"tea") -> Changed[bytes, bytes]:
@@ -36,7 +37,8 @@ def upto(wall_ms: int) -> Resolved:
 
 
 class FakeCluster:
-    """Says what it was given; a number lets so many seconds pass, and an error is raised. Then it is stopped."""
+    """Says what it was given; a number lets so many seconds pass, a bool switches roles, and an error is raised. Then
+    it is stopped."""
 
     def __init__(self, *said: Said) -> None:
         self._said = list(said)
@@ -55,8 +57,9 @@ class FakeCluster:
         self.leases.append(str(at))
         return nullcontext()
 
-    def follow(self, after: Timestamp, *, resolved_ms: int) -> Self:
+    def follow(self, after: Timestamp, source: VersionSource, *, resolved_ms: int) -> Self:
         self.began.append(str(after))
+        self._source = source
         return self
 
     # --- the watch
@@ -78,9 +81,12 @@ class FakeCluster:
             said = self._said.pop(0)
             if isinstance(said, CortadoError):
                 raise said
-            if not isinstance(said, float):
+            if isinstance(said, bool):
+                self._source.roles_enabled = said
+            elif isinstance(said, float):
+                self.now_s += said
+            else:
                 return said
-            self.now_s += said
         self._stop.set()
         raise StopIteration
 
@@ -137,6 +143,14 @@ def test_a_segment_ends_sooner_where_it_is_large_and_later_where_it_is_empty(dir
     cluster.run(directory, segment_bytes=1000, lease_moves_s=60.0)
     assert segments(directory) == [("0.11.0", [10, 11]), ("0.13.0", [12]), ("0.15.0", [])]
     assert cluster.leases == ["0.9.0", "0.15.0"]
+
+
+def test_a_segment_says_whether_roles_are_on(directory: Path) -> None:
+    cluster = FakeCluster(put(b"a", 10), 3.0, upto(11), True, put(b"a", 12), 3.0, upto(13))
+    cluster.run(directory)
+    # Another run knows it from the last segment, until it hears of the cluster.
+    FakeCluster(put(b"a", 14), 3.0, upto(15), False, put(b"a", 16), 3.0, upto(17)).run(directory)
+    assert [each.manifest.shape.roles_enabled for each in chain_of(directory)] == [False, False, True, True, False]
 
 
 def test_a_watch_that_ends_for_good_leaves_what_came_before(directory: Path) -> None:
