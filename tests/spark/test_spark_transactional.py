@@ -50,7 +50,6 @@ def _pausing(folder: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
     def pause(batches: Iterator[Any]) -> Iterator[Any]:
         import pathlib
-        import time
         import uuid
 
         yield from batches
@@ -208,12 +207,10 @@ def test_what_a_dead_driver_leaves_is_locked_until_its_lease_ends_and_then_is_go
     with parts.staging(begun.transaction_id, ttl_s=2) as staging:
         staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
     # As after a kill of the driver: nobody keeps it alive.
-    started_s = time.monotonic()
     try:
         tables.client.with_timeout(0.5).table(table.full_name).put({"id": 1, "name": "y"})
     except KeyLocked as locked:
         assert locked.transaction == begun.transaction_id
     table.put({"id": 1, "name": "z"})
-    assert time.monotonic() - started_s < 30
     assert parts.get(begun.transaction_id).cause == "expired"
     assert _names(table) == ["z"]

@@ -47,6 +47,12 @@ CALLED_BY_OTHERS: Final = {
     "spark_connector/source.py": "Spark",
 }
 UNUSED_BEYOND: Final[dict[str, str]] = {}
+CLOCKS: Final = re.compile(r"\btime\.(monotonic|perf_counter|process_time|thread_time)(_ns)?\(\)")
+TIMED_BEYOND: Final = {
+    "tests/support/server_process.py": "the deadline of a wait",
+    "tests/unit/peers/test_streams_between_nodes.py": "the difference of two clocks, which is no duration",
+    "tests/unit/client/test_client_leaders.py": "a pace: whoever takes longer may ask more often",
+}
 
 
 @cache
@@ -155,3 +161,27 @@ def test_what_is_defined_is_used_by_more_than_tests() -> None:
         if not each.file.startswith("store/cli/commands/") and words[each.name] == 1:
             unused.add(str(each))
     assert sorted(each for each in unused if not each.endswith("__")) == sorted(UNUSED_BEYOND)
+
+
+def _durations(nodes: list[ast.AST]) -> set[str]:
+    """The names of what is the difference of two times."""
+    assigned = [each for each in nodes if isinstance(each, ast.Assign) and _is_duration(each.value)]
+    return {name.id for each in assigned for name in each.targets if isinstance(name, ast.Name)}
+
+
+def _is_duration(node: ast.AST) -> bool:
+    is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+    return is_difference and CLOCKS.search(ast.unparse(node)) is not None
+
+
+def test_no_test_asserts_how_long_something_took() -> None:
+    """Neither wall time nor the processor's: both depend on what else the machine does, and clocks tick coarsely."""
+    timed = set()
+    for file, text in sources("tests").items():
+        if CLOCKS.search(text) is not None:
+            nodes = list(ast.walk(ast.parse(text)))
+            durations = _durations(nodes)
+            asserted = [within for each in nodes if isinstance(each, ast.Assert) for within in ast.walk(each)]
+            if any(_is_duration(each) or getattr(each, "id", None) in durations for each in asserted):
+                timed.add(file)
+    assert sorted(timed) == sorted(TIMED_BEYOND)

@@ -91,13 +91,13 @@ def reply(call_id: int, value: bytes = b"v") -> calls_pb2.CallReply:
 
 
 def test_what_came_while_a_message_was_sent_leaves_together(wire: Wire) -> None:
-    first = wire.stream.submit(METHOD, b"1", 5)
+    first = wire.stream.submit(METHOD, b"1", 5_000)
     assert [call.request for call in wire.send().calls] == [b"1"]
-    others = [wire.stream.submit(METHOD, request, 5) for request in (b"2", b"3", b"4")]
+    others = [wire.stream.submit(METHOD, request, 5_000) for request in (b"2", b"3", b"4")]
     batch = wire.send()
     assert [call.request for call in batch.calls] == [b"2", b"3", b"4"]
     assert {call.method for call in batch.calls} == {METHOD}
-    assert all(4_000 < call.timeout_ms <= 5_000 for call in batch.calls)
+    assert all(4_000_000 < call.timeout_ms <= 5_000_000 for call in batch.calls)
     assert len({waiter.call_id for waiter in (first, *others)}) == 4
 
 

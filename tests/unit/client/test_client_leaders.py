@@ -179,12 +179,10 @@ def test_followers_that_still_name_a_dead_leader_are_asked_until_they_know_bette
     cluster.servers[0].stop()
     timer = threading.Timer(0.5, lambda: setattr(cluster, "named", None))
     timer.start()
-    began_s = time.monotonic()
+    # At its deadline it would raise.
     kv.put(b"k", b"w")
     timer.join()
     assert cluster.values == {b"k": b"w"}
-    # Not a bound on speed: it has not waited for its deadline.
-    assert time.monotonic() - began_s < TIMEOUT_S
 
 
 def test_an_election_is_waited_for(cluster: FakeCluster, client: Client) -> None:
@@ -206,9 +204,7 @@ def test_a_silent_leader_is_left_when_the_others_have_another(cluster: FakeClust
     hang(cluster.servers[0], release)
     timer = threading.Timer(1.2, lambda: cluster.elect(1))
     timer.start()
-    began_s = time.monotonic()
     kv.put(b"k", b"w")
-    assert time.monotonic() - began_s < TIMEOUT_S
     release.set()
     assert cluster.values == {b"k": b"w"}
     first, *_ = puts(cluster.servers[1])

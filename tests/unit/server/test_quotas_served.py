@@ -60,11 +60,15 @@ class World:
 
         self.served.call(measure())
 
-    def owed_ms(self, namespace: str) -> float:
-        """How long it takes until the namespace has a second's worth again."""
+    def full_ms(self, namespace: str) -> float:
+        """When the namespace has a second's worth again."""
         bucket = self.served.metering.meters.by_target[Target(f"namespace:{namespace}")].bytes
         assert bucket is not None
-        return bucket.full_ms - self.served.node.monotonic_ms()
+        return bucket.full_ms
+
+    def owed_ms(self, namespace: str) -> float:
+        """How long it takes until then."""
+        return self.full_ms(namespace) - self.served.node.monotonic_ms()
 
     def impatient(self, **options: Any) -> Client:
         """One that waits for nothing."""
@@ -119,23 +123,26 @@ def test_a_refusal_says_which_quota_and_how_long(world: World, namespace: str) -
 
 
 def test_a_client_waits_and_goes_on_within_its_time(world: World, namespace: str) -> None:
-    world.set(f"namespace:{namespace}", calls_per_second=8)
+    target = f"namespace:{namespace}"
+    world.set(target, calls_per_second=1)
     pairs = world.client.kv(namespace)
-    for number in range(12):
+    # A slow machine keeps within the quota for a while.
+    for number in count():
         pairs.put(b"k", b"%d" % number)
+        if world.client.quotas.get(target).refused:
+            break
     found = pairs.get(b"k")
     assert found is not None
-    assert found.value == b"11"
-    assert world.client.quotas.get(f"namespace:{namespace}").refused > 0
+    assert found.value == b"%d" % number
 
 
 def test_a_client_without_the_time_is_told_and_nothing_was_done(world: World, namespace: str) -> None:
-    world.set(f"namespace:{namespace}", bytes_per_second=1_000)
+    world.set(f"namespace:{namespace}", bytes_per_second=100)
     with world.impatient() as client:
         world.client.kv(namespace).put(b"k", bytes(5_000))
         with pytest.raises(QuotaExceeded) as refused:
             client.kv(namespace).put(b"k", b"late")
-    assert refused.value.retry_delay_ms > 3_000
+    assert refused.value.retry_delay_ms > 10_000
     world.remove(f"namespace:{namespace}")
     found = world.client.kv(namespace).get(b"k")
     assert found is not None
@@ -144,21 +151,22 @@ def test_a_client_without_the_time_is_told_and_nothing_was_done(world: World, na
 
 def test_replies_count_too(world: World, namespace: str) -> None:
     world.client.kv(namespace).put(b"large", bytes(20_000))
-    world.set(f"namespace:{namespace}", bytes_per_second=2_000)
+    world.set(f"namespace:{namespace}", bytes_per_second=200)
     with world.impatient() as client:
         world.client.kv(namespace).get(b"large")
         with pytest.raises(QuotaExceeded) as refused:
             client.kv(namespace).get(b"large")
-    assert refused.value.retry_delay_ms > 7_000
+    assert refused.value.retry_delay_ms > 10_000
 
 
 def test_a_scan_is_slowed_and_comes_to_its_end(world: World, namespace: str) -> None:
     pairs = world.client.kv(namespace)
     pairs.batch([Put(b"k%04d" % number, bytes(1_000)) for number in range(100)])
     world.set(f"namespace:{namespace}", bytes_per_second=100_000)
+    began_ms = world.served.node.monotonic_ms()
     assert len(list(pairs.scan())) == 101
-    # All of it was counted.
-    assert world.owed_ms(namespace) > -1_000
+    # All of it was counted: 100 kB and more take a second, however fast they came.
+    assert world.full_ms(namespace) >= began_ms + 1_000
 
 
 def test_what_the_last_message_owes_delays_no_end(world: World, namespace: str) -> None:
