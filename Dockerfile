@@ -1,7 +1,7 @@
 # A node, a gateway and the command line in one image; what is run stands behind its name.
 #
-#   docker build --tag cortado .
-#   docker run --read-only --tmpfs /tmp --volume cortado:/var/lib/cortado cortado
+#   docker build --tag cortadodb .
+#   docker run --read-only --tmpfs /tmp --volume cortado:/var/lib/cortado cortadodb
 #
 # Nothing in it needs a shell. It runs as a user without rights, and writes to /var/lib/cortado and /tmp alone.
 

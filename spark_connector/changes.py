@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from cortado.errors import InvalidArgument
+from cortado.extras import needing
 from cortado.store.client import Client
 from cortado.store.client.values import parse_at
 from cortado.store.clock.text import wall_ms_of
@@ -79,10 +80,11 @@ def changes_schema(options: ChangesOptions) -> tuple[StructType, ChosenChanges]:
 
 
 def _schema(client: Client, options: ChangesOptions, table: TableDescriptor, version: int) -> StructType:
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
+    with needing("spark", "Spark"):
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
 
-    from cortado.store.client.changes_arrow import schema_of_changes
+        from cortado.store.client.changes_arrow import schema_of_changes
 
     schema = client.schemas.by_id(client.schemas.get(table.subject, version).schema_id)
     whole = schema_of_changes(schema, table.key, has_previous=options.with_previous)

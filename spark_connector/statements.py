@@ -44,9 +44,12 @@ def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> Da
     Each call reads anew. Raises InvalidArgument with line and column for a text that does not parse, Unsupported for
     another statement than a query, NotFound, Unavailable; and what Spark raises.
     """
+    from cortado.extras import needing
     from pyspark_cortado.clients import open_client
     from pyspark_cortado.options import given_options, read_options
-    from pyspark_cortado.references import Statement
+
+    with needing("spark", "sql()"):
+        from pyspark_cortado.references import Statement
 
     given = given_options(options, OPTIONS, "sql()")
     statement = Statement(text)

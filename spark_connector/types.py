@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 )
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.extras import needing
 from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
 
@@ -48,7 +49,8 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from cortado.schema.columnar.arrow import arrow_schema
+    with needing("spark", "Spark"):
+        from cortado.schema.columnar.arrow import arrow_schema
 
     chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
     return loosened_schema(from_arrow_schema(arrow_schema(chosen)))

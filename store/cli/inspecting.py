@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.extras import needing
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.cli.extras import needing
 from cortado.store.cli.session import Session
 from cortado.store.client.inspect import Inspected, NodeInspector
 from cortado.store.client.values import datetime_of, timestamp_of

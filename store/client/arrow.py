@@ -22,7 +22,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cortado.errors import InvalidArgument, InvalidDocument, Unsupported
+from cortado.errors import InvalidArgument, InvalidDocument
+from cortado.extras import needing
 from cortado.schema.documents import encode_document
 from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
@@ -32,7 +33,7 @@ from cortado.store.client.documents import RowBatch
 from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan
 from cortado.store.client.streams import Rows, any_of
 
-try:
+with needing("arrow", "Arrow"):
     import numpy as np
     import pyarrow as pa
 
@@ -40,10 +41,6 @@ try:
     from cortado.schema.columnar.decode import decode_rows
     from cortado.schema.columnar.encode import encode_rows
     from cortado.schema.columnar.resolve import resolve_columns, writer_columns
-except ModuleNotFoundError as error:
-    if (error.name or "").startswith("cortado"):
-        raise
-    raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[arrow]'") from None
 
 if TYPE_CHECKING:
     from cortado.store.client.table_reads import TableReads

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from cortado.errors import InvalidArgument
+from cortado.extras import needing
 from cortado.store.client.documents import D
 from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan, ScanOptions
 from cortado.store.client.streams import opened
@@ -103,8 +104,8 @@ class ArrowReads(TableReads[D]):
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """The record batches of changes."""
-        from cortado.store.client import arrow  # noqa: F401 - says what is missing, where it is
-        from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
+        with needing("arrow", "Arrow"):
+            from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
 
         for name in ("after", "until"):
             if getattr(options, name) is None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from cortado.errors import Unsupported
+from cortado.extras import needing
 
-try:
+with needing("pandas", "to_pandas"):
     import pandas as pd
     import pyarrow as pa
-except ModuleNotFoundError as error:
-    raise Unsupported(f"to_pandas without {error.name}", "pip install 'cortado[pandas]'") from None
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

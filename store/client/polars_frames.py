@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from cortado.errors import Unsupported
+from cortado.extras import needing
 
-try:
+with needing("polars", "to_polars"):
     import polars as pl
     import pyarrow as pa
-except ModuleNotFoundError as error:
-    raise Unsupported(f"to_polars without {error.name}", "pip install 'cortado[polars]'") from None
 
 
 def frame_of(table: pa.Table) -> pl.DataFrame:

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cortado.extras import needing
 from cortado.store.client.endpoints import check_endpoint
 
 
 def file_facts(path: Path) -> dict[str, Any]:
-    """Of a PEM file with a certificate. Raises OSError, CortadoError, ModuleNotFoundError."""
+    """Of a PEM file with a certificate. Raises OSError, CortadoError."""
     return {"file": str(path), **_described(path.read_bytes(), str(path))}
 
 
@@ -30,7 +31,8 @@ def key_facts(path: Path) -> dict[str, Any]:
 
 
 def _described(pem: bytes, name: str) -> dict[str, Any]:
-    from cortado.store.peers.certificates import describe
+    with needing("server", "reading certificates"):
+        from cortado.store.peers.certificates import describe
 
     found = describe(pem, name)
     left = found.not_after - datetime.now(UTC)

@@ -15,6 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from cortado.errors import Unsupported
+from cortado.extras import needing
 from cortado.store.doctor.probes import Facts
 
 LOG_FOLDER: Final = "log"
@@ -43,15 +45,14 @@ def log_facts(data_dir: Path, *, sleep_s: Callable[[float], None] = time.sleep) 
 
 def _damage(folder: Path, sleep_s: Callable[[float], None]) -> Facts:
     try:
-        first = _look(folder)
-        if first:
-            sleep_s(_BETWEEN_LOOKS_S)
-            second = _look(folder)
-            first = [each for each in first if each in second]
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        return {"not_read": f"without {error.name}: pip install 'cortado[server]'"}
+        with needing("server", "reading the log"):
+            first = _look(folder)
+            if first:
+                sleep_s(_BETWEEN_LOOKS_S)
+                second = _look(folder)
+                first = [each for each in first if each in second]
+    except Unsupported as error:
+        return {"not_read": str(error)}
     return {"damaged": first[:DAMAGED_MAX]}
 
 

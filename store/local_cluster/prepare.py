@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from cortado.errors import DataDirectoryError, InvalidArgument, Unsupported
+from cortado.errors import DataDirectoryError, InvalidArgument
+from cortado.extras import needing
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
 from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan, Plan
@@ -120,12 +121,8 @@ def _take_settings(files: ClusterFiles, config: Path) -> None:
 
 def make_certificates(folder: Path, node_ids: list[str]) -> None:
     """An authority, and certificates for nodes on loopback and for one client; what is there is left as it is."""
-    try:
+    with needing("server", "--tls"):
         from cortado.store.peers.certificates import Pair, load_authority, make_authority, make_client, make_node
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        raise Unsupported(f"--tls without {error.name}", "pip install 'cortado[server]'") from None
     now = datetime.now(UTC)
     folder.mkdir(exist_ok=True)
 

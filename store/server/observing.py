@@ -13,7 +13,7 @@ from collections.abc import Callable
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
-from cortado.errors import Unsupported
+from cortado.extras import needing
 from cortado.store.addresses import address_of
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.host import Host
@@ -111,12 +111,8 @@ class Observing:
             await asyncio.to_thread(self._tracer.shutdown)
 
     def _make_tracer(self) -> CallTracer:
-        try:
+        with needing("tracing", "traces"):
             from cortado.store.observe.tracing import CallTracer, otlp_exporter
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("cortado"):
-                raise
-            raise Unsupported(f"traces without {error.name}", "pip install 'cortado[tracing]'") from None
         identity = self._engine.identity
         return CallTracer(
             otlp_exporter(self._config.trace_endpoint),

@@ -4,7 +4,7 @@ rows aside, go through :class:`Directory`, so each command does the same in both
 - *Locally* a file is written beside its name, synced, and renamed, and the directory is synced.
 - *Below a URL* (``s3://bucket/monday``) it is made in a temporary file and then uploaded. An object store shows an
   object once all of it is there, and has no names to rename. `fsspec <https://filesystem-spec.readthedocs.io>`_ knows
-  the stores; it comes with ``pip install 'cortado[remote]'``, and what a store needs (s3fs, gcsfs) is the user's.
+  the stores; it comes with ``pip install 'cortadodb[remote]'``, and what a store needs (s3fs, gcsfs) is the user's.
 
 Either way a file that is there is whole, and the one that says that all are there is written last.
 """
@@ -23,6 +23,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO, Final, Protocol, Self, TypeAlias
 
 from cortado.errors import CortadoError, InvalidArgument, Unsupported
+from cortado.extras import needing
 from cortado.store.transfer.files import Sink, WholeFile, below, disk_errors, open_to_read, sync_directory
 
 Where: TypeAlias = str | Path
@@ -215,10 +216,8 @@ class RemoteDirectory:
 
 
 def _remote_at(url: str) -> RemoteDirectory:
-    try:
+    with needing("remote", "a URL"):
         from fsspec.core import url_to_fs
-    except ModuleNotFoundError as error:
-        raise Unsupported(f"a URL without {error.name}", "pip install 'cortado[remote]'") from None
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:

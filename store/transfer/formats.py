@@ -11,7 +11,7 @@ parquet *  ``.parquet``                snappy (default), none, gzip,     what py
                                        zstd
 =========  ==========================  ================================  =====================================
 
-Those with a star need pyarrow, which ``pip install 'cortado[arrow]'`` brings; the rest needs nothing more.
+Those with a star need pyarrow, which ``pip install 'cortadodb[arrow]'`` brings; the rest needs nothing more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from cortado.errors import InvalidArgument, Unsupported
+from cortado.errors import InvalidArgument
+from cortado.extras import needing
 
 
 class Format(StrEnum):
@@ -123,8 +124,6 @@ def format_of_name(name: str) -> Format | None:
 
 def pyarrow_for(what: str) -> Any:
     """The pyarrow module. Raises Unsupported, which names the extra that brings it, where it is not installed."""
-    try:
+    with needing("arrow", what):
         import pyarrow
-    except ModuleNotFoundError as error:
-        raise Unsupported(f"{what} without {error.name}", "pip install 'cortado[arrow]'") from None
     return pyarrow

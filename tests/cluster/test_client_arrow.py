@@ -81,4 +81,4 @@ def test_without_pyarrow_the_command_that_installs_it_is_named() -> None:
         "try:\n    Client().table('d.t').scan_arrow()\nexcept Unsupported as error:\n    print(error)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert "pip install 'cortado[arrow]'" in shown.stdout
+    assert shown.stdout == "Arrow without the extra [arrow] is not supported: pip install 'cortadodb[arrow]'\n"

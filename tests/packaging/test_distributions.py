@@ -10,6 +10,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from cortado.extras import DISTRIBUTION
 from support.environments import PROJECT, ROOT, SUPPORTED
 from support.packages import Packages, build
 
@@ -31,7 +32,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def metadata(wheel: Path) -> Message:
-    return message_from_string(contents(wheel)[f"cortado-{VERSION}.dist-info/METADATA"].decode())
+    return message_from_string(contents(wheel)[f"{DISTRIBUTION}-{VERSION}.dist-info/METADATA"].decode())
 
 
 def test_a_wheel_of_the_source_is_the_one_of_the_sdist(packages: Packages, source: Path, tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_a_wheel_of_the_source_is_the_one_of_the_sdist(packages: Packages, sourc
 
 
 def test_a_wheel_has_every_file_of_the_packages_and_no_other(packages: Packages, source: Path) -> None:
-    names = ("__init__.py", "error_metadata.py", "invariants.py", "py.typed")
+    names = ("__init__.py", "error_metadata.py", "extras.py", "invariants.py", "py.typed")
     wanted = {f"cortado/{name}" for name in names}
     for folder, installed in {**INSTALLED_AS, "src/cortado/errors": "cortado/errors"}.items():
         for path in (source / folder).rglob("*"):
@@ -70,7 +71,8 @@ def test_an_sdist_has_the_documentation(packages: Packages, source: Path) -> Non
 
 def test_metadata_names_what_the_project_names(packages: Packages) -> None:
     found = metadata(packages.wheel)
-    assert (found["Name"], found["Version"]) == ("cortado", VERSION)
+    assert (found["Name"], found["Version"]) == (DISTRIBUTION, VERSION)
+    assert dict(each.split(", ") for each in found.get_all("Project-URL", [])) == PROJECT["project"]["urls"]
     assert found["Summary"] == PROJECT["project"]["description"]
     assert found["Requires-Python"] == f">={'.'.join(map(str, SUPPORTED[0]))}"
     assert set(found.get_all("Provides-Extra", [])) == set(PROJECT["project"]["optional-dependencies"])

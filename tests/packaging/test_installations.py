@@ -8,6 +8,7 @@ from importlib.metadata import PathDistribution
 
 import pytest
 
+from cortado.extras import DISTRIBUTION
 from cortado.store.client import Client
 from support.environments import PROJECT, SUPPORTED, Environment, python_of
 from support.packages import Packages
@@ -91,7 +92,7 @@ def test_the_base_is_the_client_and_the_command_line(installed: Environment) -> 
 
 
 def test_what_the_base_lacks_is_said_with_the_extra_that_brings_it(installed: Environment) -> None:
-    with pytest.raises(AssertionError, match=r"cortado\[server\]"):
+    with pytest.raises(AssertionError, match=r"cortadodb\[server\]"):
         installed.run("cortado", "server", "--data-dir", str(installed.folder / "data"))
 
 
@@ -109,11 +110,12 @@ def test_every_module_imports_but_those_of_other_extras(server: ServerProcess, i
     found, missing = imported(installed)
     assert len(found) > 200
     others = ("pyarrow", "pyspark", "pandas", "polars", "opentelemetry", "starlette", "uvicorn", "httptools", "jinja2")
+    others += tuple(f"the extra [{extra}]" for extra in ("arrow", "pandas", "polars"))
     strange = {name: problem for name, problem in missing.items() if not any(each in problem for each in others)}
     assert not strange
 
 
 def test_an_uninstallation_leaves_nothing(installed: Environment) -> None:
     """Last, since it takes the environment with it."""
-    installed.uninstall("cortado")
+    installed.uninstall(DISTRIBUTION)
     assert [name for name in installed.files() if "cortado" in name] == []

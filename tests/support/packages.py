@@ -17,13 +17,17 @@ class Packages(NamedTuple):
     wheel: Path
 
 
-def copy_source(target: Path) -> None:
-    """A copy of what version control keeps, or would: a build leaves folders behind, and must not find any."""
+def kept_files() -> list[Path]:
+    """The files and links that version control keeps, or would keep, relative to the repository's root."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in names.split("\0"):
-        if not (ROOT / name).is_file() and not (ROOT / name).is_symlink():
-            continue
+    found = map(Path, filter(None, names.split("\0")))
+    return [each for each in found if (ROOT / each).is_file() or (ROOT / each).is_symlink()]
+
+
+def copy_source(target: Path) -> None:
+    """A copy of what version control keeps, or would: a build leaves folders behind, and must not find any."""
+    for name in kept_files():
         origin, copy = ROOT / name, target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         if origin.is_symlink():

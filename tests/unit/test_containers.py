@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 COMPOSE: Final = ROOT / "deploy" / "compose"
 CHART: Final = ROOT / "deploy" / "helm" / "cortado"
 SERVICES: Final[dict[str, Any]] = yaml.safe_load((COMPOSE / "compose.yaml").read_text())["services"]
-OURS: Final = {name: each for name, each in SERVICES.items() if each["image"] == "cortado"}
+OURS: Final = {name: each for name, each in SERVICES.items() if each["image"] == "cortadodb"}
 NODES: Final = {name: each for name, each in OURS.items() if each["command"][0] == "server"}
 USER: Final = "7621"
 

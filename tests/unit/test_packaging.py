@@ -14,6 +14,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from cortado.extras import DISTRIBUTION
+from support.packages import kept_files
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -73,6 +78,15 @@ EXTRAS_OF = {
     "cortado.store.transfer.writers": ["arrow", "spark"],
     "pyspark_cortado": ["spark"],
 }
+
+
+# A distribution's name stands behind an installer, before extras or a bound, and in look-ups of metadata.
+OTHER_NAMES = [
+    re.compile(r"""\b(?:pip|pipx|uv|uvx|poetry)\s+(?:install|add|run)\s+(?:-\S+\s+)*['"]?(cortado(?!db\b)[\w-]*)"""),
+    re.compile(rf"(?<![\w./$-])(cortado)\\?\[(?:{'|'.join(PROJECT['project']['optional-dependencies'])}|\{{)"),
+    re.compile(r"(?<![\w./$-])(cortado)(?:==|>=|~=)\d"),
+    re.compile(r"""\b(?:version|metadata|distribution|requires)\(\s*['"](cortado)['"]"""),
+]
 
 
 def _declared(requirements: list[str]) -> set[str]:
@@ -181,3 +195,67 @@ def test_the_version_is_written_once_for_people_and_once_for_tools() -> None:
     version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/cortado/__init__.py").read_text(), re.MULTILINE)
     assert version is not None
     assert version[1] == PROJECT["project"]["version"]
+
+
+def _other_names(text: str) -> list[str]:
+    """The places of a text that name another distribution than ours."""
+    return [matched[0] for pattern in OTHER_NAMES for matched in pattern.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install {}",
+        "pip install '{}[server]'",
+        "with `pip\ninstall {}`",
+        "pip install --upgrade {}",
+        "uv add {}",
+        "comes with `{}[spark]`",
+        r"match='{}\[arrow\]'",
+        "{}>=0.1",
+        "metadata.version('{}')",
+    ],
+)
+def test_a_name_that_another_project_has_is_found(text: str) -> None:
+    assert _other_names(text.format("cortado"))
+    assert not _other_names(text.format(DISTRIBUTION))
+
+
+def test_the_distribution_has_one_name_everywhere() -> None:
+    assert PROJECT["project"]["name"] == DISTRIBUTION
+    found = {}
+    for path in kept_files():
+        if (ROOT / path).is_dir():
+            continue
+        try:
+            found[str(path)] = _other_names((ROOT / path).read_text())
+        except UnicodeDecodeError:
+            continue
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_an_extra_that_is_named_is_declared() -> None:
+    """By an error, or by a page that says what to install."""
+    named = re.compile(rf"""needing\("([\w-]+)"|{DISTRIBUTION}\\?\[([\w-]+)""")
+    extras = {
+        extra: str(path)
+        for path in kept_files()
+        if path.suffix in (".py", ".md")
+        for extra in filter(None, (each for groups in named.findall((ROOT / path).read_text()) for each in groups))
+    }
+    assert {extra: path for extra, path in extras.items() if extra not in EXTRAS} == {}
+    assert set(extras) == set(EXTRAS)
+
+
+def test_what_is_missing_is_told_in_one_place() -> None:
+    """So that every error names its extra, in the same words."""
+    telling = [name for name, path in _modules() if "except ModuleNotFoundError" in path.read_text()]
+    assert telling == ["cortado.extras"]
+
+
+def test_the_project_has_addresses_for_whoever_installed_it() -> None:
+    for label, address in PROJECT["project"]["urls"].items():
+        assert address.startswith("https://"), label
+        assert (ROOT / address.rpartition(f"/{DISTRIBUTION}/")[2]).exists(), (
+            f"{label} leads to nothing of the repository"
+        )

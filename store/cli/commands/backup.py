@@ -51,7 +51,7 @@ def create(
     The same command goes on with a backup that was interrupted. Writes go on meanwhile, and are not in it. With
     --follow they come in segments behind it, and restore --at brings back any time up to the last segment.
 
-    A URL needs the extra [remote], pip install 'cortado[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
+    A URL needs the extra [remote], pip install 'cortadodb[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
     for gs://.
     """
     from cortado.store.backup.create import BackupRequest, create_backup

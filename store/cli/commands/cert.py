@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cortado.errors import AlreadyExists, InvalidArgument
+from cortado.extras import needing
 from cortado.store.cli.answers import Answer, Fields, Said
-from cortado.store.cli.extras import needing
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
@@ -45,7 +45,7 @@ def ca(
 ) -> Answer:
     """Create a certificate authority (CA): ca.crt for everyone, and ca.key, which signs. Keep ca.key off the nodes.
 
-    Needs the extra [server]: pip install 'cortado[server]'.
+    Needs the extra [server]: pip install 'cortadodb[server]'.
     """
     made = _certificates().make_authority(name, days, _now())
     return _write(directory, _AUTHORITY, made, force=force)

@@ -55,7 +55,7 @@ def up(
     Nodes that die are restarted, unless their settings or their directory are the cause. Run again, it continues the
     cluster of the directory; a node that was removed stays removed.
 
-    Needs the extra [server]: pip install 'cortado[server]'.
+    Needs the extra [server]: pip install 'cortadodb[server]'.
     """
     from cortado.store.cli.local_clusters import start
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, Unavailable
+from cortado.extras import needing
 from cortado.store.cli.answers import Answer, Said
-from cortado.store.cli.extras import needing
 from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
@@ -176,7 +176,7 @@ def check(
     Everything that a start would refuse is refused here: names, types, bounds, and missing files. The environment is
     left out, since the server starts in another one.
 
-    Needs the extra [server]: pip install 'cortado[server]'.
+    Needs the extra [server]: pip install 'cortadodb[server]'.
     """
     try:
         found = checked({}, file, {})

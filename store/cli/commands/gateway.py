@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cortado.store.cli.extras import needing
+from cortado.extras import needing
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 from cortado.store.settings.gateway import GATEWAY_SETTINGS
@@ -30,7 +30,7 @@ def gateway(session: Session, flags: dict[str, Any]) -> None:
     It keeps nothing: run as many as you like, anywhere near the cluster that --endpoint names. Each option can also be
     set in the environment: --listen is CORTADO_GATEWAY_LISTEN.
 
-    Needs the extra [gateway]: pip install 'cortado[gateway]'.
+    Needs the extra [gateway]: pip install 'cortadodb[gateway]'.
     """
     with needing("gateway", "a gateway"):
         from cortado.store.gateway.config import configuration

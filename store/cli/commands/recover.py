@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.extras import needing
 from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
-from cortado.store.cli.extras import needing
 from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Option
 from cortado.store.cli.render import Renderer, count, moment

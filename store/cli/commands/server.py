@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.extras import needing
+from cortado.extras import needing
 from cortado.store.cli.failures import EndedWith
 from cortado.store.cli.session import Session
 from cortado.store.cli.setting_options import ConfigOption
@@ -39,7 +39,7 @@ def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> No
     With an empty directory it starts a new cluster of one node, or with --join becomes a member of an existing one.
     Each option can also be set in a file or in the environment: --data-dir is data-dir and CORTADO_SERVER_DATA_DIR.
 
-    Needs the extra [server]: pip install 'cortado[server]'.
+    Needs the extra [server]: pip install 'cortadodb[server]'.
     """
     _run(flags, config)
 

@@ -149,5 +149,5 @@ def test_what_a_url_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Unsupported, match=r"the URL s3://bucket/d .*s3fs"):
             directory_at("s3://bucket/d")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(Unsupported, match=r"without fsspec.*pip install 'cortado\[remote\]'"):
+    with pytest.raises(Unsupported, match=r"without the extra \[remote\].*pip install 'cortadodb\[remote\]'"):
         directory_at("s3://bucket/d")

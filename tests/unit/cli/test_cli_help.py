@@ -129,5 +129,5 @@ def test_a_server_without_its_extra_names_the_command_that_installs_it() -> None
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
     assert shown.returncode == failures.USAGE
     assert shown.stderr.count("\n") == 1
-    assert "lmdb" in shown.stderr
-    assert "pip install 'cortado[server]'" in shown.stderr
+    assert "a server without the extra [server]" in shown.stderr
+    assert "pip install 'cortadodb[server]'" in shown.stderr

@@ -162,4 +162,4 @@ def test_what_is_missing_is_named_before_anything_is_asked(kind: str, missing: s
         f"try:\n    Client('127.0.0.1:1').table('d.t').to_{kind}()\nexcept Unsupported as error:\n    print(error)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/").stdout
-    assert shown == f"to_{kind} without {missing} is not supported: pip install 'cortado[{kind}]'\n"
+    assert shown == f"to_{kind} without the extra [{kind}] is not supported: pip install 'cortadodb[{kind}]'\n"

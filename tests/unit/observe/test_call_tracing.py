@@ -149,5 +149,5 @@ def test_without_the_extra_the_start_is_refused_with_what_to_install(tmp_path: P
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/", timeout=60
     )
     assert shown.returncode == 2
-    assert "pip install 'cortado[tracing]'" in shown.stderr
+    assert "pip install 'cortadodb[tracing]'" in shown.stderr
     assert "Traceback" not in shown.stderr

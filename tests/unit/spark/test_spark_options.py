@@ -294,3 +294,18 @@ def test_a_session_that_does_not_use_cortado_imports_nothing_of_it() -> None:
         "sys.exit(f'{heavy} {own}' if heavy or own else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "what"),
+    [
+        ("sqlglot", "from pyspark_cortado import sql; sql(None, 'SELECT 1')", "sql()"),
+        ("pyarrow", "from pyspark_cortado.types import spark_schema; spark_schema(None, None, 'a.b')", "Spark"),
+    ],
+)
+def test_an_installation_without_the_extra_names_it(missing: str, code: str, what: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; {code}"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    command = "pip install 'cortadodb[spark]'"
+    error = f"cortado.errors.Unsupported: {what} without the extra [spark] is not supported: {command}"
+    assert shown.stderr.splitlines()[-1] == error

@@ -277,9 +277,9 @@ def test_what_a_format_has_not_is_refused() -> None:
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     for name in ("a.parquet",):
-        with pytest.raises(Unsupported, match=r"cortado\[arrow\]"):
+        with pytest.raises(Unsupported, match=r"cortadodb\[arrow\]"):
             encoding_to_write(None, None, name, Format.JSONL)
-    with pytest.raises(Unsupported, match=r"cortado\[arrow\]"):
+    with pytest.raises(Unsupported, match=r"cortadodb\[arrow\]"):
         encoding_to_write("avro", "zstd", "a", Format.JSONL)
     assert formats.format_to_read(None, "a.avro") is Format.AVRO
 
