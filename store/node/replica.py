@@ -29,7 +29,6 @@ from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.applied_state import AppliedState
@@ -48,7 +47,7 @@ from cortado.store.node.membership import Membership
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.node.repair.integrity import Integrity
-from cortado.store.node.repair.ranges import Answer, Ask, answer
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
 from cortado.store.node.request_table.records import CANCELLED_HASH
 from cortado.store.node.restoring import RestoreState
@@ -134,7 +133,7 @@ class Replica:
         self.duties.add("keeping time", lambda: keep_time(lambda: driver.applied, self._is_idle_for, self._close_time))
         self.integrity = Integrity(group, driver, on_repaired=self._repaired)
         """What is damaged here: how it is found, and how far it is repaired."""
-        self.snapshot_sender = SnapshotSender(group, lost=self.integrity.repairs.lost, on_damage=self.integrity.report)
+        self.snapshot_sender = SnapshotSender(group, self.integrity.repairs, on_damage=self.integrity.report)
         """The whole state as a file, for members that fell behind."""
         self.snapshot_receiver = SnapshotReceiver(
             group,
@@ -442,13 +441,10 @@ class Replica:
         return await self.members.bind(member)
 
     async def read_range(self, ask: Ask) -> Answer:
-        """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises
-        Unavailable where the data is no state."""
+        """Read a range, or its first part, for a peer that repairs its own. Raises Unavailable where the data is no
+        state, or lacks a version of the range."""
         self._group.check_serving()
-        found = await self.host.scan(lambda: answer(self.host.engine, self._group.of, ask))
-        for key in found.damaged:
-            self.integrity.report(Damage.at(ask.space, key))
-        return found
+        return await self.integrity.answer(ask)
 
     # --- what it knows -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from cortado.store.node.admission import GateUse
 from cortado.store.node.host import Host
 from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.peer_clocks import ClockOffset
-from cortado.store.node.repair.repairs import DamagedItem
+from cortado.store.node.repair.cases import DamagedItem
 from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.receiver import ReceiverProgress
 

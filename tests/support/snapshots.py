@@ -316,6 +316,20 @@ class _Transport:
         raise AssertionError("snapshots repair nothing")
 
 
+class FakeKnown:
+    """Stands for a replica's repairs: the test says which damage they know."""
+
+    def __init__(self) -> None:
+        self.items: set[tuple[Space, bytes]] = set()
+        self.ranges: list[Damage] = []
+
+    def lost(self) -> set[tuple[Space, bytes]]:
+        return self.items
+
+    def missing(self) -> list[Damage]:
+        return self.ranges
+
+
 class Replica:
     """One member: an engine and snapshot files, which survive, and a life on them."""
 
@@ -355,10 +369,10 @@ class Replica:
         self.failures: list[BaseException] = []
         self.changes: list[str] = []
         self.damage: list[Damage] = []
-        self.lost: set[tuple[Space, bytes]] = set()
+        self.known = FakeKnown()
         self.scan_steps = 0
         group = self._group()
-        self.sender = SnapshotSender(group, lost=lambda: self.lost, on_damage=self.damage.append)
+        self.sender = SnapshotSender(group, self.known, on_damage=self.damage.append)
         self.receiver = SnapshotReceiver(
             group,
             driver=self.driver,

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.log_files.verifying import SegmentDamage
@@ -26,6 +27,7 @@ from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.patrol import Patrol
 from cortado.store.node.repair.damaged_segments import DamagedSegments
+from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.repair.repairs import Repairs
 from cortado.store.node.request_table.records import AHEAD_FACTOR
 
@@ -39,6 +41,7 @@ class Integrity:
         """``on_repaired`` hears when stored items were changed."""
         self._host = host = group.host
         self._store = store = group.store
+        self._of = group.of
         self._loop = asyncio.get_running_loop()
         self._is_stopping = False
         self._log = group.log
@@ -93,6 +96,18 @@ class Integrity:
         await self.patrol.stop()
         await self.damaged_segments.stop()
         await self.repairs.stop()
+
+    async def answer(self, ask: Ask) -> Answer:
+        """Read a range, or its first part. Raises Unavailable where the data is no state, or where a version of the
+        range is known to be missing. A peer that asks for that one key is told that it is not here."""
+        is_of_one_key = ask.end == ask.start + b"\x00"
+        for each in () if is_of_one_key else self.repairs.missing():
+            if each.space is ask.space and each.start < ask.end and ask.start < each.end:
+                raise Unavailable(f"it lacks a version itself: {each.what}", 1_000)
+        found = await self._host.scan(lambda: answer(self._host.engine, self._of, ask))
+        for key in found.damaged:
+            self.report(Damage.at(ask.space, key))
+        return found
 
     def report(self, damage: Damage) -> None:
         """Somebody met damaged data: it is repaired from another member's, where one has it whole."""

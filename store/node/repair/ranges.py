@@ -10,8 +10,9 @@ beside it is read and written::
 
 - *What is put* has a right checksum, and this replica has applied everything that the other had: it belongs here.
 - *What is deleted* has a wrong checksum. Where the other has an item of this very key, that takes its place. Where it
-  has none, the key itself has turned, and its true name is somewhere in the range: it may go only if the other has the
-  whole range undamaged, and had applied all that stood here when the damage was looked at. Else it stays, and is found.
+  has none, the key itself may have turned, and its true name is somewhere in the range: it may go only if the other has
+  the whole range undamaged, and had applied all that stood here when the damage was looked at. Else it stays, and is
+  found. It stays, too, where its key is as it was written: then the other one has lost it.
 - *An item out of its place* (bits of a key may make it so) hides others from searches. All walks here go from item to
   item, from one that stands far enough before for no search to meet what is wrong.
 
@@ -250,7 +251,8 @@ def _plan(
         key = item.key
         if not item.is_whole:
             was_seen = surveyed is None or surveyed.damaged.get(key) == item.value
-            if key in given or (is_known and was_seen):
+            has_turned = not item.is_in_place or not _is_key_right(ask.space, item)
+            if key in given or (is_known and was_seen and has_turned):
                 places.append(item.place)
             else:
                 left.append(key)

@@ -17,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
@@ -28,6 +29,7 @@ from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
 from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.group_context import GroupContext
+from cortado.store.node.repair.cases import Case, DamagedItem, Left, RepairCounts
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.node.storage_thread import run_job
@@ -45,57 +47,6 @@ REBUILD_TRIES_MAX: Final = 10
 """So often in a row nobody answers before a comparison of everything is given up."""
 _APPLIED_STEP_S: Final = 0.01
 _APPLIED_STEPS_MAX: Final = 500
-
-
-@dataclass(slots=True)
-class Case:
-    """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
-    has answered and none has a whole copy of ``keys``, which are those that are damaged here; of ``right_keys`` it is
-    known that they are as they were written. It ``is_known`` where nothing else of the range is in doubt. ``wanted`` is
-    a version that another member has and that is not here, though no checksum says so."""
-
-    damage: Damage
-    due_ms: float = 0.0
-    tries: int = 0
-    problem: str = ""
-    is_lost: bool = False
-    is_known: bool = False
-    keys: frozenset[bytes] = frozenset()
-    right_keys: frozenset[bytes] = frozenset()
-    wanted: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """Why a range is not whole yet, and whether all other members have said that they cannot help. ``right_keys`` are
-    those that some replica's checksum of a key says are as they were written. Where all damaged ones are, it
-    ``is_known`` that nothing else is in doubt, unless one stands out of its place: searches go wrong beside it."""
-
-    problem: str
-    is_lost: bool
-    is_known: bool
-    right_keys: Set[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class RepairCounts:
-    """``damaged`` is of now; the others since the start."""
-
-    damaged: int
-    repaired: int
-    items_put: int
-    items_deleted: int
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedItem:
-    """A stored ``key`` that is not what was written (empty where it is not known), as people read it, and why it is not
-    repaired yet; it ``is_lost`` where every other member has said that it has no whole copy."""
-
-    key: bytes
-    text: str
-    problem: str
-    is_lost: bool
 
 
 class Repairs:
@@ -159,7 +110,8 @@ class Repairs:
         self.report(damage)
         case = self._cases.get((damage.space, damage.start, damage.end))
         if case is not None:
-            case.wanted, case.due_ms = wanted, 0.0
+            case.wanted.add(wanted)
+            case.due_ms = 0.0
             self._go_on()
 
     @property
@@ -196,6 +148,10 @@ class Repairs:
     def lost(self) -> Set[tuple[Space, bytes]]:
         """The damaged items of which no member has a whole copy, as all of them have said."""
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
+
+    def missing(self) -> list[Damage]:
+        """The ranges that lack a version which another member has, as far as this replica was told."""
+        return [each.damage for each in self._cases.values() if each.wanted]
 
     async def check_lost(self, engine_key: bytes) -> AcceptLoss:
         """Look at a damaged item now, and try to repair it. Returns where no member has a whole copy of it: what giving
@@ -292,8 +248,10 @@ class Repairs:
             case.tries += 1
             problem, keys, right_keys, is_lost, is_known = "", set[bytes](), set[bytes](), True, True
             try:
-                if case.wanted:
-                    await self._bring(case)
+                if case.wanted and (left := await self._bring(case)) is not None:
+                    problem, is_lost, is_known = left.problem, left.is_lost, False
+                    keys.update(left.right_keys)
+                    right_keys |= left.right_keys
                 resume, is_looked_at, has_strays = b"", False, False
                 while not is_looked_at:
                     found, resume = await self._survey(case.damage, resume, has_strays)
@@ -312,8 +270,7 @@ class Repairs:
         if not problem and case.damage.space is Space.REQUESTS:
             self._versions.trust_requests(case.damage)
         elif is_known and case.damage.space is Space.DATA:
-            missing = [each.damage for each in self._cases.values() if each.wanted]
-            self._versions.trust(case.damage.start, case.damage.end, but=missing)
+            self._versions.trust(case.damage.start, case.damage.end, but=self.missing())
         elif not case.damage.is_of_one_key:
             self._versions.distrust(case.damage)
         if not problem and case.wanted:
@@ -330,27 +287,45 @@ class Repairs:
         wait_ms = min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** min(case.tries, 16))
         case.due_ms = self._monotonic_ms() + wait_ms * self._random.uniform(0.5, 1.0)
 
-    async def _bring(self, case: Case) -> None:
-        """Take what the others have of a range in which something is missing. Raises Unavailable where that is not here
-        afterwards, and not everybody has answered."""
-        wanted, damage = case.wanted, case.damage
-        own = await self._run_scan(
-            lambda: own_slice(self._engine, self._of, Ask(damage.space, damage.start, damage.end))
-        )
-        silent: list[str] = []
-        for member in self._peers():
+    async def _bring(self, case: Case) -> Left | None:
+        """Take the versions that are missing, each by its name: a key may have more newer ones than an answer holds.
+        Then take what else the others have of the range and can tell, in pieces. None where nothing is missing."""
+        wanted, left = sorted(case.wanted), list[Left]()
+        for key in wanted:
+            found = await self._bring_version(Ask(case.damage.space, key, key + b"\x00"))
+            left.extend([] if found is None else [found])
+        if left:
+            problems = "; ".join(each.problem for each in left)
+            keys = {key for each in left for key in each.right_keys}
+            return Left(problems, all(each.is_lost for each in left), False, keys)
+        case.wanted.difference_update(wanted)
+        start = case.damage.start
+        with suppress(Unavailable):
+            while start < case.damage.end:
+                _, start = await self._rebuild_piece(Ask(case.damage.space, start, case.damage.end), exactly=False)
+        return None
+
+    async def _bring_version(self, ask: Ask) -> Left | None:
+        """None where the version is here now, or where the members have said that they have none, since it was
+        collected. It is lost if no copy is whole, and no member can tell that it was collected."""
+        own = await self._run_scan(lambda: own_slice(self._engine, self._of, ask))
+        peers, silent, is_damaged, is_nowhere = self._peers(), list[str](), False, False
+        for member in peers:
             try:
-                theirs = await self._ask(member.node_id, own.ask)
+                theirs = await self._ask(member.node_id, ask)
                 await self._mend(own, theirs)
+                if await self._run_scan(lambda: self._has(ask.space, ask.start)):
+                    return None
+                self._check_said_all(member.node_id, theirs.index, own.index)
+                if theirs.items and theirs.index >= own.index:
+                    raise Unavailable("what it has may have been removed here since", 1_000)
+                is_damaged |= ask.start in theirs.damaged
+                is_nowhere |= not theirs.items
             except CortadoError as failed:
                 silent.append(f"{member.node_id}: {failed.message()}")
-            else:
-                if not self._has_said_all(member.node_id, theirs.index, own.index):
-                    silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {own.index}")
-        if silent and not await self._run_scan(lambda: self._has(damage.space, wanted)):
-            raise Unavailable(f"it was not brought yet ({'; '.join(silent)})", 1_000)
-        if case.wanted == wanted:
-            case.wanted = b""
+        if silent:
+            return Left(f"it was not brought yet ({'; '.join(silent)})", False, False, frozenset())
+        return None if is_nowhere and not is_damaged else Left(_no_copy(peers), True, False, {ask.start})
 
     def _has(self, space: Space, key: bytes) -> bool:
         with self._engine.read() as txn:
@@ -361,7 +336,7 @@ class Repairs:
             raise DataLoss("a page of the data file", "it cannot be repaired in place: replace this node")
         return await self._run_scan(lambda: survey(self._engine, self._of, damage, resume, has_strays=has_strays))
 
-    async def _repair(self, found: Survey) -> _Left | None:
+    async def _repair(self, found: Survey) -> Left | None:
         """Ask one member after the other; None where all is whole."""
         silent: list[str] = []
         right_keys = set(found.right_keys)
@@ -372,28 +347,24 @@ class Repairs:
                 right_keys |= theirs.right_keys
                 if theirs.end < found.ask.end:
                     raise Unavailable("more is stored there than one answer holds", 1_000)
-                left = (await self._mend(found, theirs)).left
+                if not (await self._mend(found, theirs)).left:
+                    self._repaired += 1
+                    return None
+                self._check_said_all(member.node_id, theirs.index, found.index)
             except CortadoError as failed:
                 silent.append(f"{member.node_id}: {failed.message()}")
-                continue
-            if not left:
-                self._repaired += 1
-                return None
-            if not self._has_said_all(member.node_id, theirs.index, found.index):
-                silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
         is_known = not found.strays and right_keys.issuperset(found.damaged)
         if silent:
-            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known, right_keys)
-        problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"
-        return _Left(problem, True, is_known, right_keys)
+            return Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known, right_keys)
+        return Left(_no_copy(peers), True, is_known, right_keys)
 
-    def _has_said_all(self, node_id: str, index: int, own_index: int) -> bool:
-        """Whether a member that has no whole copy now will have none later: it has applied as much as this replica, or
-        holds nothing yet, or has applied all of its log and waits for a snapshot, as its leader knows."""
-        if index >= own_index or index == 0:
-            return True
+    def _check_said_all(self, node_id: str, index: int, own_index: int) -> None:
+        """Raises Unavailable unless a member that has no whole copy now will have none later: it has applied as much as
+        this replica, or holds nothing yet, or waits for a snapshot behind all of its log, as its leader knows."""
         matched = [each.match_index for each in self._log.progress if each.node_id == node_id]
-        return node_id in self._log.window.snapshot_needs and bool(matched) and index >= matched[0]
+        waits = node_id in self._log.window.snapshot_needs and bool(matched) and index >= matched[0]
+        if 0 < index < own_index and not waits:
+            raise Unavailable(f"it is behind, at entry {index} of {own_index}", 1_000)
 
     async def _ask(self, node_id: str, ask: Ask) -> Answer:
         answer = await self._transport.read_range(node_id, self._of.group_id, ask)
@@ -464,8 +435,9 @@ class Repairs:
         _LOG.warning("compared with the other members: %d items changed", changed)
         return changed
 
-    async def _rebuild_piece(self, ask: Ask) -> tuple[int, bytes]:
-        """Make the first piece of a range the same as another member's; how many items changed, and where to go on."""
+    async def _rebuild_piece(self, ask: Ask, *, exactly: bool = True) -> tuple[int, bytes]:
+        """Make the first piece of a range the same as another member's, or not ``exactly``: put what is missing,
+        replace what is damaged. Returns how many items changed, and where to go on."""
         own = await self._run_scan(lambda: own_slice(self._engine, self._of, ask))
         best: Answer | None = None
         problems: list[str] = []
@@ -484,7 +456,11 @@ class Repairs:
         chosen = best
         if not await self._run_scan(lambda: differs(self._engine, self._of, own.ask, chosen)):
             return 0, chosen.end
-        mended = await self._mend(own, chosen, exactly=True)
+        mended = await self._mend(own, chosen, exactly=exactly)
         for key in mended.left:
             self.report(Damage.at(ask.space, key))
         return mended.put + mended.deleted, chosen.end
+
+
+def _no_copy(peers: Sequence[Member]) -> str:
+    return "no other member has a whole copy" if peers else "there is no other member that could have a copy"

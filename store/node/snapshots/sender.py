@@ -18,7 +18,8 @@ now. A replica whose installation was cut off, and whose file is no good any mor
 of index 40 or above, to be made where there is none.
 
 A sender that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
-members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.file_writer`).
+members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.file_writer`). While it
+knows that a version is missing here, it makes no copy: nothing in it would tell the receiver.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from cortado.raft.log import SnapshotMeta
@@ -66,18 +67,27 @@ class _File:
     """By a member whose log needs nothing, but whose data does."""
 
 
+class KnownDamage(Protocol):
+    """The damage of this replica, as far as it is known."""
+
+    def lost(self) -> Set[tuple[Space, bytes]]:
+        """The damaged items that no member has whole."""
+
+    def missing(self) -> Sequence[Damage]:
+        """The ranges that lack a version which another member has."""
+
+
 class SnapshotSender:
     """All on the loop; the steps that it runs elsewhere share nothing with it."""
 
     def __init__(
         self,
         group: GroupContext,
+        known: KnownDamage,
         *,
-        lost: Callable[[], Set[tuple[Space, bytes]]],
         on_damage: Callable[[Damage], None],
     ) -> None:
-        """``lost`` gives the damaged items that no member has whole. ``on_damage`` hears of others, which are repaired
-        before there is a snapshot."""
+        """``on_damage`` hears of damage that is not ``known`` yet. It is repaired before there is a snapshot."""
         self._engine = group.host.engine
         self._log = group.log
         self._files = group.host.snapshot_files
@@ -88,7 +98,7 @@ class SnapshotSender:
         self._monotonic_ms = group.host.monotonic_ms
         self._random = group.host.random
         self._settings = settings = group.host.snapshot_settings
-        self._lost = lost
+        self._known = known
         self._on_damage = on_damage
         self._backoff = Backoff(group.host.random, settings)
         self._not_before_ms = 0.0
@@ -191,7 +201,7 @@ class SnapshotSender:
     async def _make(self) -> _File:
         snapshot_id = f"{self._random.getrandbits(64):016x}"
         name = made_name(snapshot_id)
-        writer = SnapshotWriter(self._engine, self._files, name, self._of, self._settings, self._lost())
+        writer = SnapshotWriter(self._engine, self._files, name, self._of, self._settings, self._known.lost())
         is_complete = False
         try:
             # From before the copy begins: between that and our hearing of it, the log must not go past it.
@@ -203,6 +213,9 @@ class SnapshotSender:
             members = self._log.window.roster_at(state.index)
             await self._run_scan(lambda: writer.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
+                # A version that is reported missing during the copy may be missing in it.
+                if missing := self._known.missing():
+                    raise Unavailable(f"a version is missing here: {missing[0].what}", 1_000)
                 is_complete = await self._run_scan(writer.step)
         except DataLoss as damage:
             self._put_off(writer.damaged or [Damage.of_tree(damage)])

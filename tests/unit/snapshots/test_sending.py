@@ -425,7 +425,7 @@ def test_what_no_member_has_whole_is_brought_as_it_is_and_told(space: Space) -> 
         sender = leader(network=network)
         follower = Replica(network, "n2")
         key = damage(sender, space)
-        sender.lost.add((space, key))
+        sender.known.items.add((space, key))
         await offer(sender, follower)
         await until(lambda: follower.receiver.installed, follower)
         assert contents(follower.engine) == contents(sender.engine)
