@@ -33,6 +33,8 @@ class Caller:
     """What the principal may; None while roles are off."""
     is_denied: bool = False
     """It was denied, and that is in the audit."""
+    frees: bool = False
+    """Whether the call makes room on a full disk: its write may use the reserve."""
 
 
 _OFF: Final = "roles are off, and this caller is served only where they are on: see cortado auth enable"

@@ -28,6 +28,8 @@ KEY_BYTES_MAX: Final = 511
 """LMDB's compiled-in limit."""
 ABOVE_KEYS: Final = b"\xff" * (KEY_BYTES_MAX + 1)
 """Above every key."""
+LAST_RESERVE_PART: Final = 4
+"""A quarter of the reserve is kept from writes that free room, too: for the log, and for what the leader collects."""
 
 
 class Space(StrEnum):
@@ -166,8 +168,9 @@ class Engine(Protocol):
         must end, since nobody knows any more what is durable.
         """
 
-    def admit(self, size_bytes: int) -> None:
-        """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched. Cheap: ask for each write."""
+    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+        """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched; of a write that ``frees``
+        room, the last part of it (``LAST_RESERVE_PART``). Cheap: ask for each write."""
 
     def is_tight(self) -> bool:
         """Whether less than twice the reserve is left, of the map or of the disk: writes will be refused soon."""

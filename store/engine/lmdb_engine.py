@@ -34,7 +34,7 @@ from cortado.store.engine.failures import (
     read_failure,
 )
 from cortado.store.engine.headroom import Headroom
-from cortado.store.engine.interface import ABOVE_KEYS, Disordered, MapUse, PointReader, Space
+from cortado.store.engine.interface import ABOVE_KEYS, LAST_RESERVE_PART, Disordered, MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.page_check import check_pages
@@ -199,7 +199,7 @@ class LmdbEngine:
             time.perf_counter,
         )
 
-    def admit(self, size_bytes: int) -> None:
+    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
         cost_bytes = 2 * size_bytes + self._page_size
         if cost_bytes > self._unlooked_bytes:
             # Looked at again where there was not enough, since somebody may have made room.
@@ -208,7 +208,10 @@ class LmdbEngine:
             if cost_bytes > room_bytes:
                 # Nor is what was left of the last look good for smaller writes any more.
                 self._unlooked_bytes = max(0, min(room_bytes, self._unlooked_bytes))
-                raise self._no_room(map_room_bytes, disk_room_bytes)
+                last_bytes = self.reserve_bytes // LAST_RESERVE_PART
+                if frees and cost_bytes <= room_bytes + self.reserve_bytes - last_bytes:
+                    return
+                raise self._no_room(map_room_bytes, disk_room_bytes, last_bytes if frees else self.reserve_bytes)
             self._unlooked_bytes = min(room_bytes, _LOOK_AGAIN_AFTER_BYTES)
         self._unlooked_bytes -= cost_bytes
 
@@ -265,10 +268,10 @@ class LmdbEngine:
         reusable_bytes = max(0, self._data_file.stat().st_size - use.used_bytes)
         return use.limit_bytes - use.used_bytes, self.disk_free_bytes() + reusable_bytes
 
-    def _no_room(self, map_room_bytes: int, disk_room_bytes: int) -> CortadoError:
+    def _no_room(self, map_room_bytes: int, disk_room_bytes: int, reserve_bytes: int) -> CortadoError:
         if map_room_bytes <= disk_room_bytes:
             return map_full(self._limit_bytes)
-        return disk_full(self.disk_free_bytes(), f"{self.reserve_bytes} are kept in reserve")
+        return disk_full(self.disk_free_bytes(), f"{reserve_bytes} are kept in reserve")
 
     def _write_failure(self, error: lmdb.Error) -> Exception:
         """What to raise for an error in a write transaction, which is already aborted."""

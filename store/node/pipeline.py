@@ -68,6 +68,7 @@ class Pipeline:
         self._recent = recent
         self._limits = limits
         self._monotonic_ms = group.host.monotonic_ms
+        self._engine = group.host.engine
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
@@ -302,7 +303,7 @@ class Pipeline:
 
     def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
         """Take an evaluation into the open batch, or the next; None where it writes nothing. Raises TooLarge,
-        InvalidArgument."""
+        InvalidArgument, ResourceExhausted."""
         mutations, control = evaluation.mutations, evaluation.control
         is_idle = not (mutations.keys or evaluation.restored) and control is None and evaluation.removal is None
         if isinstance(control, BumpEpoch):
@@ -316,11 +317,10 @@ class Pipeline:
             return None
         reply = proposal.encode_reply(ts, evaluation.reply)
         size_bytes = command_bytes(evaluation, reply)
-        limits = self._limits
-        if size_bytes > limits.command_bytes_max:
-            limit = limits.command_bytes_max
+        if size_bytes > (limit := self._limits.command_bytes_max):
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         batch = self._open
+        proposal.admit(self._engine, size_bytes, batch.size_bytes + self._appended_bytes)
         is_too_much = batch.size_bytes + size_bytes > self.batch_bytes_max
         if batch.commands and (is_too_much or isinstance(mutations, Draft)):
             # It grew beyond what its request let expect, and an entry must not; or it is to have an entry to itself.

@@ -13,6 +13,7 @@ from cortado.errors import CortadoError, Internal
 from cortado.invariants import invariant
 from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import (
     AcceptLoss,
@@ -38,6 +39,9 @@ from cortado.store.node.request_table.records import Remembered, encode_remember
 from cortado.store.node.restoring import changes_restore
 from cortado.store.observe.measures import EntryTimes
 from cortado.store.staging.records import changes_records
+
+_UNASKED_BYTES: Final = 64 << 10
+"""A write may turn out larger than its request by this, and as much again, without being admitted once more."""
 
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
@@ -89,6 +93,10 @@ class Proposal:
     waiters: int = 0
     is_restoring: bool = False
     """Whether it belongs to a restore, beside which nothing else is written."""
+    frees: bool = False
+    """Whether it makes room on a full disk."""
+    is_own: bool = False
+    """Whether it is the leader's own, which no reserve refuses."""
     outcome: Outcome | None = None
     proposed_ms: float = 0.0
     evaluated_ms: float = 0.0
@@ -106,6 +114,12 @@ class Proposal:
             return outcome
         assert outcome is not None
         raise outcome
+
+    def admit(self, engine: Engine, size_bytes: int, before_bytes: int) -> None:
+        """It turned out to write ``size_bytes``, behind ``before_bytes`` that are not applied. Raises ResourceExhausted
+        where that is far more than it was let in for, and there is no room: many deletes of ranges come together."""
+        if size_bytes > 2 * self.size_bytes + _UNASKED_BYTES and not self.is_own:
+            engine.admit(size_bytes + before_bytes, frees=self.frees)
 
     def finish(self, outcome: Outcome) -> None:
         """Answer every waiter, once."""

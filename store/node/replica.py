@@ -296,28 +296,29 @@ class Replica:
         encode_reply: EncodeReply = no_reply,
         places: Sequence[Place] = (),
         is_restoring: bool = False,
-        frees: bool = False,
     ) -> Submitted:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
         ``places`` are what the caller holds for it, one of ``writes`` among them, left with its answer, or now where it
-        is not put in line. What ``frees`` room may use the reserve. A call's rights are checked when it is evaluated.
+        is not put in line. A call that frees room may use the reserve. Its rights are checked when it is evaluated.
         """
         held = list(places)
         try:
             self._group.check_serving()
-            evaluate = checked(evaluate, CALLER.get(), lambda: self.roles.appended)
+            caller = CALLER.get()
+            frees = caller is not None and caller.frees
+            evaluate = checked(evaluate, caller, lambda: self.roles.appended)
             if request_id:
                 known = self.known_requests.find(request_id, request_hash)
                 if known is not None:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
-            if not frees:
-                self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes)
+            needed_bytes = size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes
+            self.host.engine.admit(needed_bytes, frees=frees)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
-            proposal.is_restoring = is_restoring
+            proposal.is_restoring, proposal.frees = is_restoring, frees
             self.driver.propose(proposal)
             held = []
             if (call := CURRENT.get()) is not None:
@@ -367,7 +368,7 @@ class Replica:
     async def keep_house(self, evaluate: Evaluate, *, is_restoring: bool = False) -> WriteResult:
         """As :meth:`write`, for what nobody asked for: it is not counted as a write, and may use the reserve;
         ``is_restoring``: beside a restore, too."""
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, is_restoring=is_restoring)
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, is_restoring=is_restoring, is_own=True)
         self.driver.propose(proposal)
         return await self.answer(proposal)
 

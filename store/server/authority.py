@@ -248,7 +248,7 @@ class Authority:
         """Who asks for what."""
         stored = rule.stored
         bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
-        return Caller(self._demanding(credential), rule.of(request), bound)
+        return Caller(self._demanding(credential), rule.of(request), bound, frees=rule.frees_by(request))
 
     def _demanding(self, credential: Credential) -> Credential:
         return credential._replace(needs_roles=True) if self._needs_roles else credential

@@ -60,8 +60,7 @@ class CollectionService(Service):
         def reply(_ts: Timestamp, value: object) -> Message:
             return pb.ReleaseLeaseResponse(ended=bool(value))
 
-        # What it kept fills the disk, perhaps: an operator must be able to end it when that is full.
-        return await self.write(self.host.meta, request, request.request_id, end(request.lease_id), reply, frees=True)
+        return await self.write(self.host.meta, request, request.request_id, end(request.lease_id), reply)
 
     async def list_leases(self, _request: pb.ListLeasesRequest) -> Message:
         with self.host.reads.place():

@@ -14,7 +14,8 @@ A denial is decided from names alone: whether the resource exists is looked up b
 everybody who is known: their services leave out what the caller does not see (:meth:`Rights.sees`).
 
 A call counts for the quotas of what it needs to read or write (:mod:`cortado.store.quotas`). ``adds`` finds where it
-adds data, which is refused where no more may be stored: what only removes is not.
+adds data, which is refused where no more may be stored: what only removes is not. ``frees`` marks what makes room:
+while the disk or the map is full to its reserve, those calls alone may write, down to the last part of the reserve.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ class Rule:
     adds: OfRequest | None = None
     is_metered: bool = True
     """Whether quotas count it: it reads or writes data, and does not only describe it."""
+    frees: bool | Callable[[Any], bool] = False
+    """Whether it, or a request of it, frees room on the disk, or takes away what must not wait for room."""
+
+    def frees_by(self, request: Any) -> bool:
+        """Whether this request does."""
+        return self.frees if isinstance(self.frees, bool) else self.frees(request)
 
     @property
     def asks_this_node(self) -> bool:
@@ -178,6 +185,22 @@ def _bulk_added(request: Any) -> Demands:
     return () if request.start.mode == documents_pb2.BULK_MODE_DELETE else _bulk(request)
 
 
+def _bulk_frees(request: Any) -> bool:
+    """As it says at its beginning; deletes that are staged take room twice."""
+    start = request.start
+    return start.mode == documents_pb2.BULK_MODE_DELETE and not start.HasField("staging")
+
+
+def _rename_drops(request: Any) -> bool:
+    """A table that had the name."""
+    return bool(request.replaces)
+
+
+def _lease_moves(request: Any) -> bool:
+    """A consumer that goes on lets go of what lies behind it."""
+    return bool(request.consumer)
+
+
 def _operations(operations: Iterable[common_pb2.Operation]) -> Demands:
     found: set[Demand] = set()
     for each in operations:
@@ -204,6 +227,10 @@ def _commit(request: Any) -> Demands:
 
 def _commit_added(request: Any) -> Demands:
     return _operations(each for each in request.operations if not _only_deletes(each))
+
+
+def _commit_frees(request: Any) -> bool:
+    return bool(request.operations) and all(map(_only_deletes, request.operations))
 
 
 def _only_deletes(operation: common_pb2.Operation) -> bool:
@@ -252,44 +279,44 @@ RULES: Final[dict[str, Rule]] = {
     "KeyValue/Get": Rule(_read(_namespace(READ))),
     "KeyValue/MultiGet": Rule(_read(_namespace(READ))),
     "KeyValue/Put": Rule(_namespace(WRITE), adds=_namespace(WRITE)),
-    "KeyValue/Delete": Rule(_namespace(WRITE)),
-    "KeyValue/DeleteRange": Rule(_namespace(WRITE)),
+    "KeyValue/Delete": Rule(_namespace(WRITE), frees=True),
+    "KeyValue/DeleteRange": Rule(_namespace(WRITE), frees=True),
     "KeyValue/Scan": Rule(_read(_namespace(READ))),
     "KeyValue/ScanPage": Rule(_read(_namespace(READ))),
     "KeyValue/ListNamespaces": Rule(_known),
-    "KeyValue/DropNamespace": Rule(_namespace(DEFINE), changes=True),
+    "KeyValue/DropNamespace": Rule(_namespace(DEFINE), changes=True, frees=True),
     "KeyValue/UndropNamespace": Rule(_namespace(DEFINE), changes=True),
     "Documents/Get": Rule(_read(_table(READ))),
     "Documents/MultiGet": Rule(_read(_table(READ))),
     "Documents/Put": Rule(_table(WRITE), adds=_table(WRITE)),
     "Documents/Update": Rule(_table(WRITE), adds=_table(WRITE)),
-    "Documents/Delete": Rule(_table(WRITE)),
-    "Documents/Bulk": Rule(_bulk, adds=_bulk_added),
+    "Documents/Delete": Rule(_table(WRITE), frees=True),
+    "Documents/Bulk": Rule(_bulk, adds=_bulk_added, frees=_bulk_frees),
     "Documents/Scan": Rule(_read(_table(READ))),
     "Documents/Aggregate": Rule(_read(_table(READ))),
     "Documents/Split": Rule(_read(_table(READ))),
-    "Transactions/Commit": Rule(_commit, adds=_commit_added),
+    "Transactions/Commit": Rule(_commit, adds=_commit_added, frees=_commit_frees),
     "Transactions/Settle": Rule(_known),
     "LargeTransactions/Begin": Rule(_begun_transaction, adds=_begun_transaction),
     "LargeTransactions/Commit": Rule(_known, stored=_stored_transaction),
-    "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction),
+    "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction, frees=True),
     "LargeTransactions/List": Rule(_view),
     "Tables/CreateDatabase": Rule(_database(DEFINE), changes=True),
     "Tables/ListDatabases": Rule(_known),
     "Tables/CreateTable": Rule(_created_table, changes=True),
     "Tables/ListTables": Rule(_listed_tables),
     "Tables/DescribeTable": Rule(_named_table(READ), is_metered=False),
-    "Tables/AlterTable": Rule(_named_table(DEFINE), changes=True),
-    "Tables/DropTable": Rule(_named_table(DEFINE), changes=True),
-    "Tables/TruncateTable": Rule(_named_table(DEFINE), changes=True),
-    "Tables/RenameTable": Rule(_renamed_table, changes=True),
+    "Tables/AlterTable": Rule(_named_table(DEFINE), changes=True, frees=True),
+    "Tables/DropTable": Rule(_named_table(DEFINE), changes=True, frees=True),
+    "Tables/TruncateTable": Rule(_named_table(DEFINE), changes=True, frees=True),
+    "Tables/RenameTable": Rule(_renamed_table, changes=True, frees=_rename_drops),
     "Tables/UndropTable": Rule(_undropped_table, changes=True),
-    "Tables/DropDatabase": Rule(_database(DEFINE), changes=True),
+    "Tables/DropDatabase": Rule(_database(DEFINE), changes=True, frees=True),
     "Tables/UndropDatabase": Rule(_undropped_database, changes=True),
     "Tables/ListDropped": Rule(_view),
     "Tables/CheckTable": Rule(_checked_table),
     "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table")),
-    "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True),
+    "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True, frees=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
     "Schemas/Get": Rule(_subject_if_named, is_metered=False),
     "Schemas/ListSubjects": Rule(_known),
@@ -297,13 +324,13 @@ RULES: Final[dict[str, Rule]] = {
     "Schemas/Check": Rule(_subject(READ), is_metered=False),
     "Schemas/GetCompatibility": Rule(_subject_if_named, is_metered=False),
     "Schemas/SetCompatibility": Rule(_subject(DEFINE), changes=True),
-    "Schemas/Delete": Rule(_subject(DEFINE), changes=True),
+    "Schemas/Delete": Rule(_subject(DEFINE), changes=True, frees=True),
     "Watch/KeyValue": Rule(_namespace(READ)),
     "Watch/Table": Rule(_table(READ)),
     "Watch/Window": Rule(_window),
-    "Collection/AcquireLease": Rule(_known),
+    "Collection/AcquireLease": Rule(_known, frees=_lease_moves),
     "Collection/KeepLease": Rule(_known),
-    "Collection/ReleaseLease": Rule(_known),
+    "Collection/ReleaseLease": Rule(_known, frees=True),
     "Collection/ListLeases": Rule(_view),
     "Collection/Status": Rule(_view),
     "Collection/Run": Rule(_operate, changes=True),
@@ -311,7 +338,7 @@ RULES: Final[dict[str, Rule]] = {
     "Jobs/Get": Rule(_known, stored=_stored_job(READ)),
     "Jobs/Pause": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
     "Jobs/Resume": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
-    "Jobs/Cancel": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
+    "Jobs/Cancel": Rule(_known, changes=True, stored=_stored_job(DEFINE), frees=True),
     "Cluster/Status": Rule(_view),
     "Cluster/Clock": Rule(_known),
     "Cluster/BumpEpoch": Rule(_operate, changes=True),
@@ -328,7 +355,7 @@ RULES: Final[dict[str, Rule]] = {
     "Restores/Begin": Rule(_administer, changes=True),
     "Restores/Put": Rule(_administer),
     "Restores/End": Rule(_administer, changes=True),
-    "Restores/Abandon": Rule(_administer, changes=True),
+    "Restores/Abandon": Rule(_administer, changes=True, frees=True),
     "Restores/Status": Rule(_view),
     "Inspect/ReadLog": Rule(_operate),
     "Inspect/ReadVersions": Rule(_operate),
@@ -337,8 +364,8 @@ RULES: Final[dict[str, Rule]] = {
     "Settings/ListSettings": Rule(_view),
     "Statistics/ReadStatistics": Rule(_view),
     "Statistics/ListSlowCalls": Rule(_operate),
-    "Quotas/Set": Rule(_administer, changes=True),
-    "Quotas/Remove": Rule(_administer, changes=True),
+    "Quotas/Set": Rule(_administer, changes=True, frees=True),
+    "Quotas/Remove": Rule(_administer, changes=True, frees=True),
     "Quotas/Get": Rule(_view),
     "Quotas/List": Rule(_view),
     "Auth/Enable": Rule(_administer, changes=True),
@@ -347,10 +374,10 @@ RULES: Final[dict[str, Rule]] = {
     "Auth/WhoAmI": Rule(_known),
     "Auth/ListPrincipals": Rule(_administer),
     "Auth/CreatePrincipal": Rule(_administer, changes=True),
-    "Auth/RotateToken": Rule(_administer, changes=True),
-    "Auth/RevokePrincipal": Rule(_administer, changes=True),
+    "Auth/RotateToken": Rule(_administer, changes=True, frees=True),
+    "Auth/RevokePrincipal": Rule(_administer, changes=True, frees=True),
     "Auth/Grant": Rule(_granted, changes=True),
-    "Auth/RevokeGrant": Rule(_granted, changes=True),
+    "Auth/RevokeGrant": Rule(_granted, changes=True, frees=True),
 }
 """By service and method, without the package. ``Calls/Exchange`` carries calls, each of which is looked at itself."""
 CARRIERS: Final = frozenset({"Calls/Exchange"})

@@ -37,14 +37,14 @@ class QuotasService(Service):
             return pb.SetQuotaResponse()
 
         evaluate = changes.set_quota(quota)
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply, frees=True)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def remove(self, request: pb.RemoveQuotaRequest) -> bytes:
         def reply(_ts: Timestamp, _value: object) -> Message:
             return pb.RemoveQuotaResponse()
 
         evaluate = changes.remove_quota(request.target)
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply, frees=True)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def get(self, request: pb.GetQuotaRequest) -> Message:
         target = check_target(request.target)

@@ -193,18 +193,15 @@ class Service:
         request_id: bytes,
         evaluate: Evaluate,
         reply: Callable[[Timestamp, object], Message],
-        *,
-        frees: bool = False,
     ) -> bytes:
         """Write there; returns the reply's bytes, this call's or those of the first with this id. ``reply`` leaves out
-        the header. ``frees``: it makes room, and may use the reserve."""
+        the header."""
         submitted = replica.submit(
             evaluate,
             size_bytes=request.ByteSize(),
             request_id=request_id,
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
-            frees=frees,
         )
         return self.with_header(await replica.answer(submitted))
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
-from cortado.store.engine.interface import Disordered, MapUse, Page, PointReader, Space
+from cortado.store.engine.interface import LAST_RESERVE_PART, Disordered, MapUse, Page, PointReader, Space
 from cortado.store.engine.mapped import MappedFile
 
 
@@ -138,8 +138,9 @@ class MemoryEngine:
     def write(self) -> MemoryWriteTransaction:
         return MemoryWriteTransaction(self)
 
-    def admit(self, size_bytes: int) -> None:
-        if self.use().used_bytes + size_bytes > self.limit_bytes - self.reserve_bytes:
+    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+        reserve_bytes = self.reserve_bytes // LAST_RESERVE_PART if frees else self.reserve_bytes
+        if self.use().used_bytes + size_bytes > self.limit_bytes - reserve_bytes:
             raise map_full(self.limit_bytes)
 
     def is_tight(self) -> bool:

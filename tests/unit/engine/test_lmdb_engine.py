@@ -158,7 +158,11 @@ def test_writes_are_admitted_only_above_the_reserve(tmp_path: Path) -> None:
     assert engine.is_tight()
     use = engine.use()
     assert engine.reserve_bytes - 200_000 <= use.limit_bytes - use.used_bytes <= engine.reserve_bytes + 300_000
-    # What makes room is not held up by the reserve, and then writes are admitted again.
+    # What makes room is let in down to the last part of the reserve.
+    engine.admit(100_000, frees=True)
+    engine.admit(engine.reserve_bytes // 4, frees=True)
+    with pytest.raises(ResourceExhausted):
+        engine.admit(engine.reserve_bytes // 2 - engine.reserve_bytes // 16, frees=True)
     with engine.write() as txn:
         txn.delete_range(Space.DATA, b"000000", b"000030")
     engine.admit(100_000)

@@ -8,12 +8,15 @@ import pytest
 
 from cortado.errors import InvalidArgument, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.raft.group import RaftLog
+from cortado.store.auth.caller import CALLER, Caller
+from cortado.store.auth.current import Credential
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
+from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import NodeDisk, increment, key, make_node, put, read, run, running_node, until
 
@@ -199,3 +202,24 @@ def test_a_batch_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeyp
 def test_the_bound_on_bytes_in_flight_must_hold_one_entry() -> None:
     with pytest.raises(InvalidArgument, match=r"entries_in_flight_bytes_max.*between 5242880"):
         make_node(limits=NodeLimits(entries_in_flight_bytes_max=1 << 20))
+
+
+@pytest.mark.parametrize("frees", [False, True])
+def test_writes_that_turn_out_large_leave_the_reserve_however_many_were_let_in_together(frees: bool) -> None:
+    """Deletes of ranges, say: a few bytes are asked for, and each writes a delete for every key."""
+
+    async def scenario() -> None:
+        engine = MemoryEngine(limit_bytes=8 << 20)
+        engine.reserve_bytes = 4 << 20
+        async with running_node(NodeDisk(engine)) as node:
+            CALLER.set(Caller(Credential(), (), frees=frees))
+            writes = [node.meta.write(grow(f"k{number}", 200_000), size_bytes=50) for number in range(60)]
+            outcomes = await asyncio.gather(*writes, return_exceptions=True)
+            refused = [each for each in outcomes if isinstance(each, BaseException)]
+            assert {type(each) for each in refused} == {ResourceExhausted}
+            assert 0 < len(refused) < len(writes)
+            await node.meta.reads.caught_up()
+            kept_bytes = engine.reserve_bytes // 4 if frees else engine.reserve_bytes
+            assert engine.limit_bytes - engine.use().used_bytes >= kept_bytes
+
+    run(scenario)

@@ -8,6 +8,8 @@ import pytest
 
 from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, ResourceExhausted, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
+from cortado.store.auth.caller import CALLER, Caller
+from cortado.store.auth.current import Credential
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, raise_safepoints
@@ -306,6 +308,7 @@ def test_on_a_full_disk_an_operator_ends_a_consumers_lease() -> None:
         assert await ids(n1) == [OTHER], "the oldest ends by itself, and the next one in a minute"
         with pytest.raises(ResourceExhausted):
             await n1.meta.write(put("k", b"v"))
+        CALLER.set(Caller(Credential(), (), frees=True))
         request = pb.ReleaseLeaseRequest(lease_id=OTHER)
         assert pb.ReleaseLeaseResponse.FromString(await CollectionService(n1).release_lease(request)).ended
         assert await ids(n1) == []

@@ -11,7 +11,16 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
 from cortado.proto import message_class, v1
-from cortado.proto.v1 import auth_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
+from cortado.proto.v1 import (
+    auth_pb2,
+    collection_pb2,
+    common_pb2,
+    documents_pb2,
+    kv_pb2,
+    schemas_pb2,
+    tables_pb2,
+    transactions_pb2,
+)
 from cortado.store.auth.roles import CLUSTER, Demand, Permission, Rights, Role, check_grant
 from cortado.store.server.permissions import CARRIERS, PACKAGE, RULES, rule_of
 
@@ -156,9 +165,6 @@ def test_what_is_about_the_cluster_names_the_cluster() -> None:
         assert [each.resource for each in RULES[name].of(None)] == [CLUSTER]
 
 
-FREES = {"KeyValue/Delete", "KeyValue/DeleteRange", "Documents/Delete"}
-
-
 def test_what_writes_data_adds_some_or_frees_some() -> None:
     """Where no more may be stored the one is refused, and the other is not."""
     for method in _methods():
@@ -166,7 +172,51 @@ def test_what_writes_data_adds_some_or_frees_some() -> None:
         if rule is None or rule.adds is not None:
             continue
         permissions = {each.permission for each in rule.of(message_class(method.input_type)())}
-        assert WRITE not in permissions or _name(method) in FREES, _name(method)
+        assert WRITE not in permissions or rule.frees is True, _name(method)
+
+
+TAKES_AWAY = ("Delete", "Drop", "Truncate", "Cancel", "Abort", "Release", "Remove", "Revoke", "Abandon")
+NO_WRITE = {"Cluster/RemoveMember"}
+"""Members are changed by entries of their own, which nothing refuses for want of room."""
+OTHERS_THAT_FREE = {"Tables/AlterTable", "Tables/RenameTable", "Documents/Bulk", "Transactions/Commit"}
+OTHERS_THAT_PASS = {"Collection/AcquireLease", "Quotas/Set", "Auth/RotateToken"}
+
+
+def test_every_method_that_takes_something_away_passes_on_a_full_disk_and_no_other() -> None:
+    names = {_name(each) for each in _methods() if _name(each) not in CARRIERS}
+    taking_away = {each for each in names if each.partition("/")[2].startswith(TAKES_AWAY)} - NO_WRITE
+    assert len(taking_away) > 12
+    marked = {name for name in names if RULES[name].frees is not False}
+    assert marked == taking_away | OTHERS_THAT_FREE | OTHERS_THAT_PASS
+    assert all(RULES[name].frees is True for name in taking_away)
+
+
+def _deletes(staging: documents_pb2.Staging | None = None) -> documents_pb2.BulkRequest:
+    start = documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.BULK_MODE_DELETE, staging=staging)
+    return documents_pb2.BulkRequest(start=start)
+
+
+DELETE = common_pb2.Operation(delete=common_pb2.DocumentDelete(database="a", table="b"))
+PUT = common_pb2.Operation(put=common_pb2.DocumentPut(database="a", table="b"))
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "frees"),
+    [
+        ("Documents/Bulk", _deletes(), True),
+        ("Documents/Bulk", _deletes(documents_pb2.Staging(task=1)), False),
+        ("Documents/Bulk", documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE)), False),
+        ("Transactions/Commit", transactions_pb2.CommitRequest(operations=[DELETE, DELETE]), True),
+        ("Transactions/Commit", transactions_pb2.CommitRequest(operations=[DELETE, PUT]), False),
+        ("Transactions/Commit", transactions_pb2.CommitRequest(), False),
+        ("Tables/RenameTable", tables_pb2.RenameTableRequest(replaces=1), True),
+        ("Tables/RenameTable", tables_pb2.RenameTableRequest(), False),
+        ("Collection/AcquireLease", collection_pb2.AcquireLeaseRequest(consumer="c"), True),
+        ("Collection/AcquireLease", collection_pb2.AcquireLeaseRequest(), False),
+    ],
+)
+def test_of_some_methods_it_is_the_request_that_frees_room_or_not(method: str, request_: Any, frees: bool) -> None:
+    assert RULES[method].frees_by(request_) is frees
 
 
 @pytest.mark.parametrize(
