@@ -93,7 +93,7 @@ bench-http: setup ## Measure calls through a gateway beside the same by the clie
 
 bench-txn: setup ## Measure transactions on three nodes beside etcd's (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS) \
-		--only txn_1 txn_1_hot txn_10 txn_10_hot
+		--only txn_1 txn_1_hot txn_10 txn_10_hot txn_row
 
 bench-spark: setup ## Measure Spark on one and three nodes beside JDBC on PostgreSQL (writes benchmarks/results/spark/)
 	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; tools/postgres.sh || true; \

@@ -75,11 +75,11 @@ def _range_of(format_: bytes) -> Ask:
     return ask
 
 
-def _transaction_of(count: int, *, hot: bool) -> Ask:
-    """Reads keys and writes them; begun again where somebody else was faster."""
+def _transaction_of(count: int, *, hot: bool, among: int = KEYS) -> Ask:
+    """Reads keys, among so many, and writes them; begins again after a conflict."""
 
     async def ask(client: AsyncClient, _kv: AsyncKeyValue, draw: random.Random) -> None:
-        keys, value = _distinct(count, draw, hot=hot), draw.randbytes(VALUE_BYTES)
+        keys, value = _distinct(count, draw, hot=hot, among=among), draw.randbytes(VALUE_BYTES)
 
         async def move(transaction: AsyncTransaction) -> None:
             kv = transaction.kv(NAMESPACE)
@@ -92,12 +92,12 @@ def _transaction_of(count: int, *, hot: bool) -> Ask:
     return ask
 
 
-def _distinct(count: int, draw: random.Random, *, hot: bool) -> list[bytes]:
+def _distinct(count: int, draw: random.Random, *, hot: bool, among: int) -> list[bytes]:
     """Of hot ones, each key is with a hundredth's chance one of a few that all callers want."""
     chosen: dict[bytes, None] = {}
     while len(chosen) < count:
         is_hot = hot and draw.randrange(100) == 0
-        chosen[PUT_KEY % draw.randrange(HOT_KEYS if is_hot else KEYS)] = None
+        chosen[PUT_KEY % draw.randrange(HOT_KEYS if is_hot else among)] = None
     return list(chosen)
 
 
@@ -111,6 +111,7 @@ WORKLOADS: Final[dict[str, Ask]] = {
     "txn_1_hot": _transaction_of(1, hot=True),
     "txn_10": _transaction_of(10, hot=False),
     "txn_10_hot": _transaction_of(10, hot=True),
+    "txn_row": _transaction_of(1, hot=False, among=1),
 }
 
 

@@ -64,15 +64,18 @@ LOADS: Final = (
     Load("unary_get", "linearizable get, a call of its own by h2load", 64, aim=0.5),
 )
 
-TRANSACTIONS: Final = tuple(
-    Load(workload, title, callers, aim=1.0 if callers >= 16 else 0.0)
-    for workload, title in (
-        ("txn_1", "transaction of one read and one write"),
-        ("txn_1_hot", "transaction of one read and one write, 1% hot"),
-        ("txn_10", "transaction of ten reads and ten writes"),
-        ("txn_10_hot", "transaction of ten reads and ten writes, 1% hot"),
-    )
-    for callers in (1, 16, 64)
+TRANSACTIONS: Final = (
+    *(
+        Load(workload, title, callers, aim=1.0 if callers >= 16 else 0.0)
+        for workload, title in (
+            ("txn_1", "transaction of one read and one write"),
+            ("txn_1_hot", "transaction of one read and one write, 1% hot"),
+            ("txn_10", "transaction of ten reads and ten writes"),
+            ("txn_10_hot", "transaction of ten reads and ten writes, 1% hot"),
+        )
+        for callers in (1, 16, 64)
+    ),
+    Load("txn_row", "transaction of one read and one write, all of one row", 64),
 )
 """Measured where they are asked for by name: a transaction that meets another one is begun again, and counts once."""
 

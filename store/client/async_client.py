@@ -24,7 +24,7 @@ from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
 from cortado.store.client.runtime import Environment, Runtime
-from cortado.store.client.transaction_runs import RetryBudget
+from cortado.store.client.transaction_runs import Pace
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.client.views import Past, Snapshot, View
 from cortado.store.clock.timestamp import Timestamp
@@ -98,7 +98,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         self._endpoints = parse_endpoints(endpoint)
         self._schema_cache = PerCaller(SchemaCache)
         self._table_cache = PerCaller(TableCache)
-        self._retry_budget = RetryBudget()
+        self._pace = Pace(runtime)
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
 
     def with_timeout(self, timeout_s: float) -> Self:

@@ -164,7 +164,9 @@ class Client:
 
         return Transaction(self._core.transaction(isolation=isolation))
 
-    def run(self, fn: Callable[[Transaction], T], *, isolation: Isolation = "snapshot", attempts: int = 20) -> T:
+    def run(
+        self, fn: Callable[[Transaction], T], *, isolation: Isolation = "snapshot", attempts: int | None = None
+    ) -> T:
         from cortado.store.client.blocking.transaction import Transaction
 
         async def awaited(core: AsyncTransaction) -> T:

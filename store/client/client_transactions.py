@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import whole
 from cortado.store.client.connection import Connection
-from cortado.store.client.transaction_runs import RetryBudget, T, run_transactions
+from cortado.store.client.transaction_runs import Pace, T, run_transactions
 from cortado.store.client.views import View
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ClientTransactions:
 
     _connection: Connection
     _timeout_s: float
-    _retry_budget: RetryBudget
+    _pace: Pace
 
     def _through(self, view: View) -> Self:
         # As copy() makes it, at a tenth of its cost: each transaction has one.
@@ -54,21 +54,23 @@ class ClientTransactions:
         fn: Callable[[AsyncTransaction], Awaitable[T]],
         *,
         isolation: Isolation = "snapshot",
-        attempts: int = 20,
+        attempts: int | None = None,
     ) -> T:
         """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
 
-        Where others were faster (WriteConflict, TransactionAborted), ``fn`` runs again in a new transaction, after a
-        pause of at most 500 ms; once also after SnapshotTooOld. So ``fn`` should do nothing but read and write through
-        its transaction. An exception of ``fn`` rolls back and is raised. The conflict is raised after ``attempts``, or
-        where this client's transactions conflict too often: it has 10 retries, and one more for 5 transactions that it
-        committed. Raises what :meth:`AsyncTransaction.commit` raises.
+        After WriteConflict and TransactionAborted ``fn`` runs again in a new transaction, until this client's timeout
+        or the number of ``attempts`` is over; once also after SnapshotTooOld. So ``fn`` should do nothing but read and
+        write through its transaction. The pauses grow to 500 ms. A client whose transactions conflict often runs fewer
+        at once: the others wait in line, a second at most. An exception of ``fn`` rolls back and is raised. Raises what
+        :meth:`AsyncTransaction.commit` raises.
         """
-        attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
+        if attempts is not None:
+            attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
         if not callable(fn):
             raise InvalidArgument("fn", "must be a function of the transaction", type(fn).__name__)
         begin = partial(self.transaction, isolation=isolation)
-        return await run_transactions(begin, fn, self._connection, self._retry_budget, attempts)
+        runtime, timeout_s = self._connection.runtime, self._timeout_s
+        return await run_transactions(begin, fn, runtime, self._pace, timeout_s=timeout_s, attempts=attempts)
 
     def large_transaction(
         self, tables: Sequence[str], *, label: str = "", ttl_s: float = 60.0

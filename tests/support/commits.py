@@ -1,21 +1,41 @@
-"""Commits without a catalogue: operations on pairs alone."""
+"""A fake server's answers to commits, and a function that a client runs until it has committed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-from cortado.store.catalog.catalog import Catalog, CatalogCache
-from cortado.store.clock.timestamp import Timestamp
-from cortado.store.kv.operations import KvDelete, KvPut
-from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.mvcc.reader import Reader
-from cortado.store.transactions.commit import evaluate_commit
-from cortado.store.transactions.operations import Commit, OnPairs
+from cortado.errors import CortadoError, WriteConflict
+from cortado.proto.v1 import transactions_pb2
+from cortado.store.client import AsyncTransaction, Client
+from support.faces import run_core
+from support.fake_server import Handler, break_off, header, refuse
+
+CONFLICT = WriteConflict("k", "0.1.0", "0.2.0")
+COMMITTED = transactions_pb2.CommitResponse(header=header(2_000), etag="0.2000.0", sums=[5])
 
 
-def evaluate_pairs(
-    reader: Reader, commit_ts: Timestamp, namespace: str, operations: Sequence[KvPut | KvDelete]
-) -> Evaluation:
-    """All of them at once."""
-    commit = Commit([OnPairs(namespace, each) for each in operations])
-    return evaluate_commit(reader, commit_ts, Catalog(reader, CatalogCache()), commit)
+def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
+    """One end after the other, the last one for ever: an error, a lost answer, or None for a success."""
+    left = list(ends)
+
+    def answer(request: Any, context: Any) -> transactions_pb2.CommitResponse:
+        end = left.pop(0) if len(left) > 1 else left[0]
+        if end is ConnectionError:
+            break_off(context)
+        if isinstance(end, CortadoError):
+            refuse(context, end)
+        return COMMITTED
+
+    return answer
+
+
+def run_adds(client: Client, **options: Any) -> list[int]:
+    """What a function saw that adds 5 each time that it runs: the number of its run."""
+    runs: list[int] = []
+
+    async def once(txn: AsyncTransaction) -> list[int]:
+        runs.append(len(runs) + 1)
+        await txn.kv("n").add(b"k", 5)
+        return runs
+
+    return run_core(client, client._core.run(once, **options))

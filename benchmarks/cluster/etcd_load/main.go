@@ -59,16 +59,19 @@ const (
 
 type ask func(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error
 
+var oneRow = 1
+
 var workloads = map[string]ask{
 	"put":               put,
 	"get":               get,
 	"batch":             batch,
 	"range":             rangeOf(storedKey),
 	"range_overwritten": rangeOf(overwrittenKey),
-	"txn_1":             txn(1, false),
-	"txn_1_hot":         txn(1, true),
-	"txn_10":            txn(10, false),
-	"txn_10_hot":        txn(10, true),
+	"txn_1":             txn(1, false, keys),
+	"txn_1_hot":         txn(1, true, keys),
+	"txn_10":            txn(10, false, keys),
+	"txn_10_hot":        txn(10, true, keys),
+	"txn_row":           txn(1, false, &oneRow),
 }
 
 func put(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error {
@@ -99,10 +102,10 @@ func batch(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error 
 	return err
 }
 
-// Reads keys and writes them, where none has changed between; else again.
-func txn(count int, hot bool) ask {
+// Reads keys, among so many, and writes them, where none has changed between; else again.
+func txn(count int, hot bool, among *int) ask {
 	return func(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error {
-		chosen := distinct(count, hot, draw)
+		chosen := distinct(count, hot, *among, draw)
 		for {
 			reads := make([]clientv3.Op, count)
 			for i, key := range chosen {
@@ -132,11 +135,11 @@ func txn(count int, hot bool) ask {
 }
 
 // Of hot ones, each key is with a hundredth's chance one of a few that all callers want.
-func distinct(count int, hot bool, draw *rand.Rand) []string {
+func distinct(count int, hot bool, among int, draw *rand.Rand) []string {
 	seen := map[string]bool{}
 	var chosen []string
 	for len(chosen) < count {
-		number := draw.Intn(*keys)
+		number := draw.Intn(among)
 		if hot && draw.Intn(100) == 0 {
 			number = draw.Intn(*hotKeys)
 		}

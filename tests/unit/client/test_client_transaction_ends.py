@@ -18,34 +18,14 @@ from cortado.errors import (
     TransactionAborted,
     Unavailable,
     Unsupported,
-    WriteConflict,
 )
 from cortado.proto.v1 import common_pb2, transactions_pb2
-from cortado.store.client import AsyncClient, AsyncTransaction, Client
+from cortado.store.client import AsyncClient, Client
 from cortado.store.client.runtime import Environment
-from cortado.store.client.transaction_runs import BUDGET_FIRST, BUDGET_MAX, PAUSE_MAX_S, RetryBudget, pause_s
 from cortado.store.clock.timestamp import Timestamp
+from support.commits import COMMITTED, CONFLICT, answering, run_adds
 from support.faces import FACES, open_client, run_core
-from support.fake_server import FakeServer, Handler, break_off, header, refuse
-
-CONFLICT = WriteConflict("k", "0.1.0", "0.2.0")
-COMMITTED = transactions_pb2.CommitResponse(header=header(2_000), etag="0.2000.0", sums=[5])
-
-
-def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
-    """One end after the other, the last one for ever: an error, a lost answer, or None for a success."""
-    left = list(ends)
-
-    def answer(request: Any, context: Any) -> transactions_pb2.CommitResponse:
-        end = left.pop(0) if len(left) > 1 else left[0]
-        if end is ConnectionError:
-            break_off(context)
-        if isinstance(end, CortadoError):
-            refuse(context, end)
-        return COMMITTED
-
-    return answer
-
+from support.fake_server import FakeServer, Handler, header
 
 # Nobody answers the first attempt, so the refusal of the second one decides nothing.
 LOST = (ConnectionError, ConditionFailed("k", "absent", "present"))
@@ -191,18 +171,6 @@ def test_a_commit_that_is_cancelled_is_the_end_of_a_transaction(server: FakeServ
 # --- run --------------------------------------------------------------------------------------------------------
 
 
-def run_adds(client: Client, **options: Any) -> list[int]:
-    """What a function saw that adds 5 each time that it runs: the number of its run."""
-    runs: list[int] = []
-
-    async def once(txn: AsyncTransaction) -> list[int]:
-        runs.append(len(runs) + 1)
-        await txn.kv("n").add(b"k", 5)
-        return runs
-
-    return run_core(client, client._core.run(once, **options))
-
-
 @pytest.mark.parametrize(
     ("ends", "runs"),
     [
@@ -292,32 +260,6 @@ def test_a_function_may_end_its_transaction_itself(server: FakeServer) -> None:
         assert client.run(commits) == "0.2000.0"
         assert client.run(gives_up) == "given up"
     assert len(server.calls("Transactions.Commit")) == 1
-
-
-def test_a_client_that_only_conflicts_is_told_so_once_its_budget_is_used_up(server: FakeServer) -> None:
-    slept_s: list[float] = []
-    environment = Environment(sleep_s=slept_s.append, random=lambda: 1.0)
-    server.handlers["Transactions.Commit"] = answering(CONFLICT)
-    with Client(server.endpoint, timeout_s=5, environment=environment) as client:
-        with pytest.raises(WriteConflict):
-            run_adds(client)
-        assert slept_s == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5]
-        with pytest.raises(WriteConflict):
-            run_adds(client.with_timeout(4))
-        assert len(slept_s) == BUDGET_FIRST
-        server.handlers["Transactions.Commit"] = answering(*[None] * 5, CONFLICT, None)
-        for _ in range(5):
-            assert run_adds(client) == [1]
-        assert run_adds(client) == [1, 2], "five that succeeded pay for one more retry"
-
-
-def test_a_budget_has_a_bound_and_pauses_have_one() -> None:
-    budget = RetryBudget()
-    for _ in range(10_000):
-        budget.earn()
-    assert sum(budget.take() for _ in range(10_000)) == BUDGET_MAX
-    assert pause_s(1, 0.5) == 0.0025
-    assert pause_s(1_000, 1.0) == PAUSE_MAX_S
 
 
 def test_what_cannot_be_reached_is_not_a_matter_of_conflicts(server: FakeServer) -> None:
