@@ -42,12 +42,14 @@ class Document(Generic[D]):
     """One document as of one commit. ``etag`` names that commit, for a conditional write.
 
     ``value`` is a dict, or an instance of the table's document type. It expires at the wall time ``expires_ms``, in
-    milliseconds since 1970; 0 for never, and of what a scan has found.
+    milliseconds since 1970; 0 for never, and of what a scan has found. ``schema`` shapes it; ``writer`` wrote it, and
+    may lack fields that have their defaults here.
     """
 
     value: D
     etag: str
     schema: Schema = field(repr=False, compare=False)
+    writer: Schema = field(repr=False, compare=False)
     expires_ms: int = 0
 
     @property
@@ -278,10 +280,10 @@ def row_batch(schema_id: int, bodies: Sequence[bytes]) -> common_pb2.RowBatch:
     return common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
 
 
-def decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema) -> Iterator[Document[Any]]:
+def decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema, writer: Schema) -> Iterator[Document[Any]]:
     """The documents of a batch, each with its etag."""
     for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
-        yield Document(decode(body), etag, shape)
+        yield Document(decode(body), etag, shape, writer)
 
 
 @lru_cache(256)

@@ -414,8 +414,9 @@ class TableReads(Generic[D]):
         return key_to_proto(key, (await self.descriptor()).key)
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
-        value, schema = await self.codec.decode(found.document.schema_id, found.document.avro)
-        return Document(value, found.etag, schema, found.expires_ms)
+        writer, reader = await self.codec.reader_of(found.document.schema_id)
+        decode, shape = self.codec.decoder(writer, reader)
+        return Document(decode(found.document.avro), found.etag, shape, writer, found.expires_ms)
 
     async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
         async with aclosing(batches):
@@ -428,7 +429,7 @@ class TableReads(Generic[D]):
             writer, reader = await codec.reader_of(batch.schema_id)
         else:
             writer, reader = batch.schema, None
-        return decoded(batch, *codec.decoder(writer, reader))
+        return decoded(batch, *codec.decoder(writer, reader), writer)
 
     def _replies(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
         return row_batches(self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s), self._schemas)

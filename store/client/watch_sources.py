@@ -115,7 +115,7 @@ class DocumentSource:
             # The names may go on behind this run's rows.
             instance_of = self._codec.instances(shape)
             values = map(decode, batch.each_body())
-            documents += [(value, Document(instance_of(value), next(named), shape)) for value in values]
+            documents += [(value, Document(instance_of(value), next(named), shape, writer)) for value in values]
         return documents
 
 

@@ -23,7 +23,8 @@ from cortado.store.client.stubs import Stubs
 from cortado.store.client.watch import WatchOptions
 from cortado.store.doctor.cluster_checks import cluster_checks
 from cortado.store.doctor.nodes import nodes_facts
-from cortado.store.gateway.console.data import HISTORY_MARKS_MS, Row
+from cortado.store.gateway.console.data import HISTORY_MARKS_MS
+from cortado.store.gateway.console.rows import Row
 from cortado.store.gateway.console.site import operations
 from cortado.store.keys.types import KeyType
 from support.cluster import cortado
@@ -349,7 +350,8 @@ def test_two_times_stand_side_by_side(console: Gateway) -> None:
     console.run(change())
     page = get(console, f"/ui/data/console/items?at={at}&compare=now")
     rows = {each["class"] for each in page.all("tr") if "class" in each}
-    assert rows == {"same", "changed", "added", "removed"}
+    assert rows == {"changed", "added", "removed"}, "what is the same is counted, and not shown"
+    assert "3 rows that differ, 3 that do not" in page.text
     assert re.search(r"tea\s+changed\s+Tea\s+8\s+7\s", page.text)
 
 

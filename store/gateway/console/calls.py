@@ -4,13 +4,13 @@ that took long, of all nodes."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError, NotFound
+from cortado.errors import CortadoError, InvalidArgument, NotFound
 from cortado.proto.v1 import statistics_pb2
 from cortado.store.client.statistics import (
     HistogramValue,
@@ -26,6 +26,7 @@ from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.cluster import NODE_S, members_of
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
+from cortado.store.names import shown
 from cortado.store.observe.measures import quantile
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ _NAMES: Final = (
     "cortado_storage_sync_seconds", "cortado_entry_commit_seconds", "cortado_loop_lag_max_seconds",
 )  # fmt: skip
 _OK: Final = "OK"
+_OPERATING: Final = (
+    "cortado.v1.Calls/", "cortado.v1.Cluster/", "cortado.v1.Settings/", "cortado.v1.Statistics/", "cortado.v1.Inspect/",
+    "cortado.v1.Auth/WhoAmI", "grpc.",
+)  # fmt: skip
+"""Calls of tools and of the clients' own plumbing, which say nothing of what applications do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,21 @@ class Calls:
     p99_s: float | None
 
 
+def _largest(measured: Callable[[Calls], float | None]) -> Callable[[Calls], tuple[float, str]]:
+    """An order, the largest first, and what was not measured at the end."""
+    return lambda each: (-(measured(each) or -1.0), each.method)
+
+
+SORTS: Final[Mapping[str, Callable[[Calls], Any]]] = {
+    "method": lambda each: each.method,
+    "calls": _largest(lambda each: each.ended),
+    "failed": _largest(lambda each: each.failed),
+    "rate": _largest(lambda each: each.per_s),
+    "p50": _largest(lambda each: each.p50_s),
+    "p99": _largest(lambda each: each.p99_s),
+}
+
+
 async def calls(call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
@@ -62,9 +83,12 @@ async def calls(call: Call, visitor: Visitor) -> Response:
     node = next((each for each in joined if each.node_id == wanted), None)
     if node is None:
         raise NotFound("member", wanted)
-    within = call.number("within", 1, SECONDS_MAX)
+    within, all_methods = call.number("within", 1, SECONDS_MAX), call.text("methods") == "all"
+    sort = call.text("sort") or "calls"
+    if sort not in SORTS:
+        raise InvalidArgument("sort", f"must be one of {', '.join(SORTS)}", shown(sort))
     counts, slow = await asyncio.gather(
-        tried(_counts(client, node.address, within)),
+        tried(_counts(client, node.address, within, None if all_methods else _OPERATING)),
         asyncio.gather(*(tried(_slow_calls(client, each.address)) for each in joined)),
     )
     return page(
@@ -76,20 +100,29 @@ async def calls(call: Call, visitor: Visitor) -> Response:
         leader=members.leader,
         within=within,
         counts=counts,
+        methods=[] if isinstance(counts, CortadoError) else sorted(counts["methods"], key=SORTS[sort]),
+        sort=sort,
+        all_methods=all_methods,
+        asked={"node": wanted, **({"within": within} if within else {})},
         slow_calls=_newest(slow),
         unasked=[(each.node_id, why) for each, why in zip(joined, slow, strict=True) if isinstance(why, CortadoError)],
     )
 
 
-async def _counts(client: AsyncClient, address: str, within: int | None) -> dict[str, Any]:
-    """What a node has counted since its start, or within so many seconds."""
+async def _counts(
+    client: AsyncClient, address: str, within: int | None, hidden: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """What a node has counted since its start, or within so many seconds, without methods that begin as ``hidden``."""
     before = None if within is None else await _statistics(client, address)
     if within is not None:
         await asyncio.sleep(within)
     now = await _statistics(client, address)
     since = _Measured(now, before)
+    methods = _methods(now)
+    shown_methods = [each for each in methods if hidden is None or not each.startswith(hidden)]
     return {
-        "methods": sorted((_calls(now, since, method) for method in _methods(now)), key=lambda each: -each.ended),
+        "methods": [_calls(now, since, each) for each in shown_methods],
+        "hidden": len(methods) - len(shown_methods),
         "streams": sorted(each for each in now.by_label("cortado_streams_open").items() if each[1]),
         "refusals": sorted(now.by_label("cortado_refusals_total").items()),
         "slow": since.grown("cortado_slow_requests_total"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -13,61 +13,29 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from cortado.errors import CortadoError, DeadlineExceeded, InvalidArgument, NotFound
+from cortado.errors import CortadoError, DeadlineExceeded, NotFound
 from cortado.schema.json_text import json_text
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.documents import Document
-from cortado.store.client.scans import Scan
 from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed, Resolved
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import first_namespaces, part_of
+from cortado.store.gateway.console.rows import ABSENT, Row, differences, rows_at, then
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
-from cortado.store.gateway.paths import is_kept, segment_of
-from cortado.store.transfer.key_text import NULL_TEXT, parse_key
+from cortado.store.transfer.key_text import parse_key
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
-ROWS: Final = 50
-ROWS_BYTES_MAX: Final = 1 << 20
 CHANGES_MAX: Final = 200
 HISTORY_S: Final = 5.0
 HISTORY_MARKS_MS: Final = 50
 """How often the cluster says how far a history is told: its end is one of these marks, and the page waits for it."""
-_ABSENT: Final = object()
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row's key as texts, and its document at one time, and at another where two are compared; None: not there."""
-
-    key: tuple[str, ...]
-    value: Mapping[str, Any] | None
-    other: Mapping[str, Any] | None = None
-    written: Timestamp = ZERO
-
-    @property
-    def path(self) -> str | None:
-        """The key, as the rest of a path; None where a browser would ask for another one."""
-        return "/".join(segment_of(each) for each in self.key) if all(map(is_kept, self.key)) else None
-
-    @property
-    def verdict(self) -> str:
-        """What became of it from the first time to the second."""
-        if self.value is None:
-            return "added"
-        if self.other is None:
-            return "removed"
-        return "same" if self.value == self.other else "changed"
-
-    def differs(self, name: str) -> bool:
-        """Whether a field has another value at the second time."""
-        return self.value is not None and self.other is not None and _held(self.value, name) != _held(self.other, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +45,6 @@ class Event:
     ts: Timestamp
     kind: str
     fields: tuple[tuple[str, str | None, str | None], ...]
-
-
-def _held(value: Mapping[str, Any], path: str) -> Any:
-    found: Any = value
-    for name in path.split("."):
-        found = found.get(name, _ABSENT) if isinstance(found, Mapping) else _ABSENT
-    return found
-
-
-def _texts(value: Mapping[str, Any], descriptor: TableDescriptor) -> tuple[str, ...]:
-    """The parts of a document's key, as :func:`parse_key` reads them."""
-    parts = (_held(value, each.path) for each in descriptor.key)
-    return tuple(
-        NULL_TEXT if each is None or each is _ABSENT else each if isinstance(each, str) else json_text(each)
-        for each in parts
-    )
 
 
 async def listing(call: Call, visitor: Visitor) -> Response:
@@ -126,11 +78,13 @@ async def rows(call: Call, visitor: Visitor) -> Response:
     descriptor, now = await asyncio.gather(table.descriptor(), client.now())
     oldest = await _oldest(client, descriptor)
     found: list[Row] | CortadoError
-    token = b""
+    token, same = b"", 0
     try:
-        found, token = await _rows(call, at)
-        if other is not None:
-            found = await _compared(call, found, at, other)
+        if other is None:
+            found, token = await rows_at(call, at, token_of(call))
+        else:
+            differ = await differences(call, at, None if other == "now" else other)
+            found, same, token = differ.rows, differ.same, differ.token
     except CortadoError as error:
         found = error
     asked = {name: call.text(name) for name in ("query", "index", "at", "compare", "order")}
@@ -142,6 +96,7 @@ async def rows(call: Call, visitor: Visitor) -> Response:
         table=descriptor,
         here=f"/ui/data/{descriptor.database}/{descriptor.name}",
         rows=found,
+        same=same,
         columns=_columns(found, descriptor),
         numeric=_numeric(found),
         asked=asked,
@@ -167,51 +122,6 @@ async def _oldest(client: AsyncClient, descriptor: TableDescriptor) -> Timestamp
     kept = await tried(client.collection.status())
     safepoint = ZERO if isinstance(kept, CortadoError) else kept.tables.get(descriptor.full_name, kept.safepoint)
     return max(safepoint, descriptor.named_ts)
-
-
-def _scan(call: Call, at: str | None) -> Scan:
-    if call.text("order") not in (None, "", "up", "down"):
-        raise InvalidArgument("order", "must be up or down", str(call.text("order")))
-    return Scan(
-        index=call.text("index") or None,
-        filter=call.text("query") or None,
-        reverse=call.text("order") == "down",
-        at=at,
-        with_versions=True,
-    )
-
-
-async def _rows(call: Call, at: str | None) -> tuple[list[Row], bytes]:
-    table, descriptor = call.table(call.client), await call.table(_then(call, at)).descriptor()
-    found, rest = await table.open_page(_scan(call, at), token_of(call), rows_max=ROWS, bytes_max=ROWS_BYTES_MAX)
-    return [_row(each, descriptor) for each in found], rest
-
-
-def _row(document: Document, descriptor: TableDescriptor) -> Row:
-    value = document.to_json()
-    return Row(_texts(value, descriptor), value, written=document.ts)
-
-
-def _then(call: Call, at: str | None) -> AsyncClient:
-    return call.client if at is None else call.client.at(at)
-
-
-async def _compared(call: Call, first: list[Row], at: str | None, other: str) -> list[Row]:
-    """The rows that either time has on its page, each as it was at both."""
-    second, _ = await _rows(call, None if other == "now" else other)
-    keys = list(dict.fromkeys([each.key for each in first] + [each.key for each in second]))
-    before = await _values(call, keys, at)
-    after = await _values(call, keys, None if other == "now" else other)
-    return [Row(key, before[key], after[key]) for key in keys]
-
-
-async def _values(
-    call: Call, keys: Sequence[tuple[str, ...]], at: str | None
-) -> dict[tuple[str, ...], Mapping[str, Any] | None]:
-    table = call.table(_then(call, at))
-    parts = (await table.descriptor()).key
-    found = await table.get_many([parse_key(each, parts) for each in keys])
-    return {key: None if each is None else each.to_json() for key, each in zip(keys, found, strict=True)}
 
 
 def _columns(found: list[Row] | CortadoError, descriptor: TableDescriptor) -> list[str]:
@@ -245,7 +155,7 @@ async def row(call: Call, visitor: Visitor) -> Response:
     descriptor = await table.descriptor()
     key = parse_key(call.rest("key"), descriptor.key)
     found, now, oldest = await asyncio.gather(
-        call.table(_then(call, at)).get(key), client.now(), _oldest(client, descriptor)
+        call.table(then(call, at)).get(key), client.now(), _oldest(client, descriptor)
     )
     history = await tried(_history(call, key, oldest, now))
     if found is None and (isinstance(history, CortadoError) or not history[0]):
@@ -284,12 +194,19 @@ async def _history(call: Call, key: Key, oldest: Timestamp, now: Timestamp) -> t
 
 
 def _event(change: Change[Key, Document]) -> Event:
-    before = {} if change.previous is None else change.previous.to_json()
-    after = change.value.to_json() if isinstance(change, Changed) else {}
+    before = {} if change.previous is None else _written(change.previous)
+    after = _written(change.value) if isinstance(change, Changed) else {}
     kind = "deleted" if not isinstance(change, Changed) else "changed" if before else "written"
-    names = [each for each in dict.fromkeys([*before, *after]) if before.get(each, _ABSENT) != after.get(each, _ABSENT)]
+    names = [each for each in dict.fromkeys([*before, *after]) if before.get(each, ABSENT) != after.get(each, ABSENT)]
     fields = tuple((name, _text(before, name), _text(after, name)) for name in names)
     return Event(change.ts, kind, fields)
+
+
+def _written(document: Document) -> dict[str, Any]:
+    """The fields that existed when it was written. What its schema lacked has a default now, and had no value then."""
+    known = {each.name for each in document.writer.record.fields}
+    existed = {each.name for each in document.schema.record.fields if not known.isdisjoint((each.name, *each.aliases))}
+    return {name: value for name, value in document.to_json().items() if name in existed}
 
 
 def _text(value: Mapping[str, Any], name: str) -> str | None:

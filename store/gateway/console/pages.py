@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, Unauthenticated
 from cortado.store.gateway.console import texts
+from cortado.store.gateway.console.acts.act import removes
 from cortado.store.gateway.console.visitor import NOBODY, Visitor
 from cortado.store.gateway.problems import Refused, challenge, problem_response
 
@@ -47,6 +48,7 @@ def _environment() -> Environment:
     )
     # A default, and a list of values, are themselves escaped where they are shown.
     made.filters.update({each.__name__: each for each in _FILTERS})
+    made.globals["removes"] = removes
     made.tests["problem"] = lambda found: isinstance(found, CortadoError)
     return made
 

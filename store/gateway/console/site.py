@@ -48,6 +48,8 @@ _CHANGES: Final = (
 _CALLS: Final = (
     Parameter("node", "Whose; default: the leader's."),
     Parameter("within", "Measure for so many seconds; default: since its start.", kind="integer"),
+    Parameter("sort", "By method, calls, failed, rate, p50 or p99; default: calls."),
+    Parameter("methods", "all: those of tools and of the clients' own plumbing too."),
 )
 
 

@@ -71,8 +71,8 @@ def rate(number: float | None) -> str:
 
 
 def moment(ts: Timestamp) -> str:
-    """The wall time of a timestamp, in UTC, to the millisecond."""
-    return wall(ts.wall_ms)
+    """The wall time of a timestamp, in UTC, to the millisecond; "never" for the one before all others."""
+    return wall(ts.wall_ms) if ts.wall_ms else "never"
 
 
 def wall(ms: int) -> str:

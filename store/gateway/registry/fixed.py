@@ -39,7 +39,9 @@ def operations() -> list[Operation]:
 
 
 async def root(call: Call) -> Response:
-    """Nothing, which is what tools look for."""
+    """Nothing, which is what tools look for; a browser is sent to the console."""
+    if "text/html" in ",".join(call.headers.getlist("accept")):
+        return Response(status_code=302, headers={"Location": "/ui", "Vary": "Accept", "Cache-Control": "no-store"})
     return answer(call, {})
 
 

@@ -286,8 +286,10 @@ def test_the_name_must_be_typed_as_it_is(console: Gateway, typed: str) -> None:
 
 
 def test_every_act_that_takes_something_away_asks_for_its_name() -> None:
-    takes = re.compile(r"drop-|remove-member|truncate|revoke-principal|cancel|end-")
+    takes = re.compile(r"drop-|remove-member|truncate|delete-principal|cancel|end-")
     assert {each.name for each in ACTS.values() if each.typed} == {name for name in ACTS if takes.match(name)}
+    assert {each.name for each in ACTS.values() if each.typed and not each.removes} == set(), "and looks so"
+    assert {each.name for each in ACTS.values() if each.removes and not each.typed} == {"revoke-grant", "remove-quota"}
 
 
 def test_a_form_that_is_sent_twice_has_one_effect(console: Gateway) -> None:

@@ -154,7 +154,7 @@ def test_a_form_that_two_gateways_get_at_the_same_instant_is_done_once(
         assert text_of(told) == text_of(other_told)
 
 
-def test_a_principal_is_created_granted_rotated_and_taken_away(guarded: tuple[Gateway, dict[str, Any]]) -> None:
+def test_a_principal_is_created_granted_rotated_and_deleted(guarded: tuple[Gateway, dict[str, Any]]) -> None:
     made, who = guarded
 
     def does(name: str, given: dict[str, str], **target: str) -> httpx.Response:
@@ -178,7 +178,7 @@ def test_a_principal_is_created_granted_rotated_and_taken_away(guarded: tuple[Ga
         r"ctd_[\w-]+", does("rotate-token", {"overlap": "1h", "expires": ""}, principal="reports").text
     )
     assert fresh != token
-    does("revoke-principal", {"typed": "reports"}, principal="reports")
+    does("delete-principal", {"typed": "reports"}, principal="reports")
     assert get(made, "/ui/roles", **basic(fresh)).status_code == 401
 
 

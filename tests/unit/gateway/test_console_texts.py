@@ -13,8 +13,8 @@ from cortado.store.client.cluster import MemberStatus
 from cortado.store.doctor.verdicts import Verdict
 from cortado.store.gateway.console import texts
 from cortado.store.gateway.console.cluster import Node, findings
-from cortado.store.gateway.console.data import Row
 from cortado.store.gateway.console.pairs import Form, shown_as
+from cortado.store.gateway.console.rows import Row
 
 
 @pytest.mark.parametrize("given", ["tea", "a/b", "...", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])

@@ -22,6 +22,7 @@ Texts: TypeAlias = Mapping[str, str]
 
 WAITS_S: Final = 20.0
 """How long a page waits for work that grows with the data."""
+_REMOVES: Final = ("cancel", "delete", "drop", "end", "remove", "revoke", "truncate")
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -79,6 +80,16 @@ class Act:
     target: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()
     typed: str = ""
+
+    @property
+    def removes(self) -> bool:
+        """Whether it takes something away: it looks so wherever it stands."""
+        return removes(self.name)
+
+
+def removes(name: str) -> bool:
+    """Whether the act of this name takes something away, as its first word says."""
+    return name.partition("-")[0] in _REMOVES
 
 
 async def in_time(work: Awaitable[T], problem: str) -> T:

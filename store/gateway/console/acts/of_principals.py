@@ -101,7 +101,7 @@ ACTS: Final = (
         ),
     ),
     Act(
-        "revoke-grant", "Take a role away", "Take it away",
+        "revoke-grant", "Revoke a role", "Revoke it",
         "What the principal may do by it ends within a second, running streams too.",
         _granted, _revoke_grant, _roles, ("principal", "role", "resource"),
     ),
@@ -112,7 +112,7 @@ ACTS: Final = (
         (Input("overlap", "The one before holds for", hint="such as 30m; empty: one hour"), _EXPIRES),
     ),
     Act(
-        "revoke-principal", "Take a principal away", "Take it away",
+        "delete-principal", "Delete a principal", "Delete it",
         "Its tokens are known no more, its grants are gone, and what runs by it ends within a second.",
         _principal, _revoke, _roles, ("principal",), typed="principal",
     ),

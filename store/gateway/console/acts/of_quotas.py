@@ -64,7 +64,7 @@ ACTS: Final = (
         ),
     ),
     Act(
-        "remove-quota", "Take a quota away", "Take it away", "Nothing limits its use from then on.",
+        "remove-quota", "Remove a quota", "Remove it", "Nothing limits its use from then on.",
         _quota, _remove, _roles, ("target",),
     ),
 )  # fmt: skip

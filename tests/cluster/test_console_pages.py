@@ -1,0 +1,153 @@
+"""What pages of the console show beside what is stored: orders, times, what differs, what an act would take away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from cortado.store.client import Index
+from cortado.store.gateway.console import rows as rows_of
+from support.console_forms import text_of
+from support.gateways import Gateway, gateway_before
+from support.server_process import running_server
+
+pytestmark = pytest.mark.process
+
+V1: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "Item",
+    "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}],
+}
+ROW: Final = re.compile(r'<tr class="(\w+)">\s*<th scope="row"><a href="/ui/data/pages/compared/(\d+)')
+V2: Final[dict[str, Any]] = {
+    **V1,
+    "fields": [
+        V1["fields"][0],
+        {"name": "title", "aliases": ["name"], "type": "string"},
+        {"name": "left", "type": "long", "default": 0},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with running_server(tmp_path_factory.mktemp("pages") / "data") as server, gateway_before(server.endpoint) as made:
+        yield made
+
+
+def get(made: Gateway, path: str, **headers: str) -> httpx.Response:
+    return made.run(made.http.get(path, headers=headers))
+
+
+def make_table(made: Gateway, name: str, key: Any = ("id",), **more: Any) -> str:
+    client, full = made.client, f"pages.{name}"
+    if "pages" not in made.run(client.databases()):
+        made.run(client.create_database("pages"))
+    made.run(client.schemas.register(full, V1))
+    made.run(client.create_table(full, key=list(key), **more))
+    return full
+
+
+def test_a_cluster_without_a_change_says_never(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data") as server, gateway_before(server.endpoint) as made:
+        text = text_of(get(made, "/ui"))
+        assert "Last change never" in " ".join(text.split())
+        assert "1970" not in text
+        assert "1970" not in text_of(get(made, "/ui/data"))
+
+
+def test_the_root_sends_a_browser_to_the_console_and_tells_a_registry_s_client_what_it_looks_for(made: Gateway) -> None:
+    browser = get(made, "/", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert (browser.status_code, browser.headers["Location"]) == (302, "/ui")
+    client = get(made, "/", Accept="application/vnd.schemaregistry.v1+json")
+    assert (client.status_code, client.json()) == (200, {})
+
+
+def test_descending_parts_of_keys_and_indexes_say_so(made: Gateway) -> None:
+    make_table(made, "ordered", ["id desc"], indexes=[Index("by_name", ["name desc", "id"])])
+    listed, of_one = text_of(get(made, "/ui/data")), text_of(get(made, "/ui/data/pages/ordered"))
+    assert "id int64 desc" in " ".join(listed.split())
+    assert "name desc, id" in " ".join(listed.split())
+    assert "key id desc" in " ".join(of_one.split())
+
+
+def test_only_what_differs_between_two_times_is_shown_page_by_page(
+    made: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_of, "COMPARED_ROWS", 7)
+    monkeypatch.setattr(rows_of, "ROWS", 10)
+    full = make_table(made, "compared")
+    table = made.client.table(full)
+    made.run(table.bulk([{"id": each, "name": "a"} for each in range(90)]))
+    at = made.run(made.client.now())
+    changed = {each: {"id": each, "name": "b"} for each in range(30, 60, 2)}
+    removed, added = set(range(60, 70)), set(range(100, 108))
+    made.run(table.bulk([*changed.values(), *({"id": each, "name": "new"} for each in added)]))
+    for each in removed:
+        made.run(table.delete(each))
+    found: dict[int, str] = {}
+    same, path = 0, f"/ui/data/pages/compared?at={at}&compare=now"
+    pages = 0
+    while path:
+        page = get(made, path)
+        assert page.status_code == 200, page.text
+        for verdict, key in re.findall(
+            r'<tr class="(\w+)">\s*<th scope="row"><a href="/ui/data/pages/compared/(\d+)', page.text
+        ):
+            found[int(key)] = verdict
+        counted = re.search(r"differ, (\d+) that do not|Nothing differs among (\d+) rows", text_of(page))
+        assert counted is not None
+        same += int(counted[1] or counted[2])
+        further = re.search(r'href="([^"]+)">Further rows', page.text)
+        path, pages = further[1].replace("&amp;", "&") if further else "", pages + 1
+    assert pages > 2
+    expected = dict.fromkeys(changed, "changed") | dict.fromkeys(removed, "removed") | dict.fromkeys(added, "added")
+    assert found == expected
+    assert same >= 90 - len(changed) - len(removed)
+
+
+def test_a_page_of_another_comparison_is_refused(made: Gateway) -> None:
+    full = make_table(made, "damaged")
+    made.run(made.client.table(full).put({"id": 1, "name": "a"}))
+    for token in ("AAAA", "_w", "AAEA"):
+        page = get(made, f"/ui/data/pages/damaged?at=-1s&compare=now&page={token}")
+        assert "These rows cannot be shown." in text_of(page)
+
+
+def test_a_history_shows_no_field_before_it_existed(made: Gateway) -> None:
+    full = make_table(made, "history")
+    table = made.client.table(full)
+    made.run(table.put({"id": 1, "name": "a"}))
+    made.run(table.put({"id": 1, "name": "b"}))
+    made.run(made.client.schemas.set_compatibility(full, "none"))
+    made.run(made.client.schemas.register(full, V2))
+    made.run(table.put({"id": 1, "title": "b", "left": 0}))
+    page = get(made, "/ui/data/pages/history/1")
+    events = re.findall(r'<li class="(\w+)">(.*?)</li>', page.text, re.DOTALL)
+    fields = [(kind, re.findall(r"<dt>(\w+)</dt>", text)) for kind, text in events]
+    # A renamed field is the same one.
+    assert fields == [("changed", ["left"]), ("changed", ["title"]), ("written", ["id", "title"])]
+
+
+def methods_of(page: httpx.Response) -> list[str]:
+    return re.findall(r'<tr><th scope="row"><code>([^<]+)', page.text.partition('id="slow"')[0])
+
+
+def test_calls_leave_plumbing_out_and_are_sorted_as_asked(made: Gateway) -> None:
+    made.run(made.client.kv("calls").put(b"k", b"v"))
+    get(made, "/ui")
+    page = get(made, "/ui/calls")
+    methods = methods_of(page)
+    assert "KeyValue/Put" in methods
+    assert not [each for each in methods if each.startswith(("Cluster/", "Statistics/", "Calls/", "Settings/"))]
+    everything = methods_of(get(made, "/ui/calls?methods=all&sort=method"))
+    assert everything == sorted(everything)
+    assert {"Cluster/Members", *methods} <= set(everything)
+    assert "sort: must be one of" in text_of(get(made, "/ui/calls?sort=colour"))
+    for sort in ("calls", "failed", "rate", "p50", "p99"):
+        assert 'aria-sort="descending"><a href="/ui/calls?' in get(made, f"/ui/calls?sort={sort}").text
