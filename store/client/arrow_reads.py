@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from cortado.errors import InvalidArgument
 from cortado.extras import needing
 from cortado.store.client.documents import D
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan, ScanOptions
 from cortado.store.client.streams import opened
 from cortado.store.client.table_reads import TableReads
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@public_face
 class ArrowReads(TableReads[D]):
     """The reads of :class:`~cortado.store.client.table.AsyncTable` that are columns. They need pyarrow and numpy."""
 

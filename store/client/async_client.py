@@ -22,6 +22,7 @@ from cortado.store.client.cluster import ClockReading, Status, clock_from_proto,
 from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
 from cortado.store.client.runtime import Environment, Runtime
 from cortado.store.client.transaction_runs import Pace
@@ -47,6 +48,7 @@ _EPOCH_MAX = (1 << 16) - 1
 _STALE_MS_MAX = (1 << 32) - 1
 
 
+@public_face
 class AsyncClient(ClientTransactions, ClientServices):
     """A connection to a cluster, for asyncio::
 

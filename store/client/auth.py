@@ -14,6 +14,7 @@ from cortado.proto.v1 import auth_pb2 as pb
 from cortado.store.auth.tokens import Token, make_token
 from cortado.store.client.arguments import text, whole
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 
 _MS_MAX: Final = 100 * 366 * 86_400_000
 
@@ -70,6 +71,7 @@ class Issued:
     token: Token | None
 
 
+@public_face
 class AsyncAuth:
     """The cluster's principals and roles."""
 

@@ -12,6 +12,7 @@ from cortado.proto.v1 import backups_pb2 as pb
 from cortado.proto.v1 import watch_pb2
 from cortado.store.backup.runs import decode_run
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.restores import AsyncRestores
 from cortado.store.client.stubs import Stubs
 from cortado.store.client.values import At, at_to_proto, timestamp_of, timestamp_to_proto
@@ -86,6 +87,7 @@ class VersionSource:
         ]
 
 
+@public_face
 class AsyncBackups:
     """Reading a cluster's versions out."""
 

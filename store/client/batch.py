@@ -10,6 +10,7 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, transactions_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.document_types import DataclassInstance
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.put_mode import PutMode, put_condition
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable
@@ -17,6 +18,7 @@ from cortado.store.client.values import Expires, KeyLike, etag_condition, expiry
 from cortado.store.names import check_database, check_table
 
 
+@public_face
 class AsyncBatch:
     """Collects operations, and commits them at the end of its ``async with`` block, unless that ends by an exception::
 

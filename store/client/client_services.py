@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 
 if TYPE_CHECKING:
     from cortado.store.client.auth import AsyncAuth
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from cortado.store.client.quotas import AsyncQuotas
 
 
+@public_face
 class ClientServices:
     """A part of the client."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import whole
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.transaction_runs import Pace, T, run_transactions
 from cortado.store.client.views import View
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _ATTEMPTS_MAX: Final = 1_000
 
 
+@public_face
 class ClientTransactions:
     """A part of the client, and its views of one time: none of them transacts."""
 

@@ -10,6 +10,7 @@ from cortado.errors import CortadoError, OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.arguments import flag, text
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
@@ -215,6 +216,7 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
     )
 
 
+@public_face
 class AsyncMembership:
     """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
 

@@ -12,6 +12,7 @@ from cortado.errors import Cancelled, CortadoError, InvalidArgument, LeaseExpire
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.client.arguments import flag, hexadecimal, shown, text
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
@@ -112,6 +113,7 @@ class LeaseKeeper:
             self._kept.give()
 
 
+@public_face
 class AsyncLease:
     """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
 
@@ -197,6 +199,7 @@ class AsyncLease:
         await self._keeper.ended()
 
 
+@public_face
 class AsyncCollection:
     """Who keeps old versions from being collected."""
 

@@ -9,6 +9,7 @@ from typing import Final
 from cortado.proto.v1 import jobs_pb2 as pb
 from cortado.store.client.arguments import callback, whole
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.stubs import Method
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -42,6 +43,7 @@ class Job:
         return self.state not in _UNFINISHED
 
 
+@public_face
 class AsyncJobs:
     """The cluster's jobs."""
 

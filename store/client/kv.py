@@ -13,6 +13,7 @@ from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2, watch_pb2
 from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.operations import addition, required
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
@@ -64,6 +65,7 @@ _KEYS_MAX: Final = 1_000
 """Of one request, as of one for documents."""
 
 
+@public_face
 class AsyncKeyValue:
     """One namespace. Raises InvalidArgument for a namespace that is not a name.
 

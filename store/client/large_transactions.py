@@ -25,6 +25,7 @@ from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.store.client.arguments import hexadecimal, shown, text, texts, whole
 from cortado.store.client.collection import END_S, TTL_S_DEFAULT, LeaseKeeper, check_label, check_ttl
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.stubs import Method
 from cortado.store.client.values import timestamp_of
 from cortado.store.client.views import nothing_more
@@ -96,6 +97,7 @@ class StagingView:
         yield nothing_more
 
 
+@public_face
 class AsyncStaging:
     """One attempt of one task of a large transaction, which another process may have begun::
 
@@ -147,6 +149,7 @@ class AsyncStaging:
         await self._keeper.ended()
 
 
+@public_face
 class AsyncLargeTransaction:
     """Rows of any number, visible at one timestamp, or never::
 
@@ -225,6 +228,7 @@ class AsyncLargeTransaction:
             await self._staging.__aexit__(kind, error, traceback)
 
 
+@public_face
 class AsyncLargeTransactions:
     """The parts of large transactions, for jobs of several processes: one begins it, others stage, one commits.
 

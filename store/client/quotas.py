@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cortado.proto.v1 import quotas_pb2 as pb
 from cortado.store.client.arguments import text, whole
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 
 
@@ -23,6 +24,7 @@ class QuotaInfo:
     refused: int = 0
 
 
+@public_face
 class AsyncQuotas:
     """What may be used of the cluster."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cortado.proto.v1 import backups_pb2 as pb
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.stubs import Method
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
@@ -30,6 +31,7 @@ class RestoreStatus:
     roles_enabled: bool = False
 
 
+@public_face
 class AsyncRestores:
     """Putting versions back. Every call may be made again: made twice it does the same as once."""
 

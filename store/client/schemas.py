@@ -23,6 +23,7 @@ from cortado.schema.parse import parse_schema
 from cortado.store.client.arguments import flag, shown, text, whole
 from cortado.store.client.caches import SchemaCache
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.names import check_subject
 
 NEWEST_RECENT_S: Final = 5.0
@@ -87,6 +88,7 @@ class SchemaCheck:
     registered: SchemaVersion | None = None
 
 
+@public_face
 class AsyncSchemas:
     """The registry."""
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import TypeAlias, TypeVar
 
+from cortado.store.client.public_faces import OURS
+
 T = TypeVar("T")
 
 Rows: TypeAlias = Iterable[T] | AsyncIterable[T]
@@ -14,17 +16,19 @@ Rows: TypeAlias = Iterable[T] | AsyncIterable[T]
 
 async def items(pages: AsyncGenerator[Iterable[T], None]) -> AsyncGenerator[T, None]:
     """The items of all pages, one after the other. Closing it closes ``pages``."""
-    async with aclosing(pages):
-        async for page in pages:
-            for item in page:
-                yield item
+    with OURS:
+        async with aclosing(pages):
+            async for page in pages:
+                for item in page:
+                    yield item
 
 
 async def opened(open_stream: Callable[[], Awaitable[AsyncGenerator[T, None]]]) -> AsyncGenerator[T, None]:
     """The items of a stream that is opened when the first one is asked for."""
-    async with aclosing(await open_stream()) as stream:
-        async for item in stream:
-            yield item
+    with OURS:
+        async with aclosing(await open_stream()) as stream:
+            async for item in stream:
+                yield item
 
 
 async def any_of(source: Rows[T]) -> AsyncGenerator[T, None]:

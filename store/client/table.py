@@ -16,6 +16,7 @@ from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_
 from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.kv import condition
 from cortado.store.client.operations import addition, required
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, put_mode, whole_rows
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.streams import Rows
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _UINT32_MAX: Final = (1 << 32) - 1
 
 
+@public_face
 class AsyncTable(ArrowReads[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 

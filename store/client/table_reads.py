@@ -15,6 +15,7 @@ from cortado.store.client.aggregates import GROUPS_MAX, GROUPS_MAX_MOST, Groups,
 from cortado.store.client.arguments import sequence, whole
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.row_batches import each_batch, one_page, row_batches
 from cortado.store.client.scans import AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
 from cortado.store.client.schemas import AsyncSchemas
@@ -45,6 +46,7 @@ KEYS_MAX: Final = 1_000
 _UINT32_MAX: Final = (1 << 32) - 1
 
 
+@public_face
 class TableReads(Generic[D]):
     """The reads of :class:`~cortado.store.client.table.AsyncTable`."""
 

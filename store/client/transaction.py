@@ -9,6 +9,7 @@ from cortado.errors import CortadoError, OutcomeUnknown, TransactionAborted, Uns
 from cortado.proto.v1 import transactions_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.kv import AsyncKeyValue
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.transaction_view import TransactionView
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -25,6 +26,7 @@ _COMMIT_SHARE: Final = 0.75
 _SETTLE_S_MIN: Final = 0.05
 
 
+@public_face
 class AsyncTransaction:
     """Reads one state, keeps what it writes, and commits at the end of its ``async with`` block, unless that ends by an
     exception::

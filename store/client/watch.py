@@ -30,6 +30,7 @@ from cortado.proto.v1 import watch_pb2
 from cortado.store.client.arguments import flag, whole
 from cortado.store.client.channel import Channel, stays
 from cortado.store.client.connection import Connection
+from cortado.store.client.public_faces import public_face
 from cortado.store.client.retry import Attempts, Failed, Failure
 from cortado.store.client.runtime import Stream, WireClosed
 from cortado.store.client.stubs import Method
@@ -134,6 +135,7 @@ class Source(Protocol[K, V]):
         ...
 
 
+@public_face
 class AsyncWatch(Generic[K, V]):
     """An iterator of events, without end but for ``until``. For one consumer; close it, or use it as a context manager.
 

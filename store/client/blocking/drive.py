@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Iter
 from contextlib import closing
 from typing import Any, TypeVar
 
+from cortado.store.client.public_faces import OURS
+
 T = TypeVar("T")
 
 
@@ -22,19 +24,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """What a stream of the core gives. Closing it closes ``stream``."""
-    try:
-        while True:
-            try:
-                item = run(stream.__anext__())
-            except StopAsyncIteration:
-                return
-            yield item
-    finally:
-        run(stream.aclose())
+    with OURS:
+        try:
+            while True:
+                try:
+                    item = run(stream.__anext__())
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            run(stream.aclose())
 
 
 def each(pages: AsyncGenerator[Iterable[T], None]) -> Iterator[T]:
     """The items of all pages, one after the other. Closing it closes ``pages``."""
-    with closing(steps(pages)) as stream:
+    with OURS, closing(steps(pages)) as stream:
         for page in stream:
             yield from page
