@@ -4,6 +4,9 @@ A read that names no time is served at the last commit's timestamp, and what has
 group that timestamp would stand still, and what expires would be seen until the next write. So its leader writes an
 entry a second, as it does for watches, until nothing is left that expires. Who reads at a time of his own needs none of
 it; a group that holds nothing that expires writes nothing.
+
+While nobody leads, or the leader's process is stopped, nobody writes that entry. So the first read of a term, and a read
+that finds the last commit older than ``LATE_MS``, writes one before it is served (:class:`.ReadPoints`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from cortado.store.node.applied_state import AppliedState
 
 LAG_MS: Final = 1_000
 """So far reads that name no time are behind the clock at most, or little more."""
+LATE_MS: Final = 2 * LAG_MS
+"""A read does not serve a last commit that is older than this, where something may have expired since."""
 _LOOKS: Final = 4
 """So often within that it is looked."""
 

@@ -7,7 +7,8 @@
       replica             |  what is in flight|  the ceiling    |  TimestampInFuture
 
 - *The newest* (linearizable): the leader alone, at the last committed timestamp, after a round in which a majority has
-  answered it (:mod:`cortado.store.node.read_index`).
+  answered it (:mod:`cortado.store.node.read_index`). Where something may have expired since that commit, and it lies
+  before this leader's term or long ago, an entry comes first (:mod:`cortado.store.node.expiring`).
 - *At or below the last applied timestamp*: everything that will ever be there is there, since timestamps rise strictly
   along the log. Any replica.
 - *Above it*: the leader alone. Its clock moves forward, so that it gives no later write a timestamp at or below the
@@ -30,11 +31,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import ClockOutOfBounds, CortadoError, OutcomeUnknown, TimestampInFuture, Unavailable
+from cortado.errors import (
+    ClockOutOfBounds,
+    CortadoError,
+    OutcomeUnknown,
+    ResourceExhausted,
+    TimestampInFuture,
+    Unavailable,
+)
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.node.driver import Driver
+from cortado.store.node.expiring import LATE_MS
 from cortado.store.node.group_context import GroupContext
 from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import ReadMeasures
@@ -62,7 +71,13 @@ class ReadPoints:
         self._monotonic_ms = group.host.monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
+        self._saying: asyncio.Lock = asyncio.Lock()
+        self._term_ms = 0
         self.measures = ReadMeasures()
+
+    def term_begins(self) -> None:
+        """This node leads from now on."""
+        self._term_ms = self._clock.physical_ms
 
     def resolve(self, at: Timestamp | Stale | None) -> Awaitable[Timestamp]:
         """The timestamp to read at, once it can be read at; None asks for the newest.
@@ -98,7 +113,7 @@ class ReadPoints:
         """As :meth:`linearize`, also while a restore is under way: for that itself."""
         newest = self._driver.readable_ts
         if newest is not None:
-            return newest
+            return await self._say_time(newest) if self._is_late(newest) else newest
         if self._group.is_installing:
             self._group.check_serving()
         return await self._asked()
@@ -173,7 +188,8 @@ class ReadPoints:
         driver = self._driver
         fresh_ms = driver.log.fresh_as_of_ms
         if fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms:
-            return driver.applied.last_ts
+            if not (driver.leadership.is_ready and self._is_late(driver.applied.last_ts)):
+                return driver.applied.last_ts
         if driver.leadership.is_elected or driver.is_alone:
             return await self._asked()
         if fresh_ms is None:
@@ -200,7 +216,28 @@ class ReadPoints:
         call = CURRENT.get()
         if call is not None:
             call.read_wait_ms = waited_ms
-        return read_ts
+        return await self._say_time(read_ts) if self._is_late(read_ts) else read_ts
+
+    def _is_late(self, newest: Timestamp) -> bool:
+        """Whether something may have expired since ``newest``, the last commit, that a read at it would still see."""
+        newest_ms = newest.wall_ms
+        if newest_ms >= self._driver.applied.expires_to_ms:
+            return False
+        return newest_ms < max(self._term_ms, self._clock.physical_ms - LATE_MS)
+
+    async def _say_time(self, read_ts: Timestamp) -> Timestamp:
+        """As :meth:`_asked`, once an entry says what time it is: one for all who wait. Raises NotLeader, Unavailable.
+        Where there is no room for an entry, ``read_ts`` has to do."""
+        driver = self._driver
+        async with self._saying:
+            if self._is_late(driver.pipeline.newest_ts):
+                try:
+                    await self._raise_ceiling(self._clock.now())
+                except ResourceExhausted:
+                    return read_ts
+                except OutcomeUnknown as lost:
+                    raise driver.leadership.not_leader() from lost
+        return max(read_ts, driver.pipeline.newest_ts)
 
     def _check_leads(self, term: int) -> None:
         if self._driver.leadership.term != term:

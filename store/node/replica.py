@@ -199,6 +199,7 @@ class Replica:
     def _leads(self) -> None:
         """A term of ours has begun. Complete what a leader before us left half done to the registry, and let the others
         know if we are reached under other addresses now."""
+        self.reads.term_begins()
         identity = self.host.identity
         own = self.log.roster.member(identity.node_id)
         try:
