@@ -6,6 +6,7 @@ import logging
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from cortado.store.auth.tokens import BEARER
 from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_roles
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.callers import Callers
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console import pages, site
 from cortado.store.gateway.console.forms import Forms
@@ -63,13 +65,14 @@ class Application:
     ) -> None:
         self._is_public = is_public
         self.bounds = Bounds(limits)
-        forms = Forms(without_roles=acts_without_roles)
+        forms, callers = Forms(without_roles=acts_without_roles), Callers(client)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
         resources = {
-            path: _Resource(listed, client, self.bounds, forms, is_public=is_public) for path, listed in by_path.items()
+            path: _Resource(listed, client, self.bounds, callers, forms, is_public=is_public)
+            for path, listed in by_path.items()
         }
         self._routes = Routes(resources)
 
@@ -80,8 +83,8 @@ class Application:
         answer = Answer(self.bounds.measures, send)
         try:
             self._check_request(Headers(scope=scope))
-            with self.bounds.call():
-                found = self._routes.find(path)
+            found = self._routes.find(path)
+            with nullcontext() if found is not None and found[0].is_probe else self.bounds.call():
                 if found is None:
                     raise NotFound("resource", shown(path))
                 resource, scope["path_params"] = found
@@ -124,12 +127,21 @@ class _Resource:
     """The operations of one path."""
 
     def __init__(
-        self, operations: Sequence[Operation], client: AsyncClient, bounds: Bounds, forms: Forms, *, is_public: bool
+        self,
+        operations: Sequence[Operation],
+        client: AsyncClient,
+        bounds: Bounds,
+        callers: Callers,
+        forms: Forms,
+        *,
+        is_public: bool,
     ) -> None:
+        self.is_probe = operations[0].is_probe
         self._operations = {each.method: each for each in operations}
         self._failed = operations[0].failed
         self._client = client
         self._bounds = bounds
+        self._callers = callers
         self._on_behalf = only_with_roles if is_public else str
         self._forms = forms
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
@@ -149,7 +161,7 @@ class _Resource:
         try:
             # Whoever calls here calls the cluster, and nobody else: a header that is missing is nobody's, and not ours.
             ON_BEHALF.set(self._on_behalf(_authorization(request) or NOBODY))
-            call = Call(request, operation, self._client, self._bounds, self._forms)
+            call = Call(request, operation, self._client, self._bounds, self._callers, self._forms)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
             if isinstance(error, CortadoError):

@@ -6,6 +6,7 @@ tables are those of the database. Operations apply in order: each sees the ones 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -21,6 +22,9 @@ from cortado.store.transfer.key_text import key_of_json
 from cortado.store.transfer.operation_json import OperationAsked, read_operation
 
 BATCH: Final = "/v1/db/{database}:batch"
+
+_AT_ONCE: Final = 64
+"""Operations that are prepared before the loop turns to other calls."""
 
 
 def operations() -> list[Operation]:
@@ -41,6 +45,8 @@ async def batch(call: Call) -> Response:
     transaction = (await call.writer()).transaction()
     async with transaction:
         for i, each in enumerate(listed):
+            if i % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             try:
                 await _apply(transaction, database, read_operation(each))
             except InvalidArgument as error:

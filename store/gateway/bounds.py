@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from cortado.errors import ResourceExhausted
+from cortado.store.gateway.bodies import Bodies
 from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
 from cortado.store.gateway.measures import Cause, Measures
+from cortado.store.gateway.places import Places
 from cortado.store.gateway.problems import Refused
 
 
@@ -22,10 +24,11 @@ class Bounds:
     def __init__(self, limits: GatewayLimits) -> None:
         self.limits = limits
         self.measures = Measures()
+        self.bodies = Bodies(limits.bodies_bytes_max)
+        self.places = Places(limits.connections_max)
         self._calls = 0
         self._streams: set[asyncio.Task[Any]] = set()
         self.is_stopping = False
-        self._body_bytes = 0
 
     @property
     def calls(self) -> int:
@@ -37,16 +40,11 @@ class Bounds:
         """Those that are open."""
         return len(self._streams)
 
-    @property
-    def body_bytes(self) -> int:
-        """Those that are set aside."""
-        return self._body_bytes
-
     @contextmanager
     def call(self) -> Iterator[None]:
         """Around a call. Raises Refused."""
         if self._calls >= self.limits.calls_max:
-            raise self._full("calls", "calls", self.limits.calls_max)
+            raise self.full("calls", "calls", self.limits.calls_max)
         self._calls += 1
         try:
             yield
@@ -63,12 +61,12 @@ class Bounds:
         finally:
             self._calls += 1
         if self._calls > self.limits.calls_max:
-            raise self._full("calls", "calls", self.limits.calls_max)
+            raise self.full("calls", "calls", self.limits.calls_max)
 
     def check_stream(self) -> None:
         """Raises Refused where there is no room for a stream."""
         if len(self._streams) >= self.limits.streams_max:
-            raise self._full("streams", "streams", self.limits.streams_max)
+            raise self.full("streams", "streams", self.limits.streams_max)
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -89,20 +87,12 @@ class Bounds:
         for each in self._streams:
             each.cancel()
 
-    def take_body(self, size: int) -> None:
-        """Sets bytes of a body aside, which :meth:`give_body` gives back. Raises Refused."""
-        if self._body_bytes + size > self.limits.bodies_bytes_max:
-            raise self._full("bodies", "bytes of bodies", self.limits.bodies_bytes_max)
-        self._body_bytes += size
-
-    def give_body(self, size: int) -> None:
-        self._body_bytes -= size
-
     def reject(self, cause: Cause) -> None:
         """Counts what is refused here, or cut off."""
         self.measures.rejections[cause] += 1
 
-    def _full(self, cause: Cause, resource: str, limit: int) -> Refused:
+    def full(self, cause: Cause, resource: str, limit: int) -> Refused:
+        """The refusal of one more of ``resource``."""
         self.reject(cause)
         problem = f"the gateway has {limit} {resource} under way, which is its limit"
         return Refused(429, ResourceExhausted(problem, RETRY_MS, resource=resource, limit=limit))

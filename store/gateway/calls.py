@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cortado.errors import DeadlineExceeded, InvalidArgument, TooLarge
+from cortado.errors import DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
+from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import json_text, parse_json
 from cortado.store.client.values import Expires
+from cortado.store.gateway.beside import beside
+from cortado.store.gateway.bodies import Body
 from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.callers import Callers
 from cortado.store.gateway.conditions import Condition, condition_of
 from cortado.store.gateway.idempotency import repeatable
+from cortado.store.gateway.limits import RETRY_MS
 from cortado.store.gateway.operations import JSON, Operation
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
+from cortado.store.gateway.places import address_of_caller
 from cortado.store.gateway.problems import Refused
 from cortado.store.names import check_database, check_table, shown
 from cortado.store.transfer.operation_json import expires_of
@@ -25,6 +31,8 @@ from cortado.store.transfer.operation_json import expires_of
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient, AsyncTable
     from cortado.store.gateway.console.forms import Forms
+
+T = TypeVar("T")
 
 _SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 _PROMISES: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
@@ -35,20 +43,27 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 class Call:
-    """``client`` reaches the cluster, ``forms`` are the console's. Everything that it gives of the call raises
+    """``client`` reaches the cluster, ``callers`` authenticate, ``forms`` are the console's. Its getters raise
     InvalidArgument naming the place."""
 
     def __init__(
-        self, request: Request, operation: Operation, client: AsyncClient, bounds: Bounds, forms: Forms
+        self,
+        request: Request,
+        operation: Operation,
+        client: AsyncClient,
+        bounds: Bounds,
+        callers: Callers,
+        forms: Forms,
     ) -> None:
         self.client = client
+        self.callers = callers
         self.bounds = bounds
         self.forms = forms
         self.operation = operation
         self.headers = request.headers
         self._request = request
         self._path: dict[str, str] = request.path_params
-        self._body_taken = 0
+        self._body: Body | None = None
         self._query = parameters(request.scope["query_string"])
         if self._query:
             self._check_known()
@@ -183,50 +198,91 @@ class Call:
     # --- the body ------------------------------------------------------------------------------------------------
 
     async def body(self) -> bytes:
-        """All of the body. Raises TooLarge, and Refused where it does not come, or there is no room for it."""
-        limits = self.bounds.limits
+        """The whole body of an authenticated caller. Raises Unauthenticated, TooLarge, and Refused if it does not
+        arrive in time or has no room."""
         encoding = self.header("Content-Encoding") or "identity"
         if encoding.lower() != "identity":
             problem = InvalidArgument("Content-Encoding", "must be left out: bodies come as they are", shown(encoding))
             raise Refused(415, problem)
         # Refused before any of it is asked for, where its sender waits for a 100.
         self._check_size(int(self.headers.get("content-length", "0")))
-        read = bytearray()
+        caller = await self._caller()
+        read, bodies, loop = bytearray(), self.bounds.bodies, asyncio.get_running_loop()
+        until = asyncio.timeout(self.bounds.limits.body_ms / 1000)
+        self._body = body = bodies.begin(caller, lambda: until.reschedule(loop.time()))
         try:
             with self.bounds.waiting():
-                async with asyncio.timeout(limits.body_ms / 1000):
+                async with until:
                     async for chunk in self._request.stream():
                         self._check_size(len(read) + len(chunk))
-                        self.bounds.take_body(len(chunk))
-                        self._body_taken += len(chunk)
+                        if not bodies.take(body, len(chunk)):
+                            raise self.bounds.full("bodies", "bytes of bodies", bodies.bytes_max)
                         read += chunk
         except TimeoutError:
-            self.bounds.reject("late body")
-            late = DeadlineExceeded(f"the body did not come within {limits.body_ms} ms", limits.body_ms)
-            raise Refused(408, late, {"Connection": "close"}) from None
+            raise self._late(body) from None
+        bodies.arrived(body)
         return bytes(read)
 
     async def json(self) -> Any:
         """The body, which must be JSON."""
+        return await self.json_as(lambda value: value)
+
+    async def json_as(self, made: Callable[[Any], T]) -> T:
+        """The result of ``made`` for the body, which must be JSON. A large body is parsed beside the loop."""
         self.media_type()
         body = await self.body()
-        try:
-            text = body.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidArgument("body", f"must be UTF-8: {error.reason} at byte {error.start}") from None
-        return parse_json(text, "body")
+        return await beside(len(body), lambda: made(_json_of(body)))
+
+    async def form(self) -> dict[str, str]:
+        """The fields of a form, which is the body."""
+        self.media_type()
+        body = await self.body()
+        return await beside(len(body), lambda: parameters(body))
+
+    async def _caller(self) -> str:
+        """The caller whose share the body uses: the principal, or the address while roles are off. Raises as
+        :meth:`Callers.known`."""
+        with self.bounds.waiting():
+            principal = await self.callers.known()
+        if principal:
+            return f"principal {principal}"
+        client = self._request.client
+        return f"address {address_of_caller(client.host)}" if client is not None else ""
+
+    def _late(self, body: Body) -> Refused:
+        if body.gave_way:
+            self.bounds.reject("stalled body")
+            late = ResourceExhausted(
+                "the body came slowly, and another one needed its room", RETRY_MS, resource="bytes of bodies"
+            )
+            return Refused(429, late, {"Connection": "close"})
+        self.bounds.reject("late body")
+        limit_ms = self.bounds.limits.body_ms
+        return Refused(
+            408, DeadlineExceeded(f"the body did not come within {limit_ms} ms", limit_ms), {"Connection": "close"}
+        )
 
     def release(self) -> int:
-        """Gives back what the body has taken, and tells how many bytes that are."""
-        taken, self._body_taken = self._body_taken, 0
-        self.bounds.give_body(taken)
-        return taken
+        """Releases the body's room. Returns how many bytes have arrived."""
+        if self._body is None:
+            return 0
+        self.bounds.bodies.end(self._body)
+        return self._body.received_bytes
 
     def _check_size(self, size: int) -> None:
         limit = self.bounds.limits.body_bytes_max
         if size > limit:
             problem = TooLarge("body", f"must have at most {limit} bytes", str(size), length=size, limit=limit)
             raise Refused(413, problem, {"Connection": "close"})
+
+
+def _json_of(body: bytes) -> Any:
+    check_json_bounds(body, "body")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument("body", f"must be UTF-8: {error.reason} at byte {error.start}") from None
+    return parse_json(text, "body")
 
 
 def _weight(parameters: Sequence[str]) -> float:

@@ -2,7 +2,8 @@
 
 - the head of a call must arrive within ``head_ms`` of the connection, or of the call's first byte;
 - a client that reads nothing of an answer for ``stalled_ms`` is cut off;
-- a connection beyond ``connections_max`` is answered 429, and closed;
+- beyond ``connections_max`` a new connection takes the place of a resting one (:mod:`cortado.store.gateway.places`); if
+  none rests, it is answered 429 and closed, except for a probe;
 - bytes that are no HTTP are answered with a problem, like every other error.
 
 httptools parses at a quarter of h11's cost, but accepts malformed heads. So it is given one head at a time, only after
@@ -19,19 +20,23 @@ checked.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Final
 
 import httptools
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from cortado.errors import InvalidArgument, ResourceExhausted
+from cortado.errors import InvalidArgument
+from cortado.store.gateway import alive
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.heads import END, Framing, body_of
-from cortado.store.gateway.limits import HEAD_BYTES_MAX, RETRY_MS
+from cortado.store.gateway.limits import HEAD_BYTES_MAX
+from cortado.store.gateway.places import address_of_caller
 from cortado.store.gateway.problems import Refused, problem_response
 from cortado.store.gateway.writing import Together
 
+_PROBE: Final = re.compile(rb"(?:GET|HEAD) " + re.escape(alive.PATH.encode()) + rb" ")
 _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in at most 32 KiB"
 
 
@@ -52,23 +57,28 @@ class Connection(HttpToolsProtocol):
         self._is_head_over = False
         self._framing_bytes = 0
         """Of a chunked body, since the last of its content."""
+        self._has_place = False
+        self.address = ""
+        """Of its caller, as :mod:`cortado.store.gateway.places` counts it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.transport = Together(transport, self.loop)  # type: ignore[assignment]
-        if len(self.connections) > self.limits.connections_max:
-            limit = self.limits.connections_max
-            self.bounds.reject("connections")
-            problem = f"the gateway has {limit} connections, which is its limit"
-            self._refuse(problem_response(ResourceExhausted(problem, RETRY_MS, resource="connections", limit=limit)))
-            return
+        self.address = address_of_caller(self.client[0]) if self.client else ""
+        self._has_place = self.bounds.places.enter(self)
         self._await_head()
+
+    def give_way(self) -> None:
+        """Ends this resting connection: a new one has its place."""
+        self.bounds.reject("idle connection")
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         self._unread += data
         self._read()
         self._keep_head_timer()
+        self._keep_place()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -76,6 +86,17 @@ class Connection(HttpToolsProtocol):
             self._unset_keepalive_if_required()
             self._read()
             self._keep_head_timer()
+        self._keep_place()
+
+    def _keep_place(self) -> None:
+        """Tells ``places`` whether the connection rests or works."""
+        if self.transport.is_closing():
+            return
+        is_asked = self._is_body_awaited() and not self.cycle.response_started
+        if self._is_within_call() and not is_asked:
+            self.bounds.places.work(self)
+        else:
+            self.bounds.places.rest(self)
 
     def _read(self) -> None:
         """Gives the parser what is there, up to the end of the call that is under way."""
@@ -108,11 +129,15 @@ class Connection(HttpToolsProtocol):
         if body is None:
             self.send_400_response("")
             return False
+        if not self._has_place and _PROBE.match(head) is None:
+            full = self.bounds.full("connections", "connections", self.limits.connections_max)
+            self._refuse(problem_response(full))
+            return False
         self._body_left = 0 if isinstance(body, Framing) else body
         self._feed(head)
         if self.transport.is_closing():
             return False
-        self._is_last = self._is_last or isinstance(body, Framing)
+        self._is_last = self._is_last or isinstance(body, Framing) or not self._has_place
         if self._is_last:
             self.cycle.keep_alive = False
         return True
@@ -158,6 +183,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer("_head_timer")
         self._stop_timer("_stall_timer")
+        self.bounds.places.leave(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

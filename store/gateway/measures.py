@@ -16,7 +16,18 @@ from cortado.errors import Broken, CortadoError, DeadlineExceeded, OutcomeUnknow
 from cortado.store.observe.measures import Histogram
 
 Cause: TypeAlias = Literal[
-    "calls", "streams", "bodies", "connections", "head", "late head", "late body", "stalled", "host", "origin"
+    "calls",
+    "streams",
+    "bodies",
+    "connections",
+    "idle connection",
+    "head",
+    "late head",
+    "late body",
+    "stalled body",
+    "stalled",
+    "host",
+    "origin",
 ]
 NO_ROUTE: Final = ("none", "none")
 

@@ -72,7 +72,7 @@ class Pages:
         yield "gateway_calls_limit", (), limits.calls_max
         yield "gateway_streams", (), self._bounds.streams
         yield "gateway_streams_limit", (), limits.streams_max
-        yield "gateway_body_bytes", (), self._bounds.body_bytes
+        yield "gateway_body_bytes", (), self._bounds.bodies.size_bytes
         yield "gateway_body_bytes_limit", (), limits.bodies_bytes_max
         for cause, count in measures.rejections.items():
             yield "gateway_rejections_total", (cause,), count

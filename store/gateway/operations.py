@@ -42,7 +42,8 @@ class Operation:
 
     - ``takes``: the media types of its body, none where it has none;
     - ``gives``: what it answers where it does what was asked: by status, the media types (none: nothing);
-    - ``failed``: what it answers where it does not.
+    - ``failed``: what it answers where it does not;
+    - ``is_probe``: it is answered beyond ``calls_max``, too.
     """
 
     method: str
@@ -53,6 +54,7 @@ class Operation:
     takes: tuple[str, ...] = ()
     gives: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: {200: (JSON,)})
     failed: Callable[[CortadoError | Refused], Response] = problem_response
+    is_probe: bool = False
 
     def named(self, error: CortadoError | Refused) -> CortadoError | Refused:
         """The error, with the name that its caller used for what was wrong."""

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+# The loop waits so long for the thread beside it. With Python's own 5 ms, small calls would wait too long.
+SWITCH_INTERVAL_S: Final = 0.0005
 BACKLOG: Final = 512
 GC_THRESHOLD: Final = 10_000
 STOP_S: Final = 10
@@ -96,6 +98,7 @@ def serve(config: GatewayConfig, connect: Callable[[], AsyncClient]) -> None:
     certificate = None if config.https is None else ServedCertificate(config.https)
     host, port = split_address("listen", config.listen, port_min=0)
     log_to_stderr(config.log_format, config.log_level)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     taken = _listen(host, port)
     address = address_of(host, taken.getsockname()[1])
     with taken:

@@ -56,7 +56,13 @@ async def unary(method: Method, call: Call) -> Response:
             problem = f"must be a whole number from 1 to {_TIMEOUT_MS_MAX}"
             raise InvalidArgument("Connect-Timeout-Ms", problem, shown(timeout))
         client = client.with_timeout(int(timeout) / 1000)
-    request, given = method.request(), await call.json()
+    request = await call.json_as(partial(_request_of, method))
+    return json_response(MessageToDict(await client.open_call(method, request)))
+
+
+def _request_of(method: Method, given: Any) -> Any:
+    """The request that JSON says. Raises InvalidArgument."""
+    request = method.request()
     if not isinstance(given, dict):
         raise InvalidArgument("body", f"must be an object: a {request.DESCRIPTOR.full_name}", type(given).__name__)
     try:
@@ -70,7 +76,7 @@ async def unary(method: Method, call: Call) -> Response:
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = f"must be a {request.DESCRIPTOR.full_name} as protobuf's JSON has it: {error}"
         raise InvalidArgument("body", problem) from None
-    return json_response(MessageToDict(await client.open_call(method, request)))
+    return request
 
 
 def _check_bytes(kind: Any, given: Any, path: str) -> None:

@@ -330,23 +330,78 @@ def test_ten_readers_that_take_nothing_cost_some_memory_and_are_in_nobodys_way(
         assert peak.bytes < 10 * 9 * MIB
 
 
-def test_one_connection_too_many_is_told_so(gateway: GatewayProcess) -> None:
-    open_ones = [gateway.connect() for _ in range(8)]
+PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+WATCH = b"GET /v1/kv/ns:watch HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_connections_that_rest_make_room_for_a_new_one(gateway: GatewayProcess) -> None:
+    """Idle, within a head, and within a body that has stalled: the connection that was silent longest ends."""
+    begun = (b"", b"GET /v1/kv", PUT + b"Content-Length: 10\r\n\r\n1")
+    open_ones = [gateway.connect() for _ in range(9)]
     try:
-        is_refused(gateway.send(), 429)
+        for each, sent in zip(open_ones, begun * 3, strict=True):
+            each.sendall(sent)
+        for _ in range(8):
+            assert gateway.send(GET + END).body == b"value"
     finally:
         for each in open_ones:
             each.close()
 
 
+def test_where_all_connections_work_one_more_is_told_so_and_a_probe_is_answered(
+    node: ServerProcess, tmp_path: Path
+) -> None:
+    with gateway_process(node.endpoint, tmp_path, *limits({"connections-max": 2, "calls-max": 2})) as running:
+        open_ones = [running.connect() for _ in range(2)]
+        for each in open_ones:
+            each.sendall(WATCH)
+            assert read_answer(each).status == 200
+        silent = [running.connect() for _ in range(100)]
+        try:
+            for _ in range(3):
+                is_refused(running.send(GET + END), 429)
+                answer = running.send(PROBE)
+                assert (answer.status, answer.body) == (200, b"alive\n")
+                assert answer.headers["connection"] == "close"
+        finally:
+            for each in (*open_ones, *silent):
+                each.close()
+        wait_until(lambda: running.send(GET + END).body == b"value", "the places are given back")
+
+
+def test_a_probe_is_answered_beyond_all_calls(node: ServerProcess, tmp_path: Path) -> None:
+    one = limits({"calls-max": 1})
+    with gateway_process(node.endpoint, tmp_path, *one) as running, running.connect() as watching:
+        watching.sendall(WATCH)
+        assert read_answer(watching).status == 200
+        is_refused(running.send(GET + END), 429)
+        assert running.send(PROBE).status == 200
+
+
+def test_bodies_that_have_stalled_make_room_for_one_that_comes(node: ServerProcess, tmp_path: Path) -> None:
+    whole = PUT.replace(b"/ns/a", b"/ns/whole") + b"Content-Length: 500\r\n\r\n" + b"x" * 500
+    with gateway_process(node.endpoint, tmp_path, *limits({"bodies-bytes-max": 1_000})) as running:
+        stalled = [running.connect() for _ in range(2)]
+        try:
+            for each in stalled:
+                each.sendall(PUT + b"Content-Length: 501\r\n\r\n" + b"x" * 500)
+            wait_until(lambda: running.send(whole).status == 200, "the oldest one has made room")
+            answer = read_answer(stalled[0])
+            is_refused(answer, 429)
+            assert (answer.json()["resource"], answer.headers["connection"]) == ("bytes of bodies", "close")
+        finally:
+            for each in stalled:
+                each.close()
+
+
 def test_connections_leave_files_for_those_to_the_cluster(node: ServerProcess, tmp_path: Path) -> None:
     few = ("sh", "-c", 'ulimit -n 128; exec "$@"', "sh")
     with gateway_process(node.endpoint, tmp_path, under=few) as running:
-        open_ones = [running.connect() for _ in range(64)]
+        open_ones = [running.connect() for _ in range(200)]
         try:
-            is_refused(running.send(), 429)
-            open_ones[0].sendall(GET + END)
-            assert read_answer(open_ones[0]).body == b"value"
+            assert running.send(GET + END).body == b"value"
+            open_ones[-1].sendall(GET + END)
+            assert read_answer(open_ones[-1]).body == b"value"
         finally:
             for each in open_ones:
                 each.close()

@@ -18,7 +18,6 @@ from cortado.store.gateway.console.acts.serving import form_of
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
-from cortado.store.gateway.paths import parameters
 from cortado.store.names import check_subject, shown
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -44,8 +43,7 @@ async def subject(call: Call, visitor: Visitor) -> Response:
 
 async def verdict(call: Call, visitor: Visitor) -> Response:
     """The same, with what registering the schema of the form would say. Nothing is registered."""
-    call.media_type()
-    fields = parameters(await call.body())
+    fields = await call.form()
     unknown = fields.keys() - {"schema"}
     if unknown or "schema" not in fields:
         raise InvalidArgument("body", "must have the field schema, and no other", shown(", ".join(sorted(unknown))))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
+from cortado.store.gateway import calls
 from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway, gateway
 
@@ -168,6 +170,41 @@ def test_a_body_over_the_limit_is_refused_however_it_comes() -> None:
             assert (refused.status_code, refused.json()["reason"], refused.json()["limit"]) == (413, "TOO_LARGE", 1_000)
         assert served.request("PUT", "/v1/kv/ns/a", content=b"x" * 1_000, headers=head).status_code == 200
         assert len(served.request("GET", "/v1/kv/ns/a").content) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/db/shop:batch"),
+        ("PUT", ITEM),
+        ("PATCH", ITEM),
+        ("POST", "/cortado.v1.Transactions/Commit"),
+        ("POST", "/subjects/shop.items/versions"),
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [b'{"operations":[' + b"{}," * 2_000_000 + b"{}]}", b'{"a":' * 300 + b"1" + b"}" * 300],
+    ids=["items", "depth"],
+)
+def test_a_body_of_too_many_items_or_too_deep_is_refused(served: Gateway, method: str, path: str, body: bytes) -> None:
+    refused = served.request(method, path, content=body, headers=JSON)
+    assert refused.status_code in (413, 422), refused.text
+    told = refused.json()
+    assert "must hold at most" in told.get("detail", told.get("message"))
+
+
+def test_a_large_body_is_read_beside_the_loop(served: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    check = calls.check_json_bounds
+    monkeypatch.setattr(
+        calls, "check_json_bounds", lambda *given: (threads.append(threading.current_thread().name), check(*given))
+    )
+    for pad in ("", "x" * (16 << 10)):
+        refused = served.request("POST", "/v1/db/shop:batch", json={"operations": [], "pad": pad})
+        assert refused.status_code == 400
+    assert not threads[0].startswith("cortado-gateway-beside")
+    assert threads[1].startswith("cortado-gateway-beside")
 
 
 def test_what_is_over_the_bounds_is_refused_with_a_delay() -> None:

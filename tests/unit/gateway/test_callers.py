@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -111,6 +111,37 @@ def test_a_password_is_a_token(world: World) -> None:
     for malformed in ("Basic", "Basic ", "Basic *", "Basic w6k=", "Digest x"):
         header = {"Authorization": malformed}
         assert world.gateway.request("GET", "/subjects/shop.orders/versions", headers=header).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", "/v1/db/shop:batch", "application/json"),
+        ("PUT", "/v1/db/shop/orders/1", "application/json"),
+        ("PUT", "/v1/db/shop/orders/1", "avro/binary"),
+        ("PATCH", "/v1/db/shop/orders/1", "application/json"),
+        ("PUT", "/v1/kv/carts/a", "application/octet-stream"),
+        ("POST", "/cortado.v1.KeyValue/Put", "application/json"),
+        ("POST", "/subjects/shop.orders/versions", "application/json"),
+        ("PUT", "/config", "application/json"),
+        ("POST", "/ui/schemas/shop.orders", "application/x-www-form-urlencoded"),
+        ("POST", "/ui/acts/create-database", "application/x-www-form-urlencoded"),
+    ],
+)
+@pytest.mark.parametrize("who", ["nobody", "wrong"])
+def test_the_body_of_a_caller_who_is_not_known_is_not_asked_for(
+    world: World, who: str, method: str, path: str, kind: str
+) -> None:
+    sent = []
+
+    async def body() -> AsyncIterator[bytes]:
+        sent.append(True)
+        yield b"{}"
+
+    headers = {**world.headers[who], "Content-Type": kind, "Origin": "http://localhost:7629"}
+    refused = world.gateway.run(world.gateway.http.request(method, path, headers=headers, content=body()))
+    assert refused.status_code == 401
+    assert not sent
 
 
 def test_a_header_that_comes_twice_is_refused(world: World) -> None:

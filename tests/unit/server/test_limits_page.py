@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cortado.proto.bounds import FIELDS_MAX
+from cortado.schema import json_bounds
 from cortado.schema import limits as schema
 from cortado.store import names, paging
 from cortado.store.aggregate import bind as aggregates
@@ -146,6 +147,8 @@ SAID = {
     "headers": count(http.HEADERS_MAX),
     "parameters of a query": count(paths.PARAMETERS_MAX),
     "what is no content of a chunked body": size(http.HEAD_BYTES_MAX),
+    "items of a body of JSON": count(json_bounds.ITEMS_MAX),
+    "nesting of a body of JSON": count(json_bounds.DEPTH_MAX),
     "elements of a page": count(elements.COUNT_MAX),
     "an idempotency key": characters(idempotency.CHARACTERS_MAX),
     "versions in one answer": count(declarations.SCHEMAS_MAX),

@@ -16,7 +16,6 @@ from cortado.store.gateway.console.forms import FORM, check_own, digest, was_sen
 from cortado.store.gateway.console.pages import page
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.operations import Parameter
-from cortado.store.gateway.paths import parameters
 from cortado.store.gateway.problems import Refused, status_of
 from cortado.store.names import shown
 
@@ -43,8 +42,7 @@ async def act(call: Call, visitor: Visitor) -> Response:
     """What became of a form. Nothing was done where the answer is its page again, which says why."""
     check_own(call.headers)
     wanted, target = _asked(call, visitor)
-    call.media_type()
-    given = _given(wanted, parameters(await call.body()))
+    given = _given(wanted, await call.form())
     text, typed = given.pop(FORM), given.pop(TYPED)
     form = call.forms.read(visitor.secret, wanted.name, target, text)
 

@@ -1,0 +1,67 @@
+"""Bounds on JSON, counted in its bytes before a parser makes objects.
+
+Three bytes (``{},``) ask for an object: two million of them hold an interpreter for seconds. So the bytes are counted
+first, as :mod:`cortado.proto.bounds` counts a message's:
+
+- *items*: commas and opening brackets outside of texts. They are the members of objects, the items of arrays, and the
+  objects and arrays themselves;
+- *depth*: objects and arrays in one another.
+
+Functions in C do the counting. A text with brackets that do not match passes: the parser stops at the first wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cortado.errors import TooLarge
+
+ITEMS_MAX: Final = 500_000
+"""Fifty for each of 10,000 operations, the most of a transaction."""
+DEPTH_MAX: Final = 256
+"""A document has up to 64 containers in one another, and JSON an object more for each union's branch."""
+
+_OPENING: Final = (b"[", b"{")
+_COUNTED: Final = (b",", *_OPENING)
+_SLICE_BYTES: Final = 256 << 10
+"""Counted in one step; between two steps another thread may run."""
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def check_json_bounds(text: bytes, what: str) -> None:
+    """Raises TooLarge naming ``what``, with the count and the limit."""
+    # This count includes texts and is cheap. Only a text that exceeds it is counted exactly.
+    may_be_large = sum(map(text.count, _COUNTED)) > ITEMS_MAX
+    if not may_be_large and sum(map(text.count, _OPENING)) <= DEPTH_MAX:
+        return
+    count, brackets = 0, bytearray()
+    for bare in _without_texts(text):
+        count += sum(map(bare.count, _COUNTED))
+        if count > ITEMS_MAX:
+            problem = f"must hold at most {ITEMS_MAX} members, items, objects and arrays"
+            raise TooLarge(what, problem, f"more than {ITEMS_MAX}", count, ITEMS_MAX)
+        brackets += bare.translate(None, _NO_BRACKETS)
+    if _is_deeper(bytes(brackets)):
+        problem = f"must hold at most {DEPTH_MAX} objects and arrays in one another"
+        raise TooLarge(what, problem, f"more than {DEPTH_MAX}", DEPTH_MAX + 1, DEPTH_MAX)
+
+
+def _without_texts(text: bytes) -> Iterator[bytes]:
+    """The bytes outside of texts, in pieces. Escapes are removed first, since an escaped quote ends no text."""
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    is_within = False
+    for begin in range(0, len(plain), _SLICE_BYTES):
+        pieces = plain[begin : begin + _SLICE_BYTES].split(b'"')
+        yield b"".join(pieces[is_within::2])
+        is_within ^= len(pieces) % 2 == 0
+
+
+def _is_deeper(brackets: bytes) -> bool:
+    """Whether the brackets are deeper than DEPTH_MAX; False if they do not match."""
+    for _ in range(DEPTH_MAX):
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) in (0, len(brackets)):
+            return False
+        brackets = inner
+    return True

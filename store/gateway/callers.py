@@ -1,0 +1,94 @@
+"""Authenticates callers before the gateway receives a body.
+
+The cluster decides each call. But it decides when the call reaches it, and by then the gateway has read, checked and
+parsed the body. So the gateway asks the cluster for the caller's principal first, and caches the answer::
+
+    a token ─► cached? ─────────────────────────────► its principal, or the same refusal
+                 └ no: one WhoAmI per token ────────► cached: a principal for KNOWN_S, a refusal for REFUSED_S
+
+The cache grants no right. It only says which bodies are received, and which principal's share they use. The cluster
+refuses the call of a principal that was revoked meanwhile.
+
+Known and refused callers have separate tables, so strangers evict no known caller. At most STRANGERS_MAX new tokens are
+looked up at a time; further new ones wait, and known ones do not wait behind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+from cortado.errors import Unauthenticated
+from cortado.store.auth.tokens import digest_of, token_id_of, token_of
+from cortado.store.client.authorization import ON_BEHALF
+
+if TYPE_CHECKING:
+    from cortado.store.client import AsyncClient
+
+KNOWN_S: Final = 5.0
+REFUSED_S: Final = 1.0
+KEPT_MAX: Final = 4_096
+"""Entries of each table; the oldest is evicted first."""
+STRANGERS_MAX: Final = 64
+"""Concurrent look-ups of tokens that were not known before."""
+
+
+class Callers:
+    """The principals of one gateway's callers. Everything here runs on the gateway's loop."""
+
+    def __init__(self, client: AsyncClient, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._monotonic_s = monotonic_s
+        self._known: dict[bytes, tuple[float, str]] = {}
+        self._refused: dict[bytes, tuple[float, str]] = {}
+        self._asking: dict[bytes, asyncio.Task[str]] = {}
+        self._strangers = asyncio.Semaphore(STRANGERS_MAX)
+        self._open_until_s = float("-inf")
+        """Until then no caller is looked up: roles were off a moment ago."""
+
+    async def known(self) -> str:
+        """The name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
+        cluster's error if the look-up fails."""
+        now_s = self._monotonic_s()
+        if now_s < self._open_until_s:
+            return ""
+        shown = token_of(ON_BEHALF.get())
+        # All malformed tokens share one entry.
+        key = digest_of(shown) if token_id_of(shown) else b""
+        known, refused = self._known.get(key), self._refused.get(key)
+        if known is not None and now_s < known[0]:
+            return known[1]
+        if refused is not None and now_s < refused[0]:
+            raise Unauthenticated(refused[1])
+        task = self._asking.get(key)
+        if task is None:
+            self._asking[key] = task = asyncio.create_task(self._ask(key))
+        # A caller that hangs up must not cancel the look-up of the others.
+        return await asyncio.shield(task)
+
+    async def _ask(self, key: bytes) -> str:
+        try:
+            async with nullcontext() if key in self._known else self._strangers:
+                who = await self._client.auth.who_am_i()
+            if who.enabled and who.principal is None:
+                raise Unauthenticated("the call shows no principal")
+        except Unauthenticated as error:
+            _keep(self._refused, key, self._monotonic_s() + REFUSED_S, error.problem)
+            raise
+        finally:
+            del self._asking[key]
+        if who.principal is None or not who.enabled:
+            self._open_until_s = self._monotonic_s() + REFUSED_S
+            return ""
+        _keep(self._known, key, self._monotonic_s() + KNOWN_S, who.principal.name)
+        return who.principal.name
+
+
+def _keep(table: dict[bytes, tuple[float, str]], key: bytes, until_s: float, told: str) -> None:
+    table.pop(key, None)
+    if len(table) >= KEPT_MAX:
+        del table[next(iter(table))]
+    table[key] = until_s, told
