@@ -52,7 +52,6 @@ from cortado.store.client.stubs import Method, Stubs
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.client.views import View, read_through, replies_through
 
-CONNECT_TIMEOUT_S: Final = 3.0
 TIMEOUT_S_MAX: Final = 24 * 3600.0
 MEMBERS_RECENT_S: Final = 30.0
 """So often a client that calls asks who belongs to the cluster, beside its calls."""
@@ -364,12 +363,9 @@ class Connection:
     def attempts(self, request_id: bytes, timeout_s: float, started_s: float | None = None) -> Attempts:
         """The bookkeeping of a call that begins now, or began at ``started_s``."""
         now_s = self._now_s() if started_s is None else started_s
-        connect_deadline_s = None if self._shared.reached else now_s + CONNECT_TIMEOUT_S
         # Who calls for others waits for nobody's quota: those who have used up theirs would hold its places.
         is_own = not ON_BEHALF.get()
-        return Attempts(
-            request_id, now_s, timeout_s, self.environment.random, connect_deadline_s, waits_for_quotas=is_own
-        )
+        return Attempts(request_id, now_s, timeout_s, self.environment.random, waits_for_quotas=is_own)
 
     async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
@@ -379,9 +375,13 @@ class Connection:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.may_have_happened)
         left_s = attempts.deadline_s - self._now_s()
         is_known = left_s > 0 and await self._redirect(failure, channel.address, left_s)
-        has_others = len(self._route.addresses) > 1
         delay_s = attempts.delay_after(
-            failure, self._now_s(), channel.address, is_known=is_known, has_others=has_others
+            failure,
+            self._now_s(),
+            channel.address,
+            is_known=is_known,
+            has_others=len(self._route.addresses) > 1,
+            was_reached=self._shared.reached,
         )
         if delay_s:
             await self.runtime.sleep(delay_s)

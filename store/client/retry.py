@@ -62,6 +62,9 @@ QUOTA_SPREAD_S: Final = 0.5
 """Who waits for a quota comes at random within so long after there is room, however often it was refused. A pause that
 grew would favour who was served last, and starve who waits longest. The rate is kept: a quota holds a second's worth.
 """
+CONNECT_S: Final = 3.0
+"""An endpoint that was never reached is tried for so long: a wrong address should not take the whole of a long timeout
+to be reported."""
 MOVES_MAX: Final = 6
 """So often a call goes to a leader that was named to it without a pause."""
 ATTEMPT_S_MIN: Final = 0.05
@@ -146,23 +149,20 @@ class Failed(Exception):
 @dataclass(slots=True)
 class Attempts:
     """The attempts of one call. ``request_id`` is empty for a read, and for what ``changes`` something without one.
-    Times are seconds on a monotonic clock.
-
-    ``connect_deadline_s`` bounds how long an endpoint is tried that was never reached at all: a wrong address should
-    not take the whole of a long timeout to be reported.
-    """
+    Times are seconds on a monotonic clock."""
 
     request_id: bytes
     started_s: float
     timeout_s: float
     random: Callable[[], float]
-    connect_deadline_s: float | None = None
     changes: bool = False
     waits_for_quotas: bool = True
     """Whether a quota that is used up is waited for."""
     count: int = 0
     maybe_happened: bool = field(default=False, init=False)
     """Of a write: an attempt may have done it, or may do it yet."""
+    was_sent: bool = field(default=False, init=False)
+    """An attempt may have reached a server."""
     may_yet_arrive: bool = field(default=False, init=False)
     """Of a write: an attempt that nobody answered may still be on its way."""
     _moves: int = field(default=0, init=False)
@@ -177,17 +177,25 @@ class Attempts:
         return self.started_s + self.timeout_s
 
     def _note(self, failure: Failure) -> None:
+        self.was_sent |= failure.sent
         if self.is_write and failure.may_have_happened:
             self.maybe_happened = True
             self.may_yet_arrive |= not failure.answered
 
     def delay_after(
-        self, failure: Failure, now_s: float, address: str = "", *, is_known: bool = False, has_others: bool = False
+        self,
+        failure: Failure,
+        now_s: float,
+        address: str = "",
+        *,
+        is_known: bool = False,
+        has_others: bool = False,
+        was_reached: bool = True,
     ) -> float:
         """Seconds to wait before the next attempt. Raises how the call ends, where there is none.
 
         ``address`` is where the attempt was made; ``is_known``: it is known that another node leads; ``has_others``:
-        there are other nodes that may come to lead.
+        there are other nodes that may come to lead; ``was_reached``: a node has answered this client, by now.
         """
         self.count += 1
         error = failure.error
@@ -202,8 +210,8 @@ class Attempts:
         is_search = has_others and not isinstance(error, ResourceExhausted | KeyLocked)
         delay_s = self._delay_s(error, is_known, is_search)
         deadline_s = self.deadline_s
-        if not failure.sent and self.connect_deadline_s is not None:
-            deadline_s = min(deadline_s, self.connect_deadline_s)
+        if not (self.was_sent or was_reached):
+            deadline_s = min(deadline_s, self.started_s + CONNECT_S)
         if now_s + delay_s >= deadline_s:
             raise self._ending(error, failure)
         if isinstance(error, QuotaExceeded) and delay_s:

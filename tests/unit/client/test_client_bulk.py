@@ -193,6 +193,30 @@ def test_an_overloaded_server_is_waited_for(stored: BulkTable, client: Client) -
     assert stored.rows == all_rows(4)
 
 
+def test_a_first_chunk_without_an_answer_has_the_whole_timeout_also_of_a_client_that_has_not_called_before() -> None:
+    """What is sent to no one is given up after three seconds. This was sent."""
+    now_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    server = FakeServer()
+
+    def bulk(requests: Iterator[documents_pb2.BulkRequest], context: grpc.ServicerContext) -> Iterator[Any]:
+        next(requests), next(requests)
+        threading.Thread(target=server.stop).start()
+        break_off(context)
+        yield
+
+    server.handlers["Documents.Bulk"] = bulk
+    environment = Environment(monotonic_s=lambda: now_s, sleep_s=sleep)
+    with server.running(), Client(server.endpoint, timeout_s=30, environment=environment) as client:
+        with pytest.raises(OutcomeUnknown, match="rows 0 to "):
+            client.table("d.t").bulk_batches(batches(1))
+        assert now_s > 25
+
+
 def test_what_refuses_the_whole_load_ends_it(stored: BulkTable, client: Client) -> None:
     stored.script = lambda sequence, context: refuse(context, NotFound("table", "d.t"))
     with pytest.raises(NotFound):

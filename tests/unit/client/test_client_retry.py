@@ -21,6 +21,7 @@ from cortado.errors import (
 from cortado.store.client.retry import (
     BACKOFF_FIRST_S,
     BACKOFF_MAX_S,
+    CONNECT_S,
     MOVES_MAX,
     SEARCH_BACKOFF_MAX_S,
     Attempts,
@@ -30,8 +31,8 @@ from cortado.store.client.retry import (
 WRITE_ID = b"r" * 20
 
 
-def attempts(request_id: bytes = b"", *, timeout_s: float = 10.0, connect_deadline_s: float | None = None) -> Attempts:
-    return Attempts(request_id, 0.0, timeout_s, random=lambda: 1.0, connect_deadline_s=connect_deadline_s)
+def attempts(request_id: bytes = b"", *, timeout_s: float = 10.0) -> Attempts:
+    return Attempts(request_id, 0.0, timeout_s, random=lambda: 1.0)
 
 
 def answered(error: CortadoError) -> Failure:
@@ -156,14 +157,27 @@ def test_a_read_whose_deadline_passes_says_how_long_it_waited() -> None:
 
 
 def test_an_endpoint_that_was_never_reached_is_given_up_early() -> None:
-    call = attempts(timeout_s=60, connect_deadline_s=3.0)
-    call.delay_after(never_sent(), 1.0)
+    call = attempts(timeout_s=60)
+    call.delay_after(never_sent(), 1.0, was_reached=False)
     with pytest.raises(Unavailable):
-        call.delay_after(never_sent(), 3.0)
+        call.delay_after(never_sent(), CONNECT_S, was_reached=False)
 
 
 def test_an_endpoint_that_was_reached_is_tried_until_the_deadline() -> None:
     assert attempts(timeout_s=60).delay_after(never_sent(), 59.0) > 0
+
+
+@pytest.mark.parametrize("first", [broken(), answered(NotLeader())])
+def test_an_endpoint_that_was_reached_by_the_first_attempt_is_tried_until_the_deadline(first: Failure) -> None:
+    call = attempts(timeout_s=60)
+    call.delay_after(first, 1.0, was_reached=False)
+    assert call.delay_after(never_sent(), 59.0, was_reached=False) > 0
+
+
+def test_an_endpoint_that_another_call_reached_meanwhile_is_tried_until_the_deadline() -> None:
+    call = attempts(timeout_s=60)
+    call.delay_after(never_sent(), 1.0, was_reached=False)
+    assert call.delay_after(never_sent(), 59.0, was_reached=True) > 0
 
 
 # --- over several nodes ------------------------------------------------------------------------------------------

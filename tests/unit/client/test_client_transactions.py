@@ -11,12 +11,13 @@ from typing import Any
 import grpc
 import pytest
 
-from cortado.errors import InvalidArgument, TooLarge, Unsupported
+from cortado.errors import InvalidArgument, NotLeader, TooLarge, Unavailable, Unsupported
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.client import AsyncClient, Client, Put
+from cortado.store.client.runtime import Environment
 from cortado.store.clock.timestamp import Timestamp
 from support.faces import FACES, open_client
-from support.fake_server import FakeServer, header
+from support.fake_server import FakeServer, break_off, header, refuse
 
 ROW = {
     "type": "record",
@@ -176,6 +177,44 @@ def test_what_was_written_is_sent_at_once_in_its_order_under_an_id(server: FakeS
     assert request.operations[6].delete.condition.etag == "0.3.0"
     assert request.operations[7].put_pair.condition.value == b"u"
     assert (txn.etag, txn.timestamp, txn.sums) == ("0.2000.0", Timestamp(0, 2_000, 0), [7])
+
+
+def test_a_put_asks_for_its_schema_as_any_read_asks(server: FakeServer, client: Client) -> None:
+    left = [Unavailable("no leader yet", 1), NotLeader(), None, None]
+    answer = server.handlers["Schemas.Get"]
+
+    def get(request: Any, context: grpc.ServicerContext) -> Any:
+        refusal = left.pop(0)
+        if refusal is not None:
+            refuse(context, refusal)
+        return answer(request, context)
+
+    server.handlers["Schemas.Get"] = get
+    with client.transaction() as txn:
+        txn.table("d.t").put({"id": 1})
+    assert len(commits(server)) == 1
+
+
+def test_a_put_of_a_client_that_has_not_called_before_asks_for_its_schema_until_the_deadline() -> None:
+    now_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    server = FakeServer()
+
+    def describe(request: Any, context: grpc.ServicerContext) -> Any:
+        threading.Thread(target=server.stop).start()
+        break_off(context)
+
+    server.handlers["Tables.DescribeTable"] = describe
+    server.handlers["Schemas.Get"] = describe
+    environment = Environment(monotonic_s=lambda: now_s, sleep_s=sleep)
+    with server.running(), Client(server.endpoint, timeout_s=30, environment=environment) as client:
+        with pytest.raises(Unavailable), client.transaction() as txn:
+            txn.table("d.t").put({"id": 1})
+        assert now_s > 25
 
 
 def test_without_a_read_it_is_a_batch_on_the_newest_state(server: FakeServer, client: Client) -> None:
