@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'cortado/proto/internal/collection.proto\x12\x10\x63ortado.internal\"`\n\x0bStoredLease\x12\x11\n\ttimestamp\x18\x01 \x01(\x0c\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\r\x12\r\n\x05label\x18\x03 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'cortado/proto/internal/collection.proto\x12\x10\x63ortado.internal\"s\n\x0bStoredLease\x12\x11\n\ttimestamp\x18\x01 \x01(\x0c\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\r\x12\r\n\x05label\x18\x03 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x11\n\tprincipal\x18\x06 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,5 +22,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.coll
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_STOREDLEASE']._serialized_start=61
-  _globals['_STOREDLEASE']._serialized_end=157
+  _globals['_STOREDLEASE']._serialized_end=176
 # @@protoc_insertion_point(module_scope)

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/staging.proto\x12\x10\x63ortado.internal\"\xd1\x02\n\x16StoredLargeTransaction\x12=\n\x05state\x18\x01 \x01(\x0e\x32..cortado.internal.StoredLargeTransaction.State\x12\r\n\x05start\x18\x02 \x01(\x0c\x12\r\n\x05label\x18\x03 \x01(\t\x12\x33\n\x06tables\x18\x04 \x03(\x0b\x32#.cortado.internal.StoredStagedTable\x12\x18\n\x10\x63ommit_timestamp\x18\x05 \x01(\x0c\x12\x14\n\x08\x61ttempts\x18\x06 \x03(\rB\x02\x10\x01\x12\x13\n\x0bis_resolved\x18\x07 \x01(\x08\x12\r\n\x05\x63\x61use\x18\x08 \x01(\t\x12\x13\n\x0b\x61pplication\x18\t \x01(\t\x12\r\n\x05owner\x18\n \x01(\t\"-\n\x05State\x12\x08\n\x04OPEN\x10\x00\x12\r\n\tCOMMITTED\x10\x01\x12\x0b\n\x07\x41\x42ORTED\x10\x02\"]\n\x11StoredStagedTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\r\n\x05table\x18\x03 \x01(\t\x12\x15\n\tindex_ids\x18\x04 \x03(\rB\x02\x10\x01\"3\n\x11StoredApplication\x12\x0f\n\x07version\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/staging.proto\x12\x10\x63ortado.internal\"\xe4\x02\n\x16StoredLargeTransaction\x12=\n\x05state\x18\x01 \x01(\x0e\x32..cortado.internal.StoredLargeTransaction.State\x12\r\n\x05start\x18\x02 \x01(\x0c\x12\r\n\x05label\x18\x03 \x01(\t\x12\x33\n\x06tables\x18\x04 \x03(\x0b\x32#.cortado.internal.StoredStagedTable\x12\x18\n\x10\x63ommit_timestamp\x18\x05 \x01(\x0c\x12\x14\n\x08\x61ttempts\x18\x06 \x03(\rB\x02\x10\x01\x12\x13\n\x0bis_resolved\x18\x07 \x01(\x08\x12\r\n\x05\x63\x61use\x18\x08 \x01(\t\x12\x13\n\x0b\x61pplication\x18\t \x01(\t\x12\r\n\x05owner\x18\n \x01(\t\x12\x11\n\tprincipal\x18\x0b \x01(\t\"-\n\x05State\x12\x08\n\x04OPEN\x10\x00\x12\r\n\tCOMMITTED\x10\x01\x12\x0b\n\x07\x41\x42ORTED\x10\x02\"]\n\x11StoredStagedTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\r\n\x05table\x18\x03 \x01(\t\x12\x15\n\tindex_ids\x18\x04 \x03(\rB\x02\x10\x01\"3\n\x11StoredApplication\x12\x0f\n\x07version\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -26,11 +26,11 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_STOREDSTAGEDTABLE'].fields_by_name['index_ids']._options = None
   _globals['_STOREDSTAGEDTABLE'].fields_by_name['index_ids']._serialized_options = b'\020\001'
   _globals['_STOREDLARGETRANSACTION']._serialized_start=59
-  _globals['_STOREDLARGETRANSACTION']._serialized_end=396
-  _globals['_STOREDLARGETRANSACTION_STATE']._serialized_start=351
-  _globals['_STOREDLARGETRANSACTION_STATE']._serialized_end=396
-  _globals['_STOREDSTAGEDTABLE']._serialized_start=398
-  _globals['_STOREDSTAGEDTABLE']._serialized_end=491
-  _globals['_STOREDAPPLICATION']._serialized_start=493
-  _globals['_STOREDAPPLICATION']._serialized_end=544
+  _globals['_STOREDLARGETRANSACTION']._serialized_end=415
+  _globals['_STOREDLARGETRANSACTION_STATE']._serialized_start=370
+  _globals['_STOREDLARGETRANSACTION_STATE']._serialized_end=415
+  _globals['_STOREDSTAGEDTABLE']._serialized_start=417
+  _globals['_STOREDSTAGEDTABLE']._serialized_end=510
+  _globals['_STOREDAPPLICATION']._serialized_start=512
+  _globals['_STOREDAPPLICATION']._serialized_end=563
 # @@protoc_insertion_point(module_scope)

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StoredLargeTransaction(_message.Message):
-    __slots__ = ("state", "start", "label", "tables", "commit_timestamp", "attempts", "is_resolved", "cause", "application", "owner")
+    __slots__ = ("state", "start", "label", "tables", "commit_timestamp", "attempts", "is_resolved", "cause", "application", "owner", "principal")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         OPEN: _ClassVar[StoredLargeTransaction.State]
@@ -26,6 +26,7 @@ class StoredLargeTransaction(_message.Message):
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     state: StoredLargeTransaction.State
     start: bytes
     label: str
@@ -36,7 +37,8 @@ class StoredLargeTransaction(_message.Message):
     cause: str
     application: str
     owner: str
-    def __init__(self, state: _Optional[_Union[StoredLargeTransaction.State, str]] = ..., start: _Optional[bytes] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[StoredStagedTable, _Mapping]]] = ..., commit_timestamp: _Optional[bytes] = ..., attempts: _Optional[_Iterable[int]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ..., application: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
+    principal: str
+    def __init__(self, state: _Optional[_Union[StoredLargeTransaction.State, str]] = ..., start: _Optional[bytes] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[StoredStagedTable, _Mapping]]] = ..., commit_timestamp: _Optional[bytes] = ..., attempts: _Optional[_Iterable[int]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ..., application: _Optional[str] = ..., owner: _Optional[str] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredStagedTable(_message.Message):
     __slots__ = ("table_id", "database", "table", "index_ids")

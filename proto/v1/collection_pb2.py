@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/collection.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xbf\x01\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\r\x12\r\n\x05label\x18\x04 \x01(\t\x12\'\n\x08\x61\x63quired\x18\x05 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x11\n\tsilent_ms\x18\x06 \x01(\x04\x12\x10\n\x08\x63onsumer\x18\x07 \x01(\t\x12\r\n\x05owner\x18\x08 \x01(\t\"\xc0\x01\n\x13\x41\x63quireLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12*\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.TimestampH\x00\x12\x11\n\x07wall_ms\x18\x03 \x01(\x04H\x00\x12\x0e\n\x06ttl_ms\x18\x04 \x01(\r\x12\r\n\x05label\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\x0c\x12\x10\n\x08\x63onsumer\x18\x07 \x01(\t\x12\r\n\x05owner\x18\x08 \x01(\tB\x04\n\x02\x61t\"\\\n\x14\x41\x63quireLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05lease\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Lease\"$\n\x10KeepLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\"7\n\x11KeepLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\";\n\x13ReleaseLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"I\n\x14ReleaseLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05\x65nded\x18\x02 \x01(\x08\"\x13\n\x11ListLeasesRequest\"[\n\x12ListLeasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x06leases\x18\x02 \x03(\x0b\x32\x11.cortado.v1.Lease\"\x19\n\x17\x43ollectionStatusRequest\"\x96\x02\n\x18\x43ollectionStatusResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\tsafepoint\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x14\n\x0cretention_ms\x18\x03 \x01(\x03\x12\x0e\n\x06lag_ms\x18\x04 \x01(\x04\x12!\n\x06holder\x18\x05 \x01(\x0b\x32\x11.cortado.v1.Lease\x12\x0f\n\x07removed\x18\x06 \x01(\x04\x12\x0e\n\x06pieces\x18\x07 \x01(\r\x12\x16\n\x0epieces_pending\x18\x08 \x01(\r\x12*\n\x06tables\x18\t \x03(\x0b\x32\x1a.cortado.v1.TableSafepoint\"I\n\x0eTableSafepoint\x12\r\n\x05table\x18\x01 \x01(\t\x12(\n\tsafepoint\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"\x16\n\x14RunCollectionRequest\"r\n\x15RunCollectionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07removed\x18\x02 \x01(\x04\x12\x16\n\x0epieces_pending\x18\x03 \x01(\r\x12\x0c\n\x04\x64one\x18\x04 \x01(\x08\x32\xf6\x03\n\nCollection\x12Q\n\x0c\x41\x63quireLease\x12\x1f.cortado.v1.AcquireLeaseRequest\x1a .cortado.v1.AcquireLeaseResponse\x12H\n\tKeepLease\x12\x1c.cortado.v1.KeepLeaseRequest\x1a\x1d.cortado.v1.KeepLeaseResponse\x12Q\n\x0cReleaseLease\x12\x1f.cortado.v1.ReleaseLeaseRequest\x1a .cortado.v1.ReleaseLeaseResponse\x12P\n\nListLeases\x12\x1d.cortado.v1.ListLeasesRequest\x1a\x1e.cortado.v1.ListLeasesResponse\"\x03\x90\x02\x01\x12X\n\x06Status\x12#.cortado.v1.CollectionStatusRequest\x1a$.cortado.v1.CollectionStatusResponse\"\x03\x90\x02\x01\x12L\n\x03Run\x12 .cortado.v1.RunCollectionRequest\x1a!.cortado.v1.RunCollectionResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/v1/collection.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xd2\x01\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\r\x12\r\n\x05label\x18\x04 \x01(\t\x12\'\n\x08\x61\x63quired\x18\x05 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x11\n\tsilent_ms\x18\x06 \x01(\x04\x12\x10\n\x08\x63onsumer\x18\x07 \x01(\t\x12\r\n\x05owner\x18\x08 \x01(\t\x12\x11\n\tprincipal\x18\t \x01(\t\"\xc0\x01\n\x13\x41\x63quireLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12*\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.TimestampH\x00\x12\x11\n\x07wall_ms\x18\x03 \x01(\x04H\x00\x12\x0e\n\x06ttl_ms\x18\x04 \x01(\r\x12\r\n\x05label\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\x0c\x12\x10\n\x08\x63onsumer\x18\x07 \x01(\t\x12\r\n\x05owner\x18\x08 \x01(\tB\x04\n\x02\x61t\"\\\n\x14\x41\x63quireLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05lease\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Lease\"$\n\x10KeepLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\"7\n\x11KeepLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\";\n\x13ReleaseLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\x0c\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"I\n\x14ReleaseLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05\x65nded\x18\x02 \x01(\x08\"\x13\n\x11ListLeasesRequest\"[\n\x12ListLeasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x06leases\x18\x02 \x03(\x0b\x32\x11.cortado.v1.Lease\"\x19\n\x17\x43ollectionStatusRequest\"\x96\x02\n\x18\x43ollectionStatusResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\tsafepoint\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x14\n\x0cretention_ms\x18\x03 \x01(\x03\x12\x0e\n\x06lag_ms\x18\x04 \x01(\x04\x12!\n\x06holder\x18\x05 \x01(\x0b\x32\x11.cortado.v1.Lease\x12\x0f\n\x07removed\x18\x06 \x01(\x04\x12\x0e\n\x06pieces\x18\x07 \x01(\r\x12\x16\n\x0epieces_pending\x18\x08 \x01(\r\x12*\n\x06tables\x18\t \x03(\x0b\x32\x1a.cortado.v1.TableSafepoint\"I\n\x0eTableSafepoint\x12\r\n\x05table\x18\x01 \x01(\t\x12(\n\tsafepoint\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"\x16\n\x14RunCollectionRequest\"r\n\x15RunCollectionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07removed\x18\x02 \x01(\x04\x12\x16\n\x0epieces_pending\x18\x03 \x01(\r\x12\x0c\n\x04\x64one\x18\x04 \x01(\x08\x32\xf6\x03\n\nCollection\x12Q\n\x0c\x41\x63quireLease\x12\x1f.cortado.v1.AcquireLeaseRequest\x1a .cortado.v1.AcquireLeaseResponse\x12H\n\tKeepLease\x12\x1c.cortado.v1.KeepLeaseRequest\x1a\x1d.cortado.v1.KeepLeaseResponse\x12Q\n\x0cReleaseLease\x12\x1f.cortado.v1.ReleaseLeaseRequest\x1a .cortado.v1.ReleaseLeaseResponse\x12P\n\nListLeases\x12\x1d.cortado.v1.ListLeasesRequest\x1a\x1e.cortado.v1.ListLeasesResponse\"\x03\x90\x02\x01\x12X\n\x06Status\x12#.cortado.v1.CollectionStatusRequest\x1a$.cortado.v1.CollectionStatusResponse\"\x03\x90\x02\x01\x12L\n\x03Run\x12 .cortado.v1.RunCollectionRequest\x1a!.cortado.v1.RunCollectionResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -27,33 +27,33 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_COLLECTION'].methods_by_name['Status']._options = None
   _globals['_COLLECTION'].methods_by_name['Status']._serialized_options = b'\220\002\001'
   _globals['_LEASE']._serialized_start=81
-  _globals['_LEASE']._serialized_end=272
-  _globals['_ACQUIRELEASEREQUEST']._serialized_start=275
-  _globals['_ACQUIRELEASEREQUEST']._serialized_end=467
-  _globals['_ACQUIRELEASERESPONSE']._serialized_start=469
-  _globals['_ACQUIRELEASERESPONSE']._serialized_end=561
-  _globals['_KEEPLEASEREQUEST']._serialized_start=563
-  _globals['_KEEPLEASEREQUEST']._serialized_end=599
-  _globals['_KEEPLEASERESPONSE']._serialized_start=601
-  _globals['_KEEPLEASERESPONSE']._serialized_end=656
-  _globals['_RELEASELEASEREQUEST']._serialized_start=658
-  _globals['_RELEASELEASEREQUEST']._serialized_end=717
-  _globals['_RELEASELEASERESPONSE']._serialized_start=719
-  _globals['_RELEASELEASERESPONSE']._serialized_end=792
-  _globals['_LISTLEASESREQUEST']._serialized_start=794
-  _globals['_LISTLEASESREQUEST']._serialized_end=813
-  _globals['_LISTLEASESRESPONSE']._serialized_start=815
-  _globals['_LISTLEASESRESPONSE']._serialized_end=906
-  _globals['_COLLECTIONSTATUSREQUEST']._serialized_start=908
-  _globals['_COLLECTIONSTATUSREQUEST']._serialized_end=933
-  _globals['_COLLECTIONSTATUSRESPONSE']._serialized_start=936
-  _globals['_COLLECTIONSTATUSRESPONSE']._serialized_end=1214
-  _globals['_TABLESAFEPOINT']._serialized_start=1216
-  _globals['_TABLESAFEPOINT']._serialized_end=1289
-  _globals['_RUNCOLLECTIONREQUEST']._serialized_start=1291
-  _globals['_RUNCOLLECTIONREQUEST']._serialized_end=1313
-  _globals['_RUNCOLLECTIONRESPONSE']._serialized_start=1315
-  _globals['_RUNCOLLECTIONRESPONSE']._serialized_end=1429
-  _globals['_COLLECTION']._serialized_start=1432
-  _globals['_COLLECTION']._serialized_end=1934
+  _globals['_LEASE']._serialized_end=291
+  _globals['_ACQUIRELEASEREQUEST']._serialized_start=294
+  _globals['_ACQUIRELEASEREQUEST']._serialized_end=486
+  _globals['_ACQUIRELEASERESPONSE']._serialized_start=488
+  _globals['_ACQUIRELEASERESPONSE']._serialized_end=580
+  _globals['_KEEPLEASEREQUEST']._serialized_start=582
+  _globals['_KEEPLEASEREQUEST']._serialized_end=618
+  _globals['_KEEPLEASERESPONSE']._serialized_start=620
+  _globals['_KEEPLEASERESPONSE']._serialized_end=675
+  _globals['_RELEASELEASEREQUEST']._serialized_start=677
+  _globals['_RELEASELEASEREQUEST']._serialized_end=736
+  _globals['_RELEASELEASERESPONSE']._serialized_start=738
+  _globals['_RELEASELEASERESPONSE']._serialized_end=811
+  _globals['_LISTLEASESREQUEST']._serialized_start=813
+  _globals['_LISTLEASESREQUEST']._serialized_end=832
+  _globals['_LISTLEASESRESPONSE']._serialized_start=834
+  _globals['_LISTLEASESRESPONSE']._serialized_end=925
+  _globals['_COLLECTIONSTATUSREQUEST']._serialized_start=927
+  _globals['_COLLECTIONSTATUSREQUEST']._serialized_end=952
+  _globals['_COLLECTIONSTATUSRESPONSE']._serialized_start=955
+  _globals['_COLLECTIONSTATUSRESPONSE']._serialized_end=1233
+  _globals['_TABLESAFEPOINT']._serialized_start=1235
+  _globals['_TABLESAFEPOINT']._serialized_end=1308
+  _globals['_RUNCOLLECTIONREQUEST']._serialized_start=1310
+  _globals['_RUNCOLLECTIONREQUEST']._serialized_end=1332
+  _globals['_RUNCOLLECTIONRESPONSE']._serialized_start=1334
+  _globals['_RUNCOLLECTIONRESPONSE']._serialized_end=1448
+  _globals['_COLLECTION']._serialized_start=1451
+  _globals['_COLLECTION']._serialized_end=1953
 # @@protoc_insertion_point(module_scope)

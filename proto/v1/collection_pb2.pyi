@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Lease(_message.Message):
-    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms", "consumer", "owner")
+    __slots__ = ("lease_id", "timestamp", "ttl_ms", "label", "acquired", "silent_ms", "consumer", "owner", "principal")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +16,7 @@ class Lease(_message.Message):
     SILENT_MS_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     lease_id: bytes
     timestamp: _common_pb2.Timestamp
     ttl_ms: int
@@ -24,7 +25,8 @@ class Lease(_message.Message):
     silent_ms: int
     consumer: str
     owner: str
-    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ..., consumer: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
+    principal: str
+    def __init__(self, lease_id: _Optional[bytes] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., label: _Optional[str] = ..., acquired: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., silent_ms: _Optional[int] = ..., consumer: _Optional[str] = ..., owner: _Optional[str] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class AcquireLeaseRequest(_message.Message):
     __slots__ = ("lease_id", "timestamp", "wall_ms", "ttl_ms", "label", "request_id", "consumer", "owner")

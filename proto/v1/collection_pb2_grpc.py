@@ -67,7 +67,7 @@ class CollectionServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseLease(self, request, context):
-        """Ends a lease. That there is none is no error.
+        """Ends a lease. That there is none is no error. One of another principal is none, but for operators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)cortado/proto/v1/large_transactions.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xbd\x02\n\x10LargeTransaction\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".cortado.v1.LargeTransaction.State\x12$\n\x05start\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12(\n\tcommitted\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05label\x18\x05 \x01(\t\x12,\n\x06tables\x18\x06 \x03(\x0b\x32\x1c.cortado.v1.TransactionTable\x12\x13\n\x0bis_resolved\x18\x07 \x01(\x08\x12\r\n\x05\x63\x61use\x18\x08 \x01(\t\"-\n\x05State\x12\x08\n\x04OPEN\x10\x00\x12\r\n\tCOMMITTED\x10\x01\x12\x0b\n\x07\x41\x42ORTED\x10\x02\"3\n\x10TransactionTable\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb8\x01\n\x1c\x42\x65ginLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12,\n\x06tables\x18\x02 \x03(\x0b\x32\x1c.cortado.v1.TransactionTable\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\r\x12\r\n\x05label\x18\x04 \x01(\t\x12\x13\n\x0b\x61pplication\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\x04\x12\r\n\x05owner\x18\x07 \x01(\t\"\x8d\x01\n\x1d\x43ommitLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\r\n\x05tasks\x18\x02 \x03(\r\x12\x10\n\x08\x61ttempts\x18\x03 \x03(\r\x12\x13\n\x0b\x61pplication\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12\r\n\x05owner\x18\x06 \x01(\t\"6\n\x1c\x41\x62ortLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\"q\n\x18LargeTransactionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x31\n\x0btransaction\x18\x02 \x01(\x0b\x32\x1c.cortado.v1.LargeTransaction\"\x1e\n\x1cListLargeTransactionsRequest\"w\n\x1dListLargeTransactionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x32\n\x0ctransactions\x18\x02 \x03(\x0b\x32\x1c.cortado.v1.LargeTransaction2\x82\x03\n\x11LargeTransactions\x12W\n\x05\x42\x65gin\x12(.cortado.v1.BeginLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12Y\n\x06\x43ommit\x12).cortado.v1.CommitLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12W\n\x05\x41\x62ort\x12(.cortado.v1.AbortLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12`\n\x04List\x12(.cortado.v1.ListLargeTransactionsRequest\x1a).cortado.v1.ListLargeTransactionsResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)cortado/proto/v1/large_transactions.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\xd0\x02\n\x10LargeTransaction\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".cortado.v1.LargeTransaction.State\x12$\n\x05start\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12(\n\tcommitted\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\r\n\x05label\x18\x05 \x01(\t\x12,\n\x06tables\x18\x06 \x03(\x0b\x32\x1c.cortado.v1.TransactionTable\x12\x13\n\x0bis_resolved\x18\x07 \x01(\x08\x12\r\n\x05\x63\x61use\x18\x08 \x01(\t\x12\x11\n\tprincipal\x18\t \x01(\t\"-\n\x05State\x12\x08\n\x04OPEN\x10\x00\x12\r\n\tCOMMITTED\x10\x01\x12\x0b\n\x07\x41\x42ORTED\x10\x02\"3\n\x10TransactionTable\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb8\x01\n\x1c\x42\x65ginLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12,\n\x06tables\x18\x02 \x03(\x0b\x32\x1c.cortado.v1.TransactionTable\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\r\x12\r\n\x05label\x18\x04 \x01(\t\x12\x13\n\x0b\x61pplication\x18\x05 \x01(\t\x12\x0f\n\x07version\x18\x06 \x01(\x04\x12\r\n\x05owner\x18\x07 \x01(\t\"\x8d\x01\n\x1d\x43ommitLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\x12\r\n\x05tasks\x18\x02 \x03(\r\x12\x10\n\x08\x61ttempts\x18\x03 \x03(\r\x12\x13\n\x0b\x61pplication\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12\r\n\x05owner\x18\x06 \x01(\t\"6\n\x1c\x41\x62ortLargeTransactionRequest\x12\x16\n\x0etransaction_id\x18\x01 \x01(\x0c\"q\n\x18LargeTransactionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x31\n\x0btransaction\x18\x02 \x01(\x0b\x32\x1c.cortado.v1.LargeTransaction\"\x1e\n\x1cListLargeTransactionsRequest\"w\n\x1dListLargeTransactionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x32\n\x0ctransactions\x18\x02 \x03(\x0b\x32\x1c.cortado.v1.LargeTransaction2\x82\x03\n\x11LargeTransactions\x12W\n\x05\x42\x65gin\x12(.cortado.v1.BeginLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12Y\n\x06\x43ommit\x12).cortado.v1.CommitLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12W\n\x05\x41\x62ort\x12(.cortado.v1.AbortLargeTransactionRequest\x1a$.cortado.v1.LargeTransactionResponse\x12`\n\x04List\x12(.cortado.v1.ListLargeTransactionsRequest\x1a).cortado.v1.ListLargeTransactionsResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -25,23 +25,23 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_LARGETRANSACTIONS'].methods_by_name['List']._options = None
   _globals['_LARGETRANSACTIONS'].methods_by_name['List']._serialized_options = b'\220\002\001'
   _globals['_LARGETRANSACTION']._serialized_start=89
-  _globals['_LARGETRANSACTION']._serialized_end=406
-  _globals['_LARGETRANSACTION_STATE']._serialized_start=361
-  _globals['_LARGETRANSACTION_STATE']._serialized_end=406
-  _globals['_TRANSACTIONTABLE']._serialized_start=408
-  _globals['_TRANSACTIONTABLE']._serialized_end=459
-  _globals['_BEGINLARGETRANSACTIONREQUEST']._serialized_start=462
-  _globals['_BEGINLARGETRANSACTIONREQUEST']._serialized_end=646
-  _globals['_COMMITLARGETRANSACTIONREQUEST']._serialized_start=649
-  _globals['_COMMITLARGETRANSACTIONREQUEST']._serialized_end=790
-  _globals['_ABORTLARGETRANSACTIONREQUEST']._serialized_start=792
-  _globals['_ABORTLARGETRANSACTIONREQUEST']._serialized_end=846
-  _globals['_LARGETRANSACTIONRESPONSE']._serialized_start=848
-  _globals['_LARGETRANSACTIONRESPONSE']._serialized_end=961
-  _globals['_LISTLARGETRANSACTIONSREQUEST']._serialized_start=963
-  _globals['_LISTLARGETRANSACTIONSREQUEST']._serialized_end=993
-  _globals['_LISTLARGETRANSACTIONSRESPONSE']._serialized_start=995
-  _globals['_LISTLARGETRANSACTIONSRESPONSE']._serialized_end=1114
-  _globals['_LARGETRANSACTIONS']._serialized_start=1117
-  _globals['_LARGETRANSACTIONS']._serialized_end=1503
+  _globals['_LARGETRANSACTION']._serialized_end=425
+  _globals['_LARGETRANSACTION_STATE']._serialized_start=380
+  _globals['_LARGETRANSACTION_STATE']._serialized_end=425
+  _globals['_TRANSACTIONTABLE']._serialized_start=427
+  _globals['_TRANSACTIONTABLE']._serialized_end=478
+  _globals['_BEGINLARGETRANSACTIONREQUEST']._serialized_start=481
+  _globals['_BEGINLARGETRANSACTIONREQUEST']._serialized_end=665
+  _globals['_COMMITLARGETRANSACTIONREQUEST']._serialized_start=668
+  _globals['_COMMITLARGETRANSACTIONREQUEST']._serialized_end=809
+  _globals['_ABORTLARGETRANSACTIONREQUEST']._serialized_start=811
+  _globals['_ABORTLARGETRANSACTIONREQUEST']._serialized_end=865
+  _globals['_LARGETRANSACTIONRESPONSE']._serialized_start=867
+  _globals['_LARGETRANSACTIONRESPONSE']._serialized_end=980
+  _globals['_LISTLARGETRANSACTIONSREQUEST']._serialized_start=982
+  _globals['_LISTLARGETRANSACTIONSREQUEST']._serialized_end=1012
+  _globals['_LISTLARGETRANSACTIONSRESPONSE']._serialized_start=1014
+  _globals['_LISTLARGETRANSACTIONSRESPONSE']._serialized_end=1133
+  _globals['_LARGETRANSACTIONS']._serialized_start=1136
+  _globals['_LARGETRANSACTIONS']._serialized_end=1522
 # @@protoc_insertion_point(module_scope)

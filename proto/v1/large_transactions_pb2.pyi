@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LargeTransaction(_message.Message):
-    __slots__ = ("transaction_id", "state", "start", "committed", "label", "tables", "is_resolved", "cause")
+    __slots__ = ("transaction_id", "state", "start", "committed", "label", "tables", "is_resolved", "cause", "principal")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         OPEN: _ClassVar[LargeTransaction.State]
@@ -25,6 +25,7 @@ class LargeTransaction(_message.Message):
     TABLES_FIELD_NUMBER: _ClassVar[int]
     IS_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     transaction_id: bytes
     state: LargeTransaction.State
     start: _common_pb2.Timestamp
@@ -33,7 +34,8 @@ class LargeTransaction(_message.Message):
     tables: _containers.RepeatedCompositeFieldContainer[TransactionTable]
     is_resolved: bool
     cause: str
-    def __init__(self, transaction_id: _Optional[bytes] = ..., state: _Optional[_Union[LargeTransaction.State, str]] = ..., start: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., committed: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[TransactionTable, _Mapping]]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ...) -> None: ...
+    principal: str
+    def __init__(self, transaction_id: _Optional[bytes] = ..., state: _Optional[_Union[LargeTransaction.State, str]] = ..., start: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., committed: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., label: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[TransactionTable, _Mapping]]] = ..., is_resolved: bool = ..., cause: _Optional[str] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class TransactionTable(_message.Message):
     __slots__ = ("database", "table")

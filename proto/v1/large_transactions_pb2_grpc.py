@@ -58,7 +58,7 @@ class LargeTransactionsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Abort(self, request, context):
-        """Ends one that is open: nothing of it ever happens. One that has ended stays as it is.
+        """Ends one that is open: nothing of it ever happens. One that has ended stays as it is. Operators may end those of others.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

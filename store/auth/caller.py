@@ -14,10 +14,11 @@ from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
 from cortado.store.auth.current import Credential, Roles
-from cortado.store.auth.roles import Demand, Rights
+from cortado.store.auth.roles import Demand, Permission, Rights
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.owners import ANYBODY, Asker
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class Caller:
 
     credential: Credential
     demands: Sequence[Demand]
-    stored: Callable[[Reader], Sequence[Demand]] | None = None
+    stored: Callable[[Reader, Asker], Sequence[Demand]] | None = None
     name: str = ""
     rights: Rights | None = None
     """What the principal may; None while roles are off."""
@@ -35,6 +36,16 @@ class Caller:
     """It was denied, and that is in the audit."""
     frees: bool = False
     """Whether the call makes room on a full disk: its write may use the reserve."""
+    owns_names: bool = False
+    """It names something in a space of its principal's own, which therefore is looked up while roles are off, too."""
+    hidden: Callable[[], CortadoError] | None = None
+    """What it is told, as of something unknown, where it does not see what its ``stored`` demands are about."""
+
+    def asker(self) -> Asker:
+        """The caller as an owner, by what the last :func:`denial` has found."""
+        if self.rights is None:
+            return Asker(self.name)
+        return Asker(self.name, is_open=False, operates=self.rights.allow(Demand(Permission.OPERATE)))
 
 
 _OFF: Final = "roles are off, and this caller is served only where they are on: see cortado auth enable"
@@ -48,6 +59,9 @@ def denial(
     """Why what the caller asks for is not allowed; None where it is, or roles are off. DataLoss, where damage hides who
     may what. ``reader`` gives the state that demands may stand in."""
     if not roles.is_enabled:
+        caller.rights = None
+        if caller.owns_names:
+            caller.name = _name_while_off(roles, caller.credential, now_ms)
         return Unauthenticated(_OFF) if caller.credential.needs_roles else None
     try:
         known = roles.known(caller.credential, now_ms)
@@ -59,12 +73,28 @@ def denial(
             if not rights.allow(demand):
                 return unmet(caller, demand)
         if caller.stored is not None:
-            for demand in caller.stored(reader()):
+            for demand in caller.stored(reader(), caller.asker()):
                 if not rights.allow(demand):
-                    return unmet(caller, demand)
+                    is_hidden = caller.hidden is not None and not rights.sees(demand.resource)
+                    return caller.hidden() if caller.hidden and is_hidden else unmet(caller, demand)
     except DataLoss as damage:
         return damage
     return None
+
+
+def _name_while_off(roles: Roles, credential: Credential, now_ms: Callable[[], int]) -> str:
+    """Whose the credential is; empty where that is nobody's, or nobody can say."""
+    try:
+        known = roles.known(credential, now_ms)
+    except DataLoss:
+        return ""
+    return "" if known is None else known.principal.name
+
+
+def asking() -> Callable[[], Asker]:
+    """Who asks for the call that is served, to be called where it is evaluated."""
+    caller = CALLER.get()
+    return (lambda: ANYBODY) if caller is None else caller.asker
 
 
 def unmet(caller: Caller, demand: Demand) -> PermissionDenied | None:

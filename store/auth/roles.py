@@ -43,6 +43,7 @@ class Permission(Enum):
     """What a call needs. Its value says, for people, which role gives it."""
 
     KNOWN = "a known principal"
+    HOLD = "any role on anything"
     SEE = "any role"
     READ = "reader"
     WRITE = "writer"
@@ -132,6 +133,8 @@ class Rights:
     def _allow_on_cluster(self, permission: Permission) -> bool:
         if permission is Permission.KNOWN:
             return True
+        if permission is Permission.HOLD:
+            return self.is_operator or bool(self.levels)
         if permission is Permission.VIEW:
             return self.is_operator or self.levels.get(CLUSTER, 0) >= 1
         return permission is Permission.OPERATE and self.is_operator

@@ -37,7 +37,8 @@ _AGAIN_S: Final = 1.0
 class HeldLease:
     """A lease that there is: what is read at ``timestamp`` or above is kept for its holder, of whom the leader heard
     ``silent_s`` ago last, and who must be heard every ``ttl_s``. With a ``consumer`` it is his place, which he moved
-    ``silent_s`` ago last, and is to move every ``ttl_s``; ``owner`` alone moves it, where that is not empty."""
+    ``silent_s`` ago last, and is to move every ``ttl_s``; ``owner`` alone moves it, where that is not empty.
+    It belongs to ``principal``, empty where there was none: no other one keeps or ends it, but operators."""
 
     lease_id: str
     timestamp: Timestamp
@@ -47,6 +48,7 @@ class HeldLease:
     silent_s: float
     consumer: str = ""
     owner: str = ""
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +146,15 @@ class AsyncLease:
         if shared and not self._request.HasField("timestamp"):
             raise InvalidArgument("at", "must be a timestamp where the lease is shared", shown(at))
         lease_id = _id_of(self._request) if shared else connection.environment.random_bytes(ID_BYTES)
-        self._request.lease_id = lease_id
+        self._request.lease_id = self._lease_id = lease_id
         self._keeper = LeaseKeeper(connection, lease_id, ttl_s=ttl_s, timeout_s=timeout_s)
         self._timestamp: Timestamp | None = None
         self._is_over = False
 
     @property
     def lease_id(self) -> str:
-        """Its id, as ``cortado lease list`` shows it."""
-        return self._request.lease_id.hex()
+        """Its id, once it is acquired as ``cortado lease list`` shows it: the cluster makes a principal's own of it."""
+        return self._lease_id.hex()
 
     @property
     def timestamp(self) -> Timestamp:
@@ -173,6 +175,7 @@ class AsyncLease:
     async def _acquired(self) -> Timestamp:
         stub = self._connection.stubs.collection
         reply = await self._connection.write(stub.AcquireLease, self._request, timeout_s=self._timeout_s)
+        self._lease_id = reply.lease.lease_id
         return timestamp_of(reply.lease.timestamp)
 
     async def _found_or_acquired(self) -> Timestamp:
@@ -269,7 +272,8 @@ class AsyncCollection:
         return _held(reply.lease)
 
     async def end_lease(self, lease_id: str) -> bool:
-        """Ends a lease, whoever holds it: what he reads may be collected then. False where there is none."""
+        """Ends a lease: what its holder reads may be collected then. False where there is none. With roles on, one of
+        another principal is none, except for operators."""
         encoded = hexadecimal(lease_id, "lease_id", ID_BYTES)
         request = pb.ReleaseLeaseRequest(lease_id=encoded)
         ended: bool = (await self._connection.write(self._stub.ReleaseLease, request, timeout_s=self._timeout_s)).ended
@@ -286,6 +290,7 @@ def _held(lease: pb.Lease) -> HeldLease:
         lease.silent_ms / 1000,
         lease.consumer,
         lease.owner,
+        lease.principal,
     )
 
 

@@ -55,6 +55,7 @@ class LargeTransactionRecord:
 
     It may write ``tables``, began at ``start``, and was ``committed`` then, None where it was not. ``is_resolved``:
     what it has staged is in place, or away. ``cause`` says why it was aborted: as that of TransactionAborted.
+    ``principal`` is whose it is, empty where there was none.
     """
 
     transaction_id: str
@@ -65,6 +66,7 @@ class LargeTransactionRecord:
     committed: Timestamp | None
     is_resolved: bool
     cause: str
+    principal: str = ""
 
 
 class StagingView:
@@ -393,4 +395,5 @@ def _record(transaction: pb.LargeTransaction) -> LargeTransactionRecord:
         timestamp_of(transaction.committed) if transaction.HasField("committed") else None,
         transaction.is_resolved,
         transaction.cause,
+        transaction.principal,
     )

@@ -21,13 +21,15 @@ a hundred thousand: with the list nobody passes them by.
 - A *consumer's* lease is the place of somebody who comes and goes: what is above it is kept while he is away. It is
   moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive. Where it has an
   *owner*, he alone moves it: two that moved one place would each let go of what the other has not had yet.
+- Each principal's ids are its own (:mod:`cortado.store.owners`): a lease of another principal is none, but for
+  operators, who name it by the id that it is stored under. Of all leases each principal has a share.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +39,6 @@ from cortado.errors import (
     AlreadyExists,
     DataLoss,
     InvalidArgument,
-    ResourceExhausted,
     SnapshotTooOld,
     TimestampInFuture,
 )
@@ -49,6 +50,7 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, read_list
 from cortado.store.mvcc.safepoints import safepoints_of
+from cortado.store.owners import ANYBODY, TAG_BYTES, Asker, check_share, own_id, tag_of
 
 LEASE_ID_BYTES: Final = 16
 TTL_MS_DEFAULT: Final = 60_000
@@ -62,12 +64,13 @@ CONSUMER_CHARS_MAX: Final = 100
 OWNER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 LEASES_MAX: Final = 1_000
-RETRY_DELAY_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
+    """``lease_id`` is what it is stored under, and it belongs to ``principal``, empty for none.
+
+    ``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
     empty, or whose place it is: then ``acquired_ts`` is when it was moved, and ``owner`` who alone moves it, empty for
     anybody."""
 
@@ -78,6 +81,7 @@ class Lease:
     acquired_ts: Timestamp
     consumer: str = ""
     owner: str = ""
+    principal: str = ""
 
 
 def check_lease_id(lease_id: bytes) -> None:
@@ -115,22 +119,28 @@ def lease_key(lease_id: bytes) -> LogicalKey:
 
 
 LEASES_KEY: Final = meta_key("leases")
-_LISTED_BYTES: Final = TIMESTAMP_BYTES + LEASE_ID_BYTES
+_ID: Final = slice(TIMESTAMP_BYTES, TIMESTAMP_BYTES + LEASE_ID_BYTES)
+_LISTED_BYTES: Final = TIMESTAMP_BYTES + LEASE_ID_BYTES + TAG_BYTES
 
 
 def _listed(reader: Reader) -> Sequence[bytes]:
-    """Timestamp and id of each that there is, the oldest timestamp first. Raises DataLoss."""
+    """Timestamp, id and tag of the principal of each that there is, the oldest timestamp first. Raises DataLoss."""
     return read_list(reader, LEASES_KEY, _LISTED_BYTES, "leases")
 
 
 def _id_of(listed: bytes) -> bytes:
-    return listed[TIMESTAMP_BYTES:]
+    return listed[_ID]
 
 
 def encode_lease(lease: Lease) -> bytes:
     """What is stored of one; the rest is in its key and in its version."""
     stored = pb.StoredLease(
-        timestamp=bytes(lease.ts), ttl_ms=lease.ttl_ms, label=lease.label, consumer=lease.consumer, owner=lease.owner
+        timestamp=bytes(lease.ts),
+        ttl_ms=lease.ttl_ms,
+        label=lease.label,
+        consumer=lease.consumer,
+        owner=lease.owner,
+        principal=lease.principal,
     )
     return stored.SerializeToString(deterministic=True)
 
@@ -140,7 +150,9 @@ def decode_lease(lease_id: bytes, version: Version) -> Lease:
     try:
         stored = pb.StoredLease.FromString(version.payload)
         ts = Timestamp.from_bytes(stored.timestamp)
-        return Lease(lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer, stored.owner)
+        return Lease(
+            lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer, stored.owner, stored.principal
+        )
     except (DecodeError, InvalidArgument) as malformed:
         raise DataLoss("lease", f"the value of {lease_id.hex()} is none") from malformed
 
@@ -168,45 +180,68 @@ def _there(lease_id: bytes, version: Version | None) -> Lease:
 
 
 def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
-    """The lease of that id, where there is one."""
+    """The lease that is stored under that id, where there is one."""
     version = reader.get(lease_key(lease_id))
     return None if version is None else decode_lease(lease_id, version)
+
+
+def lease_of(reader: Reader, lease_id: bytes, asker: Asker) -> Lease | None:
+    """The lease that the caller calls that: its own, or the one that is stored under the id, where that is the caller's
+    to use."""
+    own = find_lease(reader, own_id(asker.principal, lease_id))
+    stored = find_lease(reader, lease_id) if own is None else None
+    return own if stored is None or not asker.owns(stored.principal) else stored
 
 
 # --- what changes ----------------------------------------------------------------------------------------------
 
 
-def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> Evaluate:
+def acquire(
+    lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, asked_by: Callable[[], Asker] = lambda: ANYBODY
+) -> Evaluate:
     """A lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
 
-    Refuses with SnapshotTooOld, TimestampInFuture, AlreadyExists (another lease has that id), ResourceExhausted (there
-    are too many).
+    ``asked_by`` says when it is evaluated who acquires it. Refuses with SnapshotTooOld, TimestampInFuture,
+    AlreadyExists (another lease of the caller has that id), ResourceExhausted (there are too many).
     """
     check_lease_id(lease_id)
     check_lease(ttl_ms, label)
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-        known = find_lease(reader, lease_id)
+        asker = asked_by()
+        own = own_id(asker.principal, lease_id)
+        known = find_lease(reader, own)
         if known is not None:
             if (known.ttl_ms, known.label) != (ttl_ms, label) or ts not in (None, known.ts):
                 raise AlreadyExists("lease", lease_id.hex())
             return Evaluation(Mutations(), known)
-        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts)
-        return Evaluation(_written(reader, lease, None), lease)
+        at = commit_ts if ts is None else ts
+        lease = Lease(own, at, ttl_ms, label, commit_ts, principal=asker.principal)
+        return Evaluation(_written(reader, lease, None, asker), lease)
 
     return evaluate
 
 
-def move(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, consumer: str, owner: str = "") -> Evaluate:
+def move(
+    lease_id: bytes,
+    ts: Timestamp | None,
+    ttl_ms: int,
+    label: str,
+    consumer: str,
+    owner: str = "",
+    asked_by: Callable[[], Asker] = lambda: ANYBODY,
+) -> Evaluate:
     """The consumer's lease is at ``ts`` from now on, wherever it was, or whether there was one; replies the Lease.
 
-    Raises and refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
+    A consumer is one of its principal's; the first one that moves a consumer which none has moved yet keeps it. Raises
+    and refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
     """
     check_lease_id(lease_id)
     check_consumer(ttl_ms, label, consumer, owner)
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-        known = find_lease(reader, lease_id)
+        asker = asked_by()
+        known = lease_of(reader, lease_id, asker)
         if known is not None and known.consumer != consumer:
             raise AlreadyExists("lease", lease_id.hex())
         if known is not None and known.owner != owner:
@@ -214,14 +249,15 @@ def move(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, consume
             problem = f"is the place of {other}, who moved it at {known.acquired_ts}, and not of {own}"
             end = f"use a name for each, or end the lease {lease_id.hex()}"
             raise InvalidArgument("consumer", f"{problem}: {end}", consumer)
-        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts, consumer, owner)
-        return Evaluation(_written(reader, lease, known), lease)
+        stored_id, at = own_id(asker.principal, lease_id), commit_ts if ts is None else ts
+        lease = Lease(stored_id, at, ttl_ms, label, commit_ts, consumer, owner, asker.principal)
+        return Evaluation(_written(reader, lease, known, asker), lease)
 
     return evaluate
 
 
-def _written(reader: Reader, lease: Lease, known: Lease | None) -> Mutations:
-    """``lease`` in the place of the one that is ``known`` under its id."""
+def _written(reader: Reader, lease: Lease, known: Lease | None, asker: Asker) -> Mutations:
+    """``lease`` in the place of the one that is ``known``."""
     if lease.ts > lease.acquired_ts:
         problem = "is above everything that is committed"
         raise TimestampInFuture("at", problem, str(lease.ts), str(lease.acquired_ts))
@@ -230,25 +266,38 @@ def _written(reader: Reader, lease: Lease, known: Lease | None) -> Mutations:
     if lease.ts < safepoint:
         raise SnapshotTooOld(str(lease.ts), str(safepoint))
     listed = [each for each in _listed(reader) if known is None or _id_of(each) != known.lease_id]
-    if len(listed) >= LEASES_MAX:
-        problem = f"there are {LEASES_MAX} leases, and there can be no more"
-        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
+    tag = tag_of(lease.principal)
+    if known is None:
+        own = sum(each.endswith(tag) for each in listed)
+        check_share(asker, "leases", own=own, total=len(listed), limit=LEASES_MAX)
     mutations = Mutations()
+    if known is not None and known.lease_id != lease.lease_id:
+        mutations.delete(lease_key(known.lease_id))
     mutations.put(lease_key(lease.lease_id), encode_lease(lease))
-    mutations.put(LEASES_KEY, b"".join(sorted([*listed, bytes(lease.ts) + lease.lease_id])))
+    mutations.put(LEASES_KEY, b"".join(sorted([*listed, bytes(lease.ts) + lease.lease_id + tag])))
     return mutations
 
 
-def end(*lease_ids: bytes) -> Evaluate:
-    """End those leases; replies the ids of those that there were. Raises InvalidArgument."""
+def end(*lease_ids: bytes, asked_by: Callable[[], Asker] = lambda: ANYBODY) -> Evaluate:
+    """End those leases that are the caller's to end; replies the ids of those that there were. Raises
+    InvalidArgument."""
     for lease_id in lease_ids:
         check_lease_id(lease_id)
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        mutations = Mutations()
-        return Evaluation(mutations, end_with(mutations, reader, lease_ids))
+        mutations, asker = Mutations(), asked_by()
+        ending = [_to_end(reader, each, asker) for each in lease_ids]
+        return Evaluation(mutations, end_with(mutations, reader, [each for each in ending if each is not None]))
 
     return evaluate
+
+
+def _to_end(reader: Reader, lease_id: bytes, asker: Asker) -> bytes | None:
+    """What the lease is stored under that the caller calls that, and may end."""
+    own = lease_of(reader, lease_id, asker)
+    if own is None and asker.operates:
+        own = find_lease(reader, lease_id)
+    return None if own is None else own.lease_id
 
 
 def end_as_seen(*leases: Lease) -> Evaluate:

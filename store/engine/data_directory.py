@@ -37,7 +37,7 @@ import google_crc32c
 from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
 
-FORMAT_VERSION: Final = 10
+FORMAT_VERSION: Final = 11
 ENGINE_DIRECTORY: Final = "engine"
 LOG_DIRECTORY: Final = "log"
 

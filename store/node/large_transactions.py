@@ -25,7 +25,6 @@ from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.collection.leases import find_lease
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import STAGED_SPACE, key_of_staged, prefix_range, staged_range
 from cortado.store.keys.types import LogicalKey
@@ -36,7 +35,7 @@ from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, St
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, suffix_of, unexpired
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
-from cortado.store.staging.records import expire, forget, records_of, resolve
+from cortado.store.staging.records import expire, forget, is_leased, records_of, resolve
 from cortado.store.staging.stage import Piece, put_in_place, take_strays_away
 
 _LOG: Final = logging.getLogger(__name__)
@@ -92,7 +91,7 @@ class LargeTransactions:
         return self._group.machine.snapshot(self._driver.applied.last_ts)
 
     async def _expire(self, transaction_id: bytes) -> None:
-        if find_lease(self._applied, transaction_id) is None:
+        if not is_leased(self._applied, transaction_id):
             await self._write(lambda reader, _ts: expire(reader, transaction_id))
 
     async def _forget(self) -> None:

@@ -246,9 +246,14 @@ class Authority:
 
     def caller(self, rule: Rule, request: Message, credential: Credential) -> Caller:
         """Who asks for what."""
-        stored = rule.stored
-        bound: Callable[..., Any] | None = None if stored is None else lambda reader: stored(request, reader)
-        return Caller(self._demanding(credential), rule.of(request), bound, frees=rule.frees_by(request))
+        stored, hidden = rule.stored, rule.hidden
+        demands, frees = rule.of(request), rule.frees_by(request)
+        caller = Caller(self._demanding(credential), demands, owns_names=rule.owns_names, frees=frees)
+        if stored is not None:
+            caller.stored = lambda reader, asker: stored(request, reader, asker)
+        if hidden is not None:
+            caller.hidden = lambda: hidden(request)
+        return caller
 
     def _demanding(self, credential: Credential) -> Credential:
         return credential._replace(needs_roles=True) if self._needs_roles else credential

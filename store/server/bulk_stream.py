@@ -18,7 +18,7 @@ into what room there is. Else a chunk that is sent again would overwrite later r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.auth.caller import asking
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -33,6 +34,7 @@ from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.request_table.records import HASH_BYTES
+from cortado.store.owners import ANYBODY, Asker
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage
@@ -80,6 +82,7 @@ class BulkStream:
         self._is_broken = False
         self._table_id = 0
         self._staging: documents_pb2.Staging | None = None
+        self._asked_by: Callable[[], Asker] = lambda: ANYBODY
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
@@ -114,7 +117,8 @@ class BulkStream:
                     self._table_id = catalog.table(start.table.database, start.table.table).table_id
                     if start.HasField("staging"):
                         attempt_of(start.staging.task, start.staging.attempt)
-                        open_record(catalog.reader, start.staging.transaction_id)
+                        self._asked_by = asking()
+                        open_record(catalog.reader, start.staging.transaction_id, self._asked_by())
                         self._staging = start.staging
                     continue
                 if request.WhichOneof("message") != "chunk":
@@ -195,6 +199,7 @@ class BulkStream:
             evaluate_bulk(reader, commit_ts, catalog, chunk, prepared, keep_deletes=True),
             is_unchanged=chunk.mode not in (BulkMode.UPSERT, BulkMode.DELETE),
             unchanged_since=since,
+            asker=self._asked_by(),
         )
 
     async def _prepare(self, chunk: BulkChunk) -> Prepared | None:

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
+from cortado.store.auth.caller import asking
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import CONSUMER_TTL_MS_DEFAULT, TTL_MS_DEFAULT, Lease, acquire, end, move
@@ -29,11 +30,12 @@ class CollectionService(Service):
         lease_id, ts, label = request.lease_id, self._lease_ts(request), request.label
         if request.owner and not request.consumer:
             raise InvalidArgument("owner", "must not be set without a consumer", request.owner)
+        asked_by = asking()
         if request.consumer:
             ttl_ms = request.ttl_ms or CONSUMER_TTL_MS_DEFAULT
-            evaluate = move(lease_id, ts, ttl_ms, label, request.consumer, request.owner)
+            evaluate = move(lease_id, ts, ttl_ms, label, request.consumer, request.owner, asked_by)
         else:
-            evaluate = acquire(lease_id, ts, request.ttl_ms or TTL_MS_DEFAULT, label)
+            evaluate = acquire(lease_id, ts, request.ttl_ms or TTL_MS_DEFAULT, label, asked_by)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Lease)
@@ -53,14 +55,15 @@ class CollectionService(Service):
                 return None
 
     async def keep_lease(self, request: pb.KeepLeaseRequest) -> Message:
-        await self.host.meta.leases.keep(request.lease_id)
+        await self.host.meta.leases.keep(request.lease_id, asking()())
         return pb.KeepLeaseResponse(header=self.header(self.host.meta.read_ts()))
 
     async def release_lease(self, request: pb.ReleaseLeaseRequest) -> bytes:
         def reply(_ts: Timestamp, value: object) -> Message:
             return pb.ReleaseLeaseResponse(ended=bool(value))
 
-        return await self.write(self.host.meta, request, request.request_id, end(request.lease_id), reply)
+        evaluate = end(request.lease_id, asked_by=asking())
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_leases(self, _request: pb.ListLeasesRequest) -> Message:
         with self.host.reads.place():
@@ -130,4 +133,5 @@ class CollectionService(Service):
             silent_ms=int(self.host.meta.leases.silent_ms(lease)),
             consumer=lease.consumer,
             owner=lease.owner,
+            principal=lease.principal,
         )

@@ -6,6 +6,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.v1 import large_transactions_pb2 as pb
+from cortado.store.auth.caller import asking
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import TTL_MS_DEFAULT, check_lease
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
@@ -18,6 +19,7 @@ from cortado.store.staging.records import (
     OPERATOR,
     VERSION_MAX,
     Application,
+    Author,
     Record,
     abort,
     begin,
@@ -36,28 +38,31 @@ class LargeTransactionsService(Service):
         check_id(request.transaction_id)
         check_lease(ttl_ms, request.label)
         tables = [(each.database, each.table) for each in request.tables]
-        application = _application(request)
+        application, asked_by = _application(request), asking()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             name, label, unresolved = request.transaction_id, request.label, self.host.meta.store.unresolved
-            return begin(catalog, commit_ts, name, tables, ttl_ms, label, unresolved, application)
+            return begin(catalog, commit_ts, name, tables, ttl_ms, label, unresolved, Author(asked_by(), application))
 
         return await self._change(request, evaluate)
 
     async def commit(self, request: pb.CommitLargeTransactionRequest) -> bytes:
         check_id(request.transaction_id)
-        attempts, application = _attempts(request), _application(request)
+        attempts, application, asked_by = _attempts(request), _application(request), asking()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return commit(reader, commit_ts, catalog, request.transaction_id, attempts, application)
+            return commit(reader, commit_ts, catalog, request.transaction_id, attempts, Author(asked_by(), application))
 
         return await self._change(request, evaluate)
 
     async def abort(self, request: pb.AbortLargeTransactionRequest) -> bytes:
         check_id(request.transaction_id)
-        return await self._change(request, lambda reader, _ts: abort(reader, request.transaction_id, OPERATOR))
+        asked_by = asking()
+        return await self._change(
+            request, lambda reader, _ts: abort(reader, request.transaction_id, OPERATOR, asked_by())
+        )
 
     async def _change(self, request: Message, evaluate: Evaluate) -> bytes:
         def reply(_ts: Timestamp, value: object) -> Message:
@@ -116,4 +121,5 @@ def _message(record: Record) -> pb.LargeTransaction:
         tables=[pb.TransactionTable(database=each.database, table=each.name) for each in record.tables],
         is_resolved=record.is_resolved,
         cause=record.cause,
+        principal=record.principal,
     )

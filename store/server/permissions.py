@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from cortado.errors import CortadoError, NotFound
 from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.auth.roles import (
@@ -39,11 +40,12 @@ from cortado.store.auth.roles import (
 )
 from cortado.store.jobs.job import find_job
 from cortado.store.mvcc.reader import Reader
+from cortado.store.owners import Asker
 from cortado.store.staging.records import find_record
 
 Demands: TypeAlias = Sequence[Demand]
 OfRequest: TypeAlias = Callable[[Any], Demands]
-OfStored: TypeAlias = Callable[[Any, Reader], Demands]
+OfStored: TypeAlias = Callable[[Any, Reader, Asker], Demands]
 
 READ, WRITE, DEFINE = Permission.READ, Permission.WRITE, Permission.DEFINE
 KNOWN: Final = (Demand(Permission.KNOWN),)
@@ -66,6 +68,11 @@ class Rule:
     def frees_by(self, request: Any) -> bool:
         """Whether this request does."""
         return self.frees if isinstance(self.frees, bool) else self.frees(request)
+
+    owns_names: bool = False
+    """Whether it names something in a space of its caller's own (:mod:`cortado.store.owners`)."""
+    hidden: Callable[[Any], CortadoError] | None = None
+    """Makes the answer for something unknown: also for callers that do not see the subject of ``stored`` demands."""
 
     @property
     def asks_this_node(self) -> bool:
@@ -245,17 +252,33 @@ def _begun_transaction(request: Any) -> Demands:
     return [Demand(WRITE, table_resource(each.database, each.table)) for each in request.tables] or KNOWN
 
 
-def _stored_transaction(request: Any, reader: Reader) -> Demands:
+def _stored_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
+    """One of another principal is unknown to this one, which is said where it is evaluated."""
     record = find_record(reader, request.transaction_id)
-    tables = () if record is None else record.tables
-    return [Demand(WRITE, table_resource(each.database, each.name)) for each in tables]
+    if record is None or not asker.owns(record.principal):
+        return ()
+    return [Demand(WRITE, table_resource(each.database, each.name)) for each in record.tables]
+
+
+def _aborted_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
+    """Its principal may always end it, and so may operators."""
+    record = find_record(reader, request.transaction_id)
+    return () if record is None or record.principal or asker.operates else _stored_transaction(request, reader, asker)
+
+
+def _unknown_transaction(request: Any) -> CortadoError:
+    return NotFound("transaction", request.transaction_id.hex())
+
+
+def _unknown_job(request: Any) -> CortadoError:
+    return NotFound("job", str(request.job_id))
 
 
 def _stored_job(permission: Permission) -> OfStored:
-    def of(request: Any, reader: Reader) -> Demands:
+    def of(request: Any, reader: Reader, _asker: Asker) -> Demands:
         job = find_job(reader, request.job_id) if request.job_id <= _JOB_ID_MAX else None
         if job is None:
-            return (Demand(Permission.VIEW),)
+            return ()
         build = StoredIndexBuild.FromString(job.parameters)
         return (Demand(permission, table_resource(build.database, build.table)),)
 
@@ -271,6 +294,7 @@ def _granted(request: Any) -> Demands:
 
 
 _known: Final = _always(Permission.KNOWN)
+_hold: Final = _always(Permission.HOLD)
 _view: Final = _always(Permission.VIEW)
 _operate: Final = _always(Permission.OPERATE)
 _administer: Final = _always(Permission.ADMINISTER)
@@ -291,15 +315,17 @@ RULES: Final[dict[str, Rule]] = {
     "Documents/Put": Rule(_table(WRITE), adds=_table(WRITE)),
     "Documents/Update": Rule(_table(WRITE), adds=_table(WRITE)),
     "Documents/Delete": Rule(_table(WRITE), frees=True),
-    "Documents/Bulk": Rule(_bulk, adds=_bulk_added, frees=_bulk_frees),
+    "Documents/Bulk": Rule(_bulk, adds=_bulk_added, frees=_bulk_frees, owns_names=True),
     "Documents/Scan": Rule(_read(_table(READ))),
     "Documents/Aggregate": Rule(_read(_table(READ))),
     "Documents/Split": Rule(_read(_table(READ))),
     "Transactions/Commit": Rule(_commit, adds=_commit_added, frees=_commit_frees),
-    "Transactions/Settle": Rule(_known),
-    "LargeTransactions/Begin": Rule(_begun_transaction, adds=_begun_transaction),
-    "LargeTransactions/Commit": Rule(_known, stored=_stored_transaction),
-    "LargeTransactions/Abort": Rule(_known, stored=_stored_transaction, frees=True),
+    "Transactions/Settle": Rule(_hold),
+    "LargeTransactions/Begin": Rule(_begun_transaction, adds=_begun_transaction, owns_names=True),
+    "LargeTransactions/Commit": Rule(_hold, stored=_stored_transaction, hidden=_unknown_transaction, owns_names=True),
+    "LargeTransactions/Abort": Rule(
+        _hold, stored=_aborted_transaction, hidden=_unknown_transaction, frees=True, owns_names=True
+    ),
     "LargeTransactions/List": Rule(_view),
     "Tables/CreateDatabase": Rule(_database(DEFINE), changes=True),
     "Tables/ListDatabases": Rule(_known),
@@ -328,17 +354,17 @@ RULES: Final[dict[str, Rule]] = {
     "Watch/KeyValue": Rule(_namespace(READ)),
     "Watch/Table": Rule(_table(READ)),
     "Watch/Window": Rule(_window),
-    "Collection/AcquireLease": Rule(_known, frees=_lease_moves),
-    "Collection/KeepLease": Rule(_known),
-    "Collection/ReleaseLease": Rule(_known, frees=True),
+    "Collection/AcquireLease": Rule(_hold, frees=_lease_moves, owns_names=True),
+    "Collection/KeepLease": Rule(_hold, owns_names=True),
+    "Collection/ReleaseLease": Rule(_hold, frees=True, owns_names=True),
     "Collection/ListLeases": Rule(_view),
     "Collection/Status": Rule(_view),
     "Collection/Run": Rule(_operate, changes=True),
     "Jobs/List": Rule(_view),
-    "Jobs/Get": Rule(_known, stored=_stored_job(READ)),
-    "Jobs/Pause": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
-    "Jobs/Resume": Rule(_known, changes=True, stored=_stored_job(DEFINE)),
-    "Jobs/Cancel": Rule(_known, changes=True, stored=_stored_job(DEFINE), frees=True),
+    "Jobs/Get": Rule(_known, stored=_stored_job(READ), hidden=_unknown_job),
+    "Jobs/Pause": Rule(_known, changes=True, stored=_stored_job(DEFINE), hidden=_unknown_job),
+    "Jobs/Resume": Rule(_known, changes=True, stored=_stored_job(DEFINE), hidden=_unknown_job),
+    "Jobs/Cancel": Rule(_known, changes=True, stored=_stored_job(DEFINE), hidden=_unknown_job, frees=True),
     "Cluster/Status": Rule(_view),
     "Cluster/Clock": Rule(_known),
     "Cluster/BumpEpoch": Rule(_operate, changes=True),

@@ -10,8 +10,8 @@ key, in the space ``m``  value                    holds
 ======================  =======================  =====================================================================
 ``txn`` id, as hex       StoredLargeTransaction   its state, when it began, what it may write
 ``txns``                 ids, one after another   which of them are not resolved: found without a search
-``app`` name             StoredApplication        up to which number of its own an application has committed, and whose
-                                                  numbering that is
+``app`` principal name   StoredApplication        up to which number of its own an application has committed, and whose
+                                                  numbering that is; without a principal the key is ``app`` name
 ======================  =======================  =====================================================================
 
 - **L2** Its timestamp is that of the entry that commits it. Chosen any earlier it would lie below reads that were
@@ -24,9 +24,12 @@ key, in the space ``m``  value                    holds
   told what came of it.
 - **L15** An application has one open transaction at a time: the next one aborts it. What a process has left that died
   is in nobody's way once its successor begins.
+- **L16** One principal's transactions are unknown to another, and its applications are its own
+  (:mod:`cortado.store.owners`): under the same names they neither abort nor number each other's.
 
 A commit with an application's number has one effect however late it is repeated: the number is kept for ever, and so is
-whose it is. Two that number under one name would each take the other's commits for its own.
+whose it is. Two that number under one name would each take the other's commits for its own. A number that no count
+reaches would end all further commits: it is refused.
 """
 
 from __future__ import annotations
@@ -36,11 +39,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, ResourceExhausted, TooLarge
+from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal import staging_pb2 as pb
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexState
@@ -54,6 +57,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, logical_of, read_list, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item, decode_version
+from cortado.store.owners import ANYBODY, Asker, check_share, own_id
 from cortado.store.stored_messages import decode_stored
 
 UNRESOLVED_MAX: Final = 100
@@ -63,7 +67,9 @@ TASK_MAX: Final = (1 << 20) - 1
 TRY_MAX: Final = (1 << 12) - 1
 APPLICATION_CHARS_MAX: Final = 200
 VERSION_MAX: Final = (1 << 63) - 1
-RETRY_DELAY_MS: Final = 1_000
+VERSION_FIRST_MAX: Final = 1 << 62
+VERSION_STEP_MAX: Final = 1 << 53
+"""Nanoseconds since 1970 may number commits, and a third of a year may pass between two."""
 
 EXPIRED: Final = "expired"
 OPERATOR: Final = "operator"
@@ -104,7 +110,8 @@ class StagedTable:
 class Record:
     """A large transaction. ``commit_ts`` is set where it is committed, ``cause`` where it is aborted: EXPIRED,
     OPERATOR, TABLE (one of its tables, or an index of one, was dropped), REPEATED (its application has committed it
-    before), SUPERSEDED (its application has begun another one). ``application`` and ``owner`` are empty for nobody."""
+    before), SUPERSEDED (its application has begun another one). ``application``, ``owner`` and ``principal`` are
+    empty where there was none."""
 
     transaction_id: bytes
     start: Timestamp
@@ -117,6 +124,12 @@ class Record:
     cause: str = ""
     application: str = ""
     owner: str = ""
+    principal: str = ""
+
+    @property
+    def lease_id(self) -> bytes:
+        """The id that the lease on its start is stored under."""
+        return own_id(self.principal, self.transaction_id)
 
     @property
     def names(self) -> KeyNames:
@@ -146,6 +159,7 @@ class Record:
             cause=self.cause,
             application=self.application,
             owner=self.owner,
+            principal=self.principal,
         ).SerializeToString(deterministic=True)
 
 
@@ -156,6 +170,16 @@ class Application:
     name: str
     version: int
     owner: str = ""
+
+
+class Author(NamedTuple):
+    """The caller, and the application that it numbers commits for."""
+
+    asker: Asker = ANYBODY
+    application: Application | None = None
+
+
+NO_AUTHOR: Final = Author()
 
 
 # --- what is stored --------------------------------------------------------------------------------------------
@@ -184,6 +208,7 @@ def decode_record(key: LogicalKey, payload: bytes) -> Record:
             stored.cause,
             stored.application,
             stored.owner,
+            stored.principal,
         )
     except (DecodeError, InvalidArgument, ValueError, IndexError, KeyError) as malformed:
         raise DataLoss("large transaction", f"the record {key.hex()} cannot be read") from malformed
@@ -196,13 +221,19 @@ def find_record(reader: Reader, transaction_id: bytes) -> Record | None:
     return None if version is None else decode_record(key, version.payload)
 
 
-def record_of(reader: Reader, transaction_id: bytes) -> Record:
-    """Raises InvalidArgument, NotFound."""
+def record_of(reader: Reader, transaction_id: bytes, asker: Asker = ANYBODY) -> Record:
+    """Raises InvalidArgument; NotFound, also for one that is another principal's."""
     check_id(transaction_id)
     record = find_record(reader, transaction_id)
-    if record is None:
+    if record is None or not asker.owns(record.principal):
         raise NotFound("transaction", transaction_id.hex())
     return record
+
+
+def is_leased(reader: Reader, transaction_id: bytes) -> bool:
+    """Whether the lease on its start lasts."""
+    record = find_record(reader, transaction_id)
+    return record is not None and leases.find_lease(reader, record.lease_id) is not None
 
 
 def records_of(reader: Reader) -> list[tuple[Record, Version]]:
@@ -267,20 +298,25 @@ def begin(
     ttl_ms: int,
     label: str,
     unresolved: Unresolved,
-    application: Application | None = None,
+    author: Author = NO_AUTHOR,
 ) -> Evaluation:
     """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
 
     ``unresolved`` are those of the newest state: the records of a day are too many to be counted. Where its
     ``application`` has committed that number, or a higher one, it is aborted from the beginning; otherwise those of the
     application that are open are (L15). Raises InvalidArgument (another owner's application, too), TooLarge, NotFound
-    (database, table), AlreadyExists (another one has that id), ResourceExhausted (too many have not ended).
+    (database, table), AlreadyExists (another one has that id), ResourceExhausted (too many have not ended, or too many
+    of this principal).
     """
     check_id(transaction_id)
-    reader = catalog.reader
+    reader, (asker, application) = catalog.reader, author
     known = find_record(reader, transaction_id)
     if known is not None:
-        if (sorted((each.database, each.name) for each in known.tables), known.label) != (sorted(set(tables)), label):
+        is_same = (sorted((each.database, each.name) for each in known.tables), known.label) == (
+            sorted(set(tables)),
+            label,
+        )
+        if not is_same or not asker.owns(known.principal):
             raise AlreadyExists("transaction", transaction_id.hex())
         return Evaluation(Mutations(), known)
     if not tables:
@@ -292,21 +328,19 @@ def begin(
         StagedTable(each.table_id, each.database, each.name, tuple(index.index_id for index in each.maintained))
         for each in descriptors
     )
-    record = Record(transaction_id, commit_ts, staged, label)
+    record = Record(transaction_id, commit_ts, staged, label, principal=asker.principal)
     before: list[Record] = []
     if application is not None:
         record = replace(record, application=application.name, owner=application.owner)
-        before = _open_of(reader, application, unresolved)
-        if _has_committed(reader, application):
+        before = _open_of(reader, application, asker, unresolved)
+        if _has_committed(reader, application, asker):
             record = replace(record, state=LargeState.ABORTED, cause=REPEATED, is_resolved=True)
             mutations = Mutations()
             mutations.put(record_key(transaction_id), record.encode())
             return Evaluation(mutations, record)
-    open_now = len(unresolved.all)
-    if open_now >= UNRESOLVED_MAX:
-        problem = f"{open_now} large transactions have not ended, and there can be no more"
-        raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="transactions", limit=UNRESOLVED_MAX)
-    mutations = leases.acquire(transaction_id, None, ttl_ms, label)(reader, commit_ts).mutations
+    own = sum(_principal_of(reader, each) == asker.principal for each in unresolved.all) if asker.principal else 0
+    check_share(asker, "transactions", own=own, total=len(unresolved.all), limit=UNRESOLVED_MAX)
+    mutations = leases.acquire(transaction_id, None, ttl_ms, label, lambda: asker)(reader, commit_ts).mutations
     mutations.put(record_key(transaction_id), record.encode())
     mutations.put(UNRESOLVED_KEY, b"".join(sorted([*unresolved.all, transaction_id])))
     for each in before:
@@ -322,7 +356,7 @@ def commit(
     catalog: Catalog,
     transaction_id: bytes,
     attempts: Sequence[int],
-    application: Application | None = None,
+    author: Author = NO_AUTHOR,
 ) -> Evaluation:
     """Make what these ``attempts`` have staged visible at this entry's timestamp (L2, L6); replies the Record.
 
@@ -330,15 +364,16 @@ def commit(
     that number, or a higher one, before; and where a table, or one of the indexes that it has staged entries for, is
     not there any more. Raises InvalidArgument (another owner's application, too), NotFound.
     """
-    record = record_of(reader, transaction_id)
+    asker, application = author
+    record = record_of(reader, transaction_id, asker)
     if record.state is not LargeState.OPEN:
         return Evaluation(Mutations(), record)
     mutations = Mutations()
     if application is not None:
-        if _has_committed(reader, application):
+        if _has_committed(reader, application, asker):
             return _ended(reader, replace(record, state=LargeState.ABORTED, cause=REPEATED), mutations)
         stored = pb.StoredApplication(version=application.version, owner=application.owner)
-        mutations.put(meta_key("app", application.name), stored.SerializeToString(deterministic=True))
+        mutations.put(application_key(asker.principal, application.name), stored.SerializeToString(deterministic=True))
     if not _has_its_tables(record, catalog):
         return _ended(reader, replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
     counting = tuple(sorted(set(attempts)))
@@ -347,10 +382,10 @@ def commit(
     )
 
 
-def abort(reader: Reader, transaction_id: bytes, cause: str) -> Evaluation:
-    """End it, where it is open, so that nothing of it ever happens; replies the Record. Raises InvalidArgument,
-    NotFound."""
-    record = record_of(reader, transaction_id)
+def abort(reader: Reader, transaction_id: bytes, cause: str, asker: Asker = ANYBODY) -> Evaluation:
+    """End it, where it is open, so that nothing of it ever happens; replies the Record. Raises InvalidArgument;
+    NotFound, also where it is not the caller's to end."""
+    record = record_of(reader, transaction_id, ANYBODY if asker.operates else asker)
     if record.state is not LargeState.OPEN:
         return Evaluation(Mutations(), record)
     return _ended(reader, replace(record, state=LargeState.ABORTED, cause=cause), Mutations())
@@ -358,7 +393,7 @@ def abort(reader: Reader, transaction_id: bytes, cause: str) -> Evaluation:
 
 def expire(reader: Reader, transaction_id: bytes) -> Evaluation:
     """As :func:`abort`, where its lease has ended."""
-    if leases.find_lease(reader, transaction_id) is not None:
+    if is_leased(reader, transaction_id):
         return Evaluation(Mutations(), None)
     return abort(reader, transaction_id, EXPIRED)
 
@@ -383,22 +418,48 @@ def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
     return Evaluation(mutations, None)
 
 
-def _has_committed(reader: Reader, application: Application) -> bool:
-    """That number of its own, or a higher one. Raises InvalidArgument where it is another owner's."""
-    before = reader.get(meta_key("app", application.name))
+def application_key(principal: str, name: str) -> LogicalKey:
+    """The key of an application's number."""
+    return meta_key("app", principal, name) if principal else meta_key("app", name)
+
+
+def _has_committed(reader: Reader, application: Application, asker: Asker) -> bool:
+    """That number of its own, or a higher one; before its principal was known, too. Raises InvalidArgument where it is
+    another owner's, or a number that no count reaches."""
+    before = reader.get(application_key(asker.principal, application.name))
+    if before is None and asker.principal:
+        before = reader.get(application_key("", application.name))
     if before is None:
-        return False
+        return _check_version(application.version, VERSION_FIRST_MAX, "its first one")
     stored = decode_stored(pb.StoredApplication, before.payload, "large transaction")
     _check_owner(application, stored.owner)
+    _check_version(application.version, stored.version + VERSION_STEP_MAX, f"its last one is {stored.version}")
     return stored.version >= application.version
 
 
-def _open_of(reader: Reader, application: Application, unresolved: Unresolved) -> list[Record]:
-    """The open transactions of an application. Raises InvalidArgument where they are another owner's."""
+def _check_version(version: int, most: int, why: str) -> bool:
+    """Returns False. Raises InvalidArgument: behind an absurd number nothing would ever be committed."""
+    if version > most:
+        raise InvalidArgument(
+            "version", f"must be at most {most}: an application's numbers count, and {why}", str(version)
+        )
+    return False
+
+
+def _principal_of(reader: Reader, transaction_id: bytes) -> str:
+    record = find_record(reader, transaction_id)
+    return "" if record is None else record.principal
+
+
+def _open_of(reader: Reader, application: Application, asker: Asker, unresolved: Unresolved) -> list[Record]:
+    """The open transactions of an application, which is the caller's. Raises InvalidArgument where they are another
+    owner's."""
     found: list[Record] = []
     for transaction_id, transaction in unresolved.all.items():
         record = find_record(reader, transaction_id) if transaction.is_open else None
-        if record is not None and record.application == application.name:
+        if record is None or record.principal != asker.principal:
+            continue
+        if record.application == application.name:
             _check_owner(application, record.owner)
             found.append(record)
     return found
@@ -413,7 +474,7 @@ def _check_owner(application: Application, owner: str) -> None:
 
 def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:
     mutations.put(record_key(record.transaction_id), record.encode())
-    leases.end_with(mutations, reader, [record.transaction_id])
+    leases.end_with(mutations, reader, [record.lease_id])
     return Evaluation(mutations, record)
 
 

@@ -49,6 +49,7 @@ from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_firsts
 from cortado.store.mvcc.transacting import conflict_of
 from cortado.store.mvcc.versions import Item, contents_of
+from cortado.store.owners import ANYBODY, Asker
 from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, find_record, record_of
 
 LOCKED_RETRY_MS: Final = 200
@@ -79,6 +80,7 @@ def stage(
     *,
     is_unchanged: bool,
     unchanged_since: Timestamp | None = None,
+    asker: Asker = ANYBODY,
 ) -> Evaluation:
     """``written`` is what a bulk load of the same rows would write; replies as that.
 
@@ -86,7 +88,7 @@ def stage(
     NotFound, TransactionAborted, InvalidArgument (it has been committed, or may not write this table), WriteConflict,
     SnapshotTooOld, KeyLocked, AlreadyExists (it has staged one of these rows, or unique values, before).
     """
-    record = open_record(reader, transaction_id)
+    record = open_record(reader, transaction_id, asker)
     changes = written.mutations
     keys = [key for key in changes.keys if key[:1] == TABLE_SPACE]
     _check_range(record, keys)
@@ -138,9 +140,9 @@ def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
             raise _locked(key, record.unresolved())
 
 
-def open_record(reader: Reader, transaction_id: bytes) -> Record:
-    """L7. Raises NotFound, TransactionAborted, InvalidArgument where it has been committed."""
-    record = record_of(reader, transaction_id)
+def open_record(reader: Reader, transaction_id: bytes, asker: Asker) -> Record:
+    """L7, L16. Raises NotFound, TransactionAborted, InvalidArgument where it has been committed."""
+    record = record_of(reader, transaction_id, asker)
     if record.state is LargeState.ABORTED:
         raise TransactionAborted(record.cause)
     if record.state is LargeState.COMMITTED:

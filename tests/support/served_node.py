@@ -17,8 +17,11 @@ from cortado.proto.v1 import (
     auth_pb2,
     calls_pb2,
     cluster_pb2,
+    collection_pb2,
     documents_pb2,
+    jobs_pb2,
     kv_pb2,
+    large_transactions_pb2,
     quotas_pb2,
     schemas_pb2,
     tables_pb2,
@@ -32,8 +35,11 @@ from cortado.store.server.auth_service import AuthService
 from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
+from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.jobs_service import JobsService
 from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.listening import new_server
 from cortado.store.server.metering import Metering
 from cortado.store.server.quotas_service import QuotasService
@@ -96,6 +102,10 @@ async def _start(node: Host, audit: Audit, metering: Metering) -> tuple[Any, str
         (watch_pb2.DESCRIPTOR.services_by_name["Watch"], WatchService(node)),
         (cluster_pb2.DESCRIPTOR.services_by_name["Cluster"], ClusterService(node, Path(), state=lambda: "serving")),
     ]
+    services.append((collection_pb2.DESCRIPTOR.services_by_name["Collection"], CollectionService(node)))
+    large = large_transactions_pb2.DESCRIPTOR.services_by_name["LargeTransactions"]
+    services.append((large, LargeTransactionsService(node)))
+    services.append((jobs_pb2.DESCRIPTOR.services_by_name["Jobs"], JobsService(node)))
     services.append((auth_pb2.DESCRIPTOR.services_by_name["Auth"], AuthService(node)))
     services.append((quotas_pb2.DESCRIPTOR.services_by_name["Quotas"], QuotasService(node, metering)))
     authority = Authority(node, audit, metering.meters)

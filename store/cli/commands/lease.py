@@ -43,7 +43,7 @@ def list_(session: Session) -> Answer:
 def end(
     session: Session, lease_id: Annotated[str, Argument(help="The lease, as lease list shows it.", metavar="LEASE")]
 ) -> Answer:
-    """End a lease, whoever holds it: what it keeps may be collected.
+    """End a lease: what it keeps may be collected. With roles on, operators end those of other principals.
 
     Its holder gets LEASE_EXPIRED at its next use of the lease, and SNAPSHOT_TOO_OLD for reads that need what was
     collected.
@@ -62,7 +62,8 @@ def _row(lease: HeldLease) -> tuple[str, ...]:
 def shown_label(lease: HeldLease) -> str:
     """Who holds it, and why."""
     consumer = f"consumer {lease.consumer}" if lease.consumer else ""
-    return ", ".join(filter(None, (lease.label, consumer, lease.owner)))
+    principal = f"principal {lease.principal}" if lease.principal else ""
+    return ", ".join(filter(None, (lease.label, consumer, lease.owner, principal)))
 
 
 def _record(lease: HeldLease) -> dict[str, Any]:
@@ -75,4 +76,5 @@ def _record(lease: HeldLease) -> dict[str, Any]:
         "label": lease.label,
         "consumer": lease.consumer,
         "owner": lease.owner,
+        "principal": lease.principal,
     }

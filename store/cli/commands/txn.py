@@ -117,4 +117,5 @@ def _record(found: LargeTransactionRecord) -> dict[str, Any]:
         "label": found.label,
         "is_resolved": found.is_resolved,
         "cause": found.cause,
+        "principal": found.principal,
     }

@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import LeaseExpired
-from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end_as_seen, find_lease, leases_of
+from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end_as_seen, lease_of, leases_of
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.read_timestamps import ReadPoints
+from cortado.store.owners import ANYBODY, Asker
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -121,15 +122,16 @@ class Leases:
 
     # --- what holders say ----------------------------------------------------------------------------------------
 
-    async def keep(self, lease_id: bytes) -> None:
-        """Its holder is alive. Raises LeaseExpired, NotLeader, Unavailable, InvalidArgument.
+    async def keep(self, lease_id: bytes, asker: Asker = ANYBODY) -> None:
+        """The holder of what the ``asker`` calls that is alive.
 
+        Raises LeaseExpired, also for one of another principal; NotLeader, Unavailable, InvalidArgument.
         A majority is asked whether this node still leads: one that was deposed, and does not know it, keeps nothing.
         """
         check_lease_id(lease_id)
         read_ts = await self._reads.linearize()
-        lease = find_lease(self._driver.pipeline.reader(read_ts), lease_id)
-        if lease is None or lease_id in self._ending:
+        lease = lease_of(self._driver.pipeline.reader(read_ts), lease_id, asker)
+        if lease is None or lease.lease_id in self._ending:
             raise LeaseExpired(lease_id.hex())
         self._hear(lease)
 

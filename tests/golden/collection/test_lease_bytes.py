@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import LEASES_KEY, Lease, acquire, encode_lease, lease_key
+from cortado.store.owners import own_id, tag_of
 from support.dict_reader import DictStore
 
 
@@ -23,6 +24,7 @@ def test_values() -> None:
     assert encoded.hex() == "0a0c" + "0001000000000002" + "00000003" + "10e0d403" + "1a05" + b"a job".hex()
     assert encode_lease(replace(of, consumer="me")).hex() == encoded.hex() + "2202" + b"me".hex()
     assert encode_lease(replace(of, owner="it")).hex() == encoded.hex() + "2a02" + b"it".hex()
+    assert encode_lease(replace(of, principal="etl")).hex() == encoded.hex() + "3203" + b"etl".hex()
 
 
 def test_the_list() -> None:
@@ -32,4 +34,12 @@ def test_the_list() -> None:
     version = store.snapshot().get(LEASES_KEY)
     assert version is not None
     ts = bytes.fromhex("000000000000000700000001")
-    assert version.payload == ts + b"a" * 16 + ts + b"b" * 16
+    nobody = bytes(8)
+    assert version.payload == ts + b"a" * 16 + nobody + ts + b"b" * 16 + nobody
+
+
+def test_what_principals_name() -> None:
+    """What lies under the id of another, and in the list: made of the names of its principal."""
+    assert own_id("", b"a" * 16) == b"a" * 16
+    assert own_id("etl", b"a" * 16).hex() == "3347959c2b9ef0e486c30d12c8b937b2"
+    assert tag_of("etl").hex() == "1169d7dbdd3d51f6"

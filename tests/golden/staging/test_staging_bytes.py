@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import key_of_staged, row_key, staged_key
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.staged import Staged
-from cortado.store.staging.records import UNRESOLVED_KEY, LargeState, Record, StagedTable, decode_record, record_key
+from cortado.store.staging.records import (
+    UNRESOLVED_KEY,
+    LargeState,
+    Record,
+    StagedTable,
+    application_key,
+    decode_record,
+    record_key,
+)
 from cortado.store.staging.stage import attempt_of
 
 ID = bytes(range(16))
@@ -34,6 +44,15 @@ def test_records() -> None:
     expected += "4a01" + b"s".hex() + "5201" + b"q".hex()
     assert encoded.hex() == expected
     assert decode_record(record_key(ID), encoded) == record
+    owned = replace(record, principal="etl")
+    assert owned.encode().hex() == expected + "5a03" + b"etl".hex()
+    assert decode_record(record_key(ID), owned.encode()) == owned
+
+
+def test_keys_of_applications() -> None:
+    assert application_key("", "copy") == b"m" + b"\x30app\x00\x01" + b"\x30copy\x00\x01" + b"\x01"
+    expected = b"m" + b"\x30app\x00\x01" + b"\x30etl\x00\x01" + b"\x30copy\x00\x01" + b"\x01"
+    assert application_key("etl", "copy") == expected
 
 
 def test_staged_values() -> None:

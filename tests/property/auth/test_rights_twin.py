@@ -38,6 +38,8 @@ def _grants(grant: Grant, demand: Demand) -> bool:
         return True
     if permission is Permission.SEE:
         return _shows(grant, resource)
+    if permission is Permission.HOLD:
+        return True
     if permission is Permission.VIEW:
         return grant.role is Role.OPERATOR or grant.resource == CLUSTER
     if permission is Permission.OPERATE:

@@ -31,6 +31,7 @@ from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Batch
 from cortado.store.node.state_machine import StateMachine
+from cortado.store.owners import Asker
 from cortado.store.server import large_transactions_service
 from cortado.store.staging import records, stage
 from cortado.store.staging.records import Record, applied_records, record_of, resolve
@@ -165,8 +166,8 @@ def let_every_attempt_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def stage_into_any(patch: pytest.MonkeyPatch) -> None:
-    def whatever(reader: Reader, transaction_id: bytes) -> Record:
-        return record_of(reader, transaction_id)
+    def whatever(reader: Reader, transaction_id: bytes, asker: Asker) -> Record:
+        return record_of(reader, transaction_id, asker)
 
     patch.setattr(stage, "open_record", whatever)
     patch.setattr("cortado.store.server.bulk_stream.open_record", whatever)
@@ -210,7 +211,7 @@ def take_changed_rows(patch: pytest.MonkeyPatch) -> None:
 
 def hold_no_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(records.leases, "acquire", lambda *_arguments: lambda _reader, _ts: Evaluation(Mutations(), None))
-    patch.setattr(duty, "find_lease", lambda *_arguments: object())
+    patch.setattr(duty, "is_leased", lambda *_arguments: True)
 
 
 def take_staged_values_for_versions(patch: pytest.MonkeyPatch) -> None:
