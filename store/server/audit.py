@@ -12,9 +12,10 @@ It lies in ``audit/`` in the data directory: ``audit.log``, and as it grows over
 newest first.
 
 A thread writes, since the event loop waits for no disk. Lines that wait are bounded; where the disk is slower than what
-is denied, further ones are counted, and a line says how many are missing. Callers that nobody knows have a thousand
-lines, and then one a second; the others are counted, too. Otherwise whoever reaches the port could push all else out of
-the files. What a crash leaves unwritten is lost: every change stands in the replicated log, too.
+is denied, further ones are counted, and a line says how many are missing. Of denials and of changes that fail each
+principal has a thousand lines at once, and then one a second, and so have all unknown callers together; further ones
+are counted, too. Otherwise one caller could push all else out of the files. A line has at most 2 KiB, and counts as one
+for each 256 bytes. What a crash leaves unwritten is lost: every change stands in the replicated log, too.
 """
 
 from __future__ import annotations
@@ -31,19 +32,25 @@ from typing import Final
 from google.protobuf.message import Message
 
 from cortado.errors import CortadoError, DataDirectoryError, PermissionDenied, Unauthenticated
+from cortado.invariants import invariant
 from cortado.store.auth.caller import Caller
+from cortado.store.server.allowances import Allowances
 from cortado.store.server.permissions import PACKAGE
 
 FILE_NAME: Final = "audit.log"
 FILE_BYTES_MAX: Final = 16 << 20
 FILES_MAX: Final = 8
 WAITING_MAX: Final = 10_000
-STRANGERS_AT_ONCE: Final = 1_000
-STRANGER_MS: Final = 1_000.0
-"""Callers that are not known have so many lines, and one more after so long."""
-_RESOURCES_MAX: Final = 16
+LINES_AT_ONCE: Final = 1_000
+LINE_MS: Final = 1_000.0
+"""Of what is refused each principal has so many lines, and one more after so long."""
+LINE_BYTES_MAX: Final = 2_048
+LINE_BYTES: Final = 256
+"""So much of a line counts as one."""
+_RESOURCES_BYTES_MAX: Final = 1_000
 """Of a commit of many tables the first ones are named."""
-_NAME_CHARS_MAX: Final = 200
+_ABOUT_BYTES_MAX: Final = 500
+_NAME_BYTES_MAX: Final = 200
 _ID_CHARS_MAX: Final = 64
 _ABOUT: Final = ("principal", "role", "node_id", "to_node_id", "target")
 """The fields that say so, of whichever request."""
@@ -61,8 +68,7 @@ class Audit:
         self._wall_ms = wall_ms
         self._waiting: deque[str] = deque()
         self._lost = 0
-        self._strangers_ms = 0.0
-        """When strangers have all of their lines again."""
+        self._refused = Allowances(LINES_AT_ONCE, LINE_MS)
         self._wake = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -74,9 +80,6 @@ class Audit:
     def denied(self, name: str, caller: Caller, error: CortadoError, request: Message | None) -> None:
         """A call, or a stream that was open."""
         caller.is_denied = True
-        if not caller.name and not self._stranger_has_a_line():
-            self._lost += 1
-            return
         self._say(name, caller, error.reason, request)
 
     def ended(
@@ -89,17 +92,6 @@ class Audit:
             self.denied(name, caller, error, request)
         elif changes:
             self._say(name, caller, OK if error is None else error.reason, request)
-
-    def _stranger_has_a_line(self) -> bool:
-        now_ms, at_most_ms = self._wall_ms(), STRANGERS_AT_ONCE * STRANGER_MS
-        taken_ms = self._strangers_ms - now_ms
-        # It is more only where the clock was put back, which silences nobody.
-        if not 0 <= taken_ms <= at_most_ms:
-            taken_ms = 0.0
-        if taken_ms + STRANGER_MS > at_most_ms:
-            return False
-        self._strangers_ms = now_ms + taken_ms + STRANGER_MS
-        return True
 
     def close(self) -> None:
         """What waits is written."""
@@ -114,18 +106,31 @@ class Audit:
         if len(self._waiting) >= WAITING_MAX:
             self._lost += 1
             return
+        if outcome != OK and not self._has_line(caller.name):
+            return
         line = {
             "time": _time(self._wall_ms()),
             "node": self._node_id,
             "principal": caller.name,
-            "method": name.removeprefix(PACKAGE),
+            "method": _fitting([name.removeprefix(PACKAGE)], _NAME_BYTES_MAX)[0],
             "resources": _resources(caller),
             "about": _about(request),
             "outcome": outcome,
             "request_id": getattr(request, "request_id", b"").hex()[:_ID_CHARS_MAX],
         }
-        self._waiting.append(json.dumps(line))
+        text = json.dumps(line)
+        invariant(len(text) <= LINE_BYTES_MAX, "a line of the audit log is bounded", len(text), LINE_BYTES_MAX)
+        if outcome != OK and not self._has_line(caller.name, (len(text) - 1) // LINE_BYTES):
+            return
+        self._waiting.append(text)
         self._wake.set()
+
+    def _has_line(self, name: str, count: int = 1) -> bool:
+        """Whether so many lines more may be written of what is refused to a principal; counts one where not."""
+        if not self._refused.wait_ms(name, self._wall_ms(), count):
+            return True
+        self._lost += 1
+        return False
 
     def _write(self) -> None:
         while not (self._is_closed and not self._waiting):
@@ -182,13 +187,27 @@ def _open(directory: Path) -> _Rotated:
 
 
 def _resources(caller: Caller) -> Sequence[str]:
-    named = list(dict.fromkeys(demand.resource[:_NAME_CHARS_MAX] for demand in caller.demands))
-    return named if len(named) <= _RESOURCES_MAX else [*named[:_RESOURCES_MAX], f"and {len(named) - _RESOURCES_MAX}"]
+    return _fitting(list(dict.fromkeys(demand.resource for demand in caller.demands)), _RESOURCES_BYTES_MAX)
 
 
 def _about(request: Message | None) -> str:
     found: list[str] = [getattr(request, name, "") for name in _ABOUT]
-    return " ".join(each[:_NAME_CHARS_MAX] for each in found if each)
+    return " ".join(_fitting([each for each in found if each], _ABOUT_BYTES_MAX))
+
+
+def _fitting(texts: list[str], bytes_max: int) -> list[str]:
+    """The first of ``texts`` that have so many bytes as JSON, each shortened; behind them how many are left out."""
+    found: list[str] = []
+    for text in texts:
+        shortened = text[:_NAME_BYTES_MAX]
+        while (size_bytes := len(json.dumps(shortened))) > _NAME_BYTES_MAX:
+            # At least one character less; each has at most twelve bytes.
+            shortened = shortened[: len(shortened) - 1 - (size_bytes - _NAME_BYTES_MAX) // 12]
+        bytes_max -= size_bytes
+        if bytes_max < 0:
+            return [*found, f"and {len(texts) - len(found)}"]
+        found.append(shortened)
+    return found
 
 
 def _time(wall_ms: float) -> str:
