@@ -8,9 +8,10 @@
     cortado.errors.InvalidDocument: total: must be a Decimal (got 12.5)
 
 Each class that applications use is a :func:`public_face`: its methods run within :data:`OURS`, and so do the generators
-that they return. The end of such a block removes the frames of Cortado, and of libraries below it, from the traceback of
-the error and from those of its causes. Frames of the application stay that the client called, as in ``client.run(fn)``.
-Python adds the block's own frame before the block ends, and no entry on its way out; so that frame is removed, too.
+that they return. The end of such a block removes the frames of Cortado, and of libraries below it, from the traceback
+of the error and from those of its causes. Frames of the application stay that the client called, as in
+``client.run(fn)``. Python adds the block's own frame before the block ends, and no entry on its way out; so that frame
+is removed, too.
 
 ``CORTADO_DEBUG`` set to anything shows all frames. Those of :class:`~cortado.errors.Internal`, a defect, always show.
 """

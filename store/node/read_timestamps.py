@@ -187,9 +187,9 @@ class ReadPoints:
         """
         driver = self._driver
         fresh_ms = driver.log.fresh_as_of_ms
-        if fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms:
-            if not (driver.leadership.is_ready and self._is_late(driver.applied.last_ts)):
-                return driver.applied.last_ts
+        is_fresh = fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms
+        if is_fresh and not (driver.leadership.is_ready and self._is_late(driver.applied.last_ts)):
+            return driver.applied.last_ts
         if driver.leadership.is_elected or driver.is_alone:
             return await self._asked()
         if fresh_ms is None:

@@ -82,8 +82,8 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _limit(
         "connections_max",
-        "Most open connections; fewer if the limit of open files is low. A further one takes the place of an idle one, of "
-        "the address with the most of them; if none is idle, it is answered 429, and closed.",
+        "Most open connections; fewer if the limit of open files is low. A further one takes the place of an idle one, "
+        "of the address with the most of them; if none is idle, it is answered 429, and closed.",
         WHOLE,
         _COUNT_MAX,
     ),
@@ -97,8 +97,8 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
     _limit("body_bytes_max", "Most bytes of one request body. A larger one is answered 413.", SIZE, _BODY_BYTES_MAX),
     _limit(
         "bodies_bytes_max",
-        "Most bytes of all request bodies in flight. A call that exceeds it takes the room of a stalled body, or of the "
-        "caller that holds the most; otherwise it is answered 429.",
+        "Most bytes of all request bodies in flight. A call that exceeds it takes the room of a stalled body, or of "
+        "the caller that holds the most; otherwise it is answered 429.",
         SIZE,
         1 << 36,
     ),
