@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -341,11 +341,12 @@ class Replica:
         finally:
             submitted.waiters -= 1
 
-    async def settle(self, request_id: bytes) -> WriteResult | None:
+    async def settle(self, request_id: bytes, admit: Callable[[], None] | None = None) -> WriteResult | None:
         """What became of the write with this id: its result, or None where it has not happened, and never will.
 
         A write that is under way is waited for. One that nobody knows of is cancelled: a record under its id refuses
-        every later attempt. Raises as :meth:`write`; OutcomeUnknown where what was remembered of it is forgotten.
+        every later attempt; before that ``admit`` may raise. Raises as :meth:`write`; OutcomeUnknown where what was
+        remembered of it is forgotten.
         """
         self._group.check_serving()
         first = self.known_requests.first(request_id)
@@ -360,6 +361,8 @@ class Replica:
                 pass
             first = self.known_requests.first(request_id)
         if first is None:
+            if admit is not None:
+                admit()
             await self.write(cancelled, request_id=request_id, request_hash=CANCELLED_HASH)
             return None
         if first.request_hash == CANCELLED_HASH:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Final
 
@@ -9,7 +10,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import Conflict, DidNotHappen, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.proto.v1 import transactions_pb2
-from cortado.store.auth.caller import CALLER
+from cortado.store.auth.caller import CALLER, asking
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.changed import changed_since, changed_within
@@ -17,7 +18,9 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.transacting import DECODING, conflict_of
+from cortado.store.node.host import Host
 from cortado.store.observe.measures import CommitOutcomes
+from cortado.store.server.allowances import Allowances
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.footprint_rights import check_may_read
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
@@ -33,12 +36,19 @@ _ISOLATIONS: Final = {
     transactions_pb2.ISOLATION_SERIALIZABLE: Isolation.SERIALIZABLE,
 }
 _ATTEMPTS: Final = 3
+CANCELLED_AT_ONCE: Final = 1_000
+CANCELLED_MS: Final = 50.0
+"""Each principal may cancel so many unknown requests by settling them, and one more after so long."""
 _SLICE_KEYS: Final = 100
 """Looked up at once beside the loop; each may have a value of a mebibyte."""
 
 
 class TransactionsService(Service):
     """All tables and namespaces are in one group, so a commit is one entry of its log."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._cancelled = Allowances(CANCELLED_AT_ONCE, CANCELLED_MS)
 
     async def commit(self, request: transactions_pb2.CommitRequest) -> bytes:
         measures = self.host.meta.driver.pipeline.measures.commits
@@ -135,7 +145,7 @@ class TransactionsService(Service):
         return ahead
 
     async def settle(self, request: transactions_pb2.SettleRequest) -> Message:
-        result = await self.host.meta.settle(request.request_id)
+        result = await self.host.meta.settle(request.request_id, self._admit_cancelling)
         if result is None:
             return transactions_pb2.SettleResponse(header=self.header(self.host.meta.read_ts()))
         return transactions_pb2.SettleResponse(
@@ -144,6 +154,15 @@ class TransactionsService(Service):
             timestamp=timestamp_message(result.ts),
             reply=self.with_header(result),
         )
+
+    def _admit_cancelling(self) -> None:
+        """Cancelling writes the log, and makes room in what is remembered of requests. Raises ResourceExhausted."""
+        asker = asking()()
+        wait_ms = 0.0 if asker.is_open else self._cancelled.wait_ms(asker.principal, self.host.monotonic_ms())
+        if wait_ms:
+            problem = f"principal {asker.principal} has cancelled {CANCELLED_AT_ONCE} unknown requests at once"
+            resource = "cancelled requests"
+            raise ResourceExhausted(problem, math.ceil(wait_ms), resource=resource, limit=CANCELLED_AT_ONCE)
 
     async def _search(self, footprint: Footprint, start: Timestamp, since: Timestamp) -> Timestamp:
         """Search what it rests on for changes above ``since``, in slices beside the loop. Returns up to when there are

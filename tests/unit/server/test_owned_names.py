@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,11 @@ from cortado.errors import (
     ResourceExhausted,
     TransactionAborted,
 )
-from cortado.proto.v1 import collection_pb2
+from cortado.proto.v1 import collection_pb2, transactions_pb2
 from cortado.store.client import Client, Index
 from cortado.store.client.blocking.drive import run
 from cortado.store.collection import leases
+from cortado.store.server import transactions_service
 from cortado.store.staging import records
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
@@ -72,11 +74,10 @@ def world() -> Iterator[World]:
 ALICE, MALLORY = ("writer", "table:shop.orders"), ("writer", "table:other.rows")
 
 
-def _call(client: Client, service: str, method: str, request: object) -> collection_pb2.AcquireLeaseResponse:
+def _call(client: Client, service: str, method: str, request: object) -> Any:
     connection = client._core._connection
     stub = getattr(getattr(connection.stubs, service), method)
-    reply: collection_pb2.AcquireLeaseResponse = run(connection.call(stub, request, timeout_s=CALL_S))
-    return reply
+    return run(connection.call(stub, request, timeout_s=CALL_S))
 
 
 # --- large transactions ----------------------------------------------------------------------------------------
@@ -270,6 +271,37 @@ def test_a_principal_that_shows_its_token_keeps_its_names_while_roles_are_off() 
             request = collection_pb2.KeepLeaseRequest(lease_id=bytes(16))
             with pytest.raises(LeaseExpired):
                 _call(alice, "collection", "KeepLease", request)
+
+
+# --- requests --------------------------------------------------------------------------------------------------
+
+
+def test_a_principal_cancels_so_many_unknown_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each writes the log, and pushes out what is remembered of others' requests."""
+    monkeypatch.setattr(transactions_service, "CANCELLED_AT_ONCE", 2)
+    monkeypatch.setattr(transactions_service, "CANCELLED_MS", 1e9)
+
+    def settle(client: Client, request_id: bytes = b"") -> bool:
+        wanted = request_id or run(client._core._connection.new_request_id(CALL_S))
+        request = transactions_pb2.SettleRequest(request_id=wanted)
+        return bool(_call(client, "transactions", "Settle", request).happened)
+
+    with served_node(MemoryEngine()) as served, Client(served.endpoint, timeout_s=CALL_S) as anybody:
+        assert not any(settle(anybody) for _ in range(5))
+        token = anybody.auth.enable("root").token
+        assert token is not None
+        with Client(served.endpoint, token=token.text, timeout_s=CALL_S) as admin:
+            world = World(served, admin)
+            with world.principals(alice=ALICE, mallory=MALLORY) as (alice, mallory):
+                known = run(mallory._core._connection.new_request_id(CALL_S))
+                assert not settle(mallory, known)
+                assert not settle(mallory)
+                with pytest.raises(ResourceExhausted, match="has cancelled 2 unknown requests at once"):
+                    settle(mallory)
+                assert not settle(mallory, known)
+                assert not settle(alice)
+                with pytest.raises(ResourceExhausted):
+                    settle(mallory)
 
 
 # --- jobs ------------------------------------------------------------------------------------------------------
