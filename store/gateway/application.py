@@ -25,6 +25,7 @@ from cortado.store.gateway.callers import Callers
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console import pages, site
 from cortado.store.gateway.console.forms import Forms
+from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.measures import Answer
 from cortado.store.gateway.operations import Operation
@@ -42,11 +43,12 @@ _HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:@\[\]/]+))(?::[0-9]{1,5}
 _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 
-def all_operations() -> list[Operation]:
-    """Everything that is served."""
+def all_operations(samples: Samples | None = None) -> list[Operation]:
+    """Everything that is served; the console draws the ``samples``."""
     # What ends with a verb stands before what would take it for a part of a name.
-    groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive, site)
+    groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive)
     served = [operation for group in groups for operation in group.operations()]
+    served += site.operations(samples or Samples())
     return [*served, *openapi.operations(served)]
 
 

@@ -25,10 +25,11 @@ import uvloop
 from cortado.errors import Unavailable
 from cortado.store.addresses import address_of, split_address
 from cortado.store.gateway.accepting import Listener
-from cortado.store.gateway.application import Application
+from cortado.store.gateway.application import Application, all_operations
 from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
+from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.gateway.metrics import Pages
 from cortado.store.observe.http import HttpServer
@@ -114,9 +115,11 @@ async def _serve(
 ) -> None:
     limits = _within_open_files(config.limits)
     async with connect() as client:
+        samples = Samples()
         application = Application(
             client,
             limits,
+            all_operations(samples),
             is_public=certificate is not None,
             acts_without_roles=config.acts_without_roles,
         )
@@ -141,7 +144,9 @@ async def _serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD, 20, 20)
+        sampling = asyncio.create_task(samples.follow(client))
         await server.serve()
+        sampling.cancel()
         await shown.stop()
 
 

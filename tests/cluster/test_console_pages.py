@@ -11,7 +11,10 @@ import httpx
 import pytest
 
 from cortado.store.client import Index
+from cortado.store.gateway.application import Application, all_operations
 from cortado.store.gateway.console import rows as rows_of
+from cortado.store.gateway.console.samples import Samples
+from cortado.store.gateway.limits import GatewayLimits
 from support.console_forms import text_of
 from support.gateways import Gateway, gateway_before
 from support.server_process import running_server
@@ -151,3 +154,19 @@ def test_calls_leave_plumbing_out_and_are_sorted_as_asked(made: Gateway) -> None
     assert "sort: must be one of" in text_of(get(made, "/ui/calls?sort=colour"))
     for sort in ("calls", "failed", "rate", "p50", "p99"):
         assert 'aria-sort="descending"><a href="/ui/calls?' in get(made, f"/ui/calls?sort={sort}").text
+
+
+def test_a_gateway_draws_what_it_has_watched(made: Gateway) -> None:
+    samples = Samples()
+    application = Application(made.client, GatewayLimits(), all_operations(samples))
+    http = httpx.AsyncClient(transport=httpx.ASGITransport(app=application), base_url="http://localhost:7629")
+    assert "watched for too short a time" in made.run(http.get("/ui")).text
+    for _ in range(2):
+        made.run(samples.take(made.client))
+        made.run(made.client.kv("calls").put(b"k", b"v"))
+    page = made.run(http.get("/ui"))
+    titles = re.findall("<figcaption>([^<]+)", page.text)
+    assert titles == ["Calls per second", "Latency, p99", "Behind the leader", "Data"]
+    assert "<polyline" in page.text
+    assert "style=" not in page.text, "the policy of the page lets none through"
+    assert re.findall("<figcaption>([^<]+)", made.run(http.get("/ui/calls")).text) == titles[:2]

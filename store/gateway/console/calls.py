@@ -19,12 +19,13 @@ from cortado.store.client.statistics import (
     SlowCalls,
     Statistics,
     slow_calls_of,
-    statistics_of,
 )
 from cortado.store.client.stubs import Stubs
 from cortado.store.gateway.calls import Call
-from cortado.store.gateway.console.cluster import NODE_S, members_of
+from cortado.store.gateway.console.charts import charts_of
+from cortado.store.gateway.console.members import NODE_S, members_of
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.samples import OF_TOOLS, Samples, read
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.names import shown
 from cortado.store.observe.measures import quantile
@@ -40,11 +41,6 @@ _NAMES: Final = (
     "cortado_storage_sync_seconds", "cortado_entry_commit_seconds", "cortado_loop_lag_max_seconds",
 )  # fmt: skip
 _OK: Final = "OK"
-_OPERATING: Final = (
-    "cortado.v1.Calls/", "cortado.v1.Cluster/", "cortado.v1.Settings/", "cortado.v1.Statistics/", "cortado.v1.Inspect/",
-    "cortado.v1.Auth/WhoAmI", "grpc.",
-)  # fmt: skip
-"""Calls of tools and of the clients' own plumbing, which say nothing of what applications do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ SORTS: Final[Mapping[str, Callable[[Calls], Any]]] = {
 }
 
 
-async def calls(call: Call, visitor: Visitor) -> Response:
+async def calls(samples: Samples, call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
     members = await members_of(client)
@@ -88,7 +84,7 @@ async def calls(call: Call, visitor: Visitor) -> Response:
     if sort not in SORTS:
         raise InvalidArgument("sort", f"must be one of {', '.join(SORTS)}", shown(sort))
     counts, slow = await asyncio.gather(
-        tried(_counts(client, node.address, within, None if all_methods else _OPERATING)),
+        tried(_counts(client, node.address, within, None if all_methods else OF_TOOLS)),
         asyncio.gather(*(tried(_slow_calls(client, each.address)) for each in joined)),
     )
     return page(
@@ -101,6 +97,7 @@ async def calls(call: Call, visitor: Visitor) -> Response:
         within=within,
         counts=counts,
         methods=[] if isinstance(counts, CortadoError) else sorted(counts["methods"], key=SORTS[sort]),
+        charts=charts_of(samples, [wanted])[:2],
         sort=sort,
         all_methods=all_methods,
         asked={"node": wanted, **({"within": within} if within else {})},
@@ -113,10 +110,10 @@ async def _counts(
     client: AsyncClient, address: str, within: int | None, hidden: tuple[str, ...] | None
 ) -> dict[str, Any]:
     """What a node has counted since its start, or within so many seconds, without methods that begin as ``hidden``."""
-    before = None if within is None else await _statistics(client, address)
+    before = None if within is None else await read(client, address, _NAMES)
     if within is not None:
         await asyncio.sleep(within)
-    now = await _statistics(client, address)
+    now = await read(client, address, _NAMES)
     since = _Measured(now, before)
     methods = _methods(now)
     shown_methods = [each for each in methods if hidden is None or not each.startswith(hidden)]
@@ -131,13 +128,6 @@ async def _counts(
         "commit_p99_s": since.quantile("cortado_entry_commit_seconds", 0.99),
         "loop_lag_s": now.value("cortado_loop_lag_max_seconds"),
     }
-
-
-async def _statistics(client: AsyncClient, address: str) -> Statistics:
-    request = statistics_pb2.ReadStatisticsRequest(names=_NAMES)
-    return statistics_of(
-        await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ReadStatistics, request)
-    )
 
 
 async def _slow_calls(client: AsyncClient, address: str) -> SlowCalls:

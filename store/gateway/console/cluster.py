@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, PermissionDenied, Unavailable
 from cortado.proto.v1 import cluster_pb2, settings_pb2
-from cortado.store.client.cluster import Members, MemberStatus, Status, members_from_proto, status_from_proto
+from cortado.store.client.cluster import Members, MemberStatus, Status, status_from_proto
 from cortado.store.client.jobs import Job
 from cortado.store.client.stubs import Stubs
 from cortado.store.clock.spans import between_text
@@ -22,7 +22,10 @@ from cortado.store.doctor.node_facts import facts_of_node
 from cortado.store.doctor.probes import Facts
 from cortado.store.doctor.verdicts import Check, Verdict, worst_first
 from cortado.store.gateway.calls import Call
+from cortado.store.gateway.console.charts import charts_of
+from cortado.store.gateway.console.members import NODE_S, members_of
 from cortado.store.gateway.console.pages import page, tried
+from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.console.visitor import Visitor
 
 if TYPE_CHECKING:
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NODE_S: Final = 2.0
-"""How long a page waits for one node."""
 JOBS_SHOWN: Final = 20
 
 
@@ -69,7 +70,7 @@ class Node:
         return isinstance(self.said, Status) and self.said.state == "serving"
 
 
-async def cluster(call: Call, visitor: Visitor) -> Response:
+async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
     """The page."""
     client = call.client
     members, brief = await members_of(client), client.with_timeout(NODE_S)
@@ -96,6 +97,8 @@ async def cluster(call: Call, visitor: Visitor) -> Response:
         jobs=ended_last,
         leases=leases,
         kept=kept,
+        charts=charts_of(samples, samples.nodes),
+        no_charts=samples.problem,
     )
 
 
@@ -108,21 +111,6 @@ def findings(nodes: Sequence[Node]) -> list[Check]:
 
 def _job_order(job: Job) -> tuple[bool, int]:
     return job.has_ended, -job.job_id
-
-
-async def members_of(client: AsyncClient) -> Members:
-    """With everybody's progress where somebody leads, else as one of the endpoints knows them that answers at once: a
-    node may hang."""
-    brief = client.with_timeout(NODE_S)
-    found = await tried(brief.membership.members(at_leader=True))
-    if not isinstance(found, CortadoError):
-        return found
-    request, method = cluster_pb2.MembersRequest(), Stubs.cluster.Members
-    asked = [tried(brief.open_call_at(each, method, request)) for each in client.endpoint.split(",")]
-    for reply in await asyncio.gather(*asked):
-        if not isinstance(reply, CortadoError):
-            return members_from_proto(reply)
-    raise found
 
 
 async def nodes_of(client: AsyncClient, members: Members) -> list[Node]:

@@ -16,6 +16,7 @@ from cortado.store.gateway.console.acts import serving
 from cortado.store.gateway.console.forms import check_own
 from cortado.store.gateway.console.pages import HEADERS, HTML, failed
 from cortado.store.gateway.console.parts import FIND
+from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.console.visitor import Visitor, visitor_of
 from cortado.store.gateway.elements import PAGE
 from cortado.store.gateway.operations import Operation, Parameter
@@ -53,10 +54,10 @@ _CALLS: Final = (
 )
 
 
-def operations() -> list[Operation]:
+def operations(samples: Samples) -> list[Operation]:
     """The pages and the files."""
     pages = [
-        _page("", cluster.cluster, "the cluster"),
+        _page("", partial(cluster.cluster, samples), "the cluster"),
         _page("/data", data.listing, "databases and tables", FIND),
         _page("/data/{database}/{table}", data.rows, "the rows of a table", _ROWS),
         _page("/data/{database}/{table}/{key:path}", data.row, "a row and its history", _ROWS[3:4]),
@@ -65,7 +66,7 @@ def operations() -> list[Operation]:
         _page("/schemas", schemas.listing, "subjects", (*_SUBJECT, *FIND)),
         _page("/schemas/{subject}", schemas.subject, "the versions of a schema", _VERSIONS),
         _page("/changes", changes.changes, "a live tail of changes", _CHANGES),
-        _page("/calls", calls.calls, "the calls of a node", _CALLS),
+        _page("/calls", partial(calls.calls, samples), "the calls of a node", _CALLS),
         _page("/roles", roles.roles, "principals and what they may", FIND),
         _page("/acts/{act}", serving.show, "what an act would do", serving.TARGETS),
         _form("/schemas/{subject}", schemas.verdict, "the verdict on a schema; nothing is registered"),

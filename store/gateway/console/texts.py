@@ -60,9 +60,9 @@ def seconds(number: float | None) -> str:
     """A latency; a dash where nothing was measured."""
     if number is None:
         return "-"
-    if number < 0.001:
+    if 0 < number < 0.001:
         return f"{number * 1e6:.0f} µs"
-    return f"{number * 1e3:.3g} ms" if number < 1 else f"{number:.3g} s"
+    return f"{number * 1e3:.3g} ms" if 0 < number < 1 else f"{number:.3g} s"
 
 
 def rate(number: float | None) -> str:

@@ -37,7 +37,7 @@ def test_text_is_shown_as_it_is_but_for_what_does_not_print() -> None:
     assert texts.plain("שלום, <b> ü\n") == "שלום, <b> ü\n"
     assert texts.plain("\U000e0041\x1b[2J") == "\\U000e0041\\u001b[2J"
     assert texts.cell({"a": ["\u2028", 1]}) == '{"a": ["\\u2028", 1]}'
-    assert [texts.seconds(each) for each in (None, 0.000_5, 0.0123, 2)] == ["-", "500 µs", "12.3 ms", "2 s"]
+    assert [texts.seconds(each) for each in (None, 0, 0.000_5, 0.0123, 2)] == ["-", "0 s", "500 µs", "12.3 ms", "2 s"]
 
 
 def test_what_a_visitor_may_not_know_is_nothing_that_is_wrong() -> None:
