@@ -9,12 +9,14 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from datetime import UTC, date, datetime, time
+from collections.abc import Callable
+from datetime import date, datetime, time
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cortado.errors import InvalidDocument
+from cortado.rfc3339 import Impossible, WrongForm, parse_date, parse_instant, parse_moment, parse_time_of_day
 from cortado.schema.json_containers import Containers, Convert
 from cortado.schema.json_text import shown
 from cortado.schema.logical_values import uuid_of
@@ -24,22 +26,10 @@ from cortado.schema.union_branches import class_of_type
 from cortado.schema.values import Branch, Duration
 from cortado.schema.walk import Walk
 
-_DATE: Final = r"\d{4}-\d{2}-\d{2}"
-_TIME: Final = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
-_PATTERNS: Final = {
-    "decimal": re.compile(r"-?\d+(\.\d+)?", re.ASCII),
-    "date": re.compile(_DATE, re.ASCII),
-    "time": re.compile(_TIME, re.ASCII),
-    "timestamp": re.compile(rf"{_DATE}T{_TIME}(Z|[+-]\d{{2}}:\d{{2}})", re.ASCII),
-    "local": re.compile(rf"{_DATE}T{_TIME}", re.ASCII),
-}
-_EXAMPLES: Final = {
-    "decimal": '"12.50"',
-    "date": '"2013-01-31"',
-    "time": '"23:59:59.5"',
-    "timestamp": '"2013-01-31T23:59:59.5Z"',
-    "local": '"2013-01-31T23:59:59.5"',
-}
+T = TypeVar("T")
+
+_MOMENT: Final = "a moment of the years 1 to 9999"
+_DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _FLOAT_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
@@ -114,50 +104,64 @@ def _bytes(value: Any, _walk: Walk) -> bytes:
     raise _wrong("base64 text, with padding", value)
 
 
-def _text_of(name: str, value: Any) -> str:
-    if not isinstance(value, str) or _PATTERNS[name].fullmatch(value) is None:
-        raise _wrong(f"text such as {_EXAMPLES[name]}", value)
-    return value
-
-
 def _decimal(value: Any, _walk: Walk) -> Decimal:
-    return Decimal(_text_of("decimal", value))
+    if not isinstance(value, str) or _DECIMAL.fullmatch(value) is None:
+        raise _wrong('text such as "12.50"', value)
+    return Decimal(value)
 
 
 def _uuid(value: Any, _walk: Walk) -> Any:
     return uuid_of(_string(value, _walk))
 
 
-def _date(value: Any, _walk: Walk) -> date:
-    text = _text_of("date", value)
+def _read(parse: Callable[[str], T], value: Any, example: str, kind: str) -> T:
+    """What the text of a date or a time says. Raises InvalidDocument."""
     try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise _wrong("a day of the calendar", value) from None
+        if isinstance(value, str):
+            return parse(value)
+    except WrongForm:
+        pass
+    except Impossible:
+        raise _wrong(kind, value) from None
+    raise _wrong(f'text such as "{example}"', value)
+
+
+def _date(value: Any, _walk: Walk) -> date:
+    return _read(parse_date, value, "2013-01-31", "a day of the calendar")
 
 
 def _time(value: Any, _walk: Walk) -> time:
-    text = _text_of("time", value)
-    try:
-        return time.fromisoformat(text)
-    except ValueError:
-        raise _wrong("a time of the day", value) from None
+    return _read(_exact_time, value, "23:59:59.5", "a time of the day")
 
 
 def _timestamp(value: Any, _walk: Walk) -> datetime:
-    text = _text_of("timestamp", value)
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise _wrong("a moment of the years 1 to 9999", value) from None
+    return _read(_exact_instant, value, "2013-01-31T23:59:59.5Z", _MOMENT)
 
 
 def _local(value: Any, _walk: Walk) -> datetime:
-    text = _text_of("local", value)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise _wrong("a moment of the years 1 to 9999", value) from None
+    return _read(_exact_local, value, "2013-01-31T23:59:59.5", _MOMENT)
+
+
+def _exact_time(text: str) -> time:
+    return _exact(parse_time_of_day(text))
+
+
+def _exact_instant(text: str) -> datetime:
+    return _exact(parse_instant(text))
+
+
+def _exact_local(text: str) -> datetime:
+    moment = _exact(parse_moment(text))
+    if moment.tzinfo is not None:
+        raise WrongForm
+    return moment
+
+
+def _exact(parsed: tuple[T, int]) -> T:
+    value, below_ns = parsed
+    if below_ns:
+        raise WrongForm  # No value of the type can hold it.
+    return value
 
 
 def _duration(value: Any, _walk: Walk) -> Duration:

@@ -26,12 +26,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
 from cortado.errors import InvalidFilter
+from cortado.rfc3339 import parse_date, parse_moment
 from cortado.schema.model import AvroType, Kind, Primitive, Record, Schema, Union
 from cortado.store.filter.bind import compile_filter
 from cortado.store.filter.expression import Path
@@ -45,10 +45,6 @@ _OF_ORDER: Final = ("<", "<=", ">", ">=")
 _DOUBLE_DIGITS_MAX: Final = 15
 """Of which every number is the nearest double to itself, however it is worked out."""
 _NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]+))?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMESTAMP = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?"
-)
 _COMPARABLE: Final = frozenset(
     {
         Family.INTEGER,
@@ -189,7 +185,7 @@ class Hints:
                 return None if text is None or not _is_date(text) else f"date '{text}'"
             case Family.TIMESTAMP if field.unit_ns > 1:
                 text = self._typed(node, exp.DType.TIMESTAMPTZ)
-                moment = None if text is None or not _TIMESTAMP.fullmatch(text) else self._literals.moment(text)
+                moment = None if text is None or not _is_moment(text) else self._literals.moment(text)
                 return None if moment is None else f"timestamp '{moment}'"
             case _:
                 return None
@@ -273,6 +269,14 @@ def _decimal(node: Node, kind: AvroType) -> str | None:
 
 def _is_date(text: str) -> bool:
     try:
-        return _DATE.fullmatch(text) is not None and date.fromisoformat(text) is not None
+        return parse_date(text) is not None
+    except ValueError:
+        return False
+
+
+def _is_moment(text: str) -> bool:
+    """To the microsecond, as Spark has them, and perhaps with a space before the time."""
+    try:
+        return parse_moment(text.replace(" ", "T", 1)).below_ns == 0
     except ValueError:
         return False

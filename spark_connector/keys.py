@@ -15,12 +15,12 @@ bytes                  text, hexadecimal
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
+from cortado.rfc3339 import parse_date, parse_instant
 from cortado.store.keys.types import KeyPart, KeyType
 
 
@@ -49,12 +49,12 @@ def key_part(value: Any, part: KeyPart, what: str) -> Any:
 def _from_text(text: str, kind: KeyType) -> Any:
     match kind:
         case KeyType.TIMESTAMP:
-            moment = datetime.fromisoformat(text)
-            if moment.tzinfo is None:
-                raise ValueError("a timestamp needs its zone")
+            moment, below_ns = parse_instant(text, typed=True)
+            if below_ns:
+                raise ValueError("a key holds microseconds")
             return moment
         case KeyType.DATE:
-            return date.fromisoformat(text)
+            return parse_date(text)
         case KeyType.DECIMAL:
             return Decimal(text)
         case KeyType.UUID:

@@ -17,11 +17,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cortado.errors import InvalidArgument
+from cortado.rfc3339 import Impossible, NoZone, WrongForm, parse_instant
 from cortado.store.clock.timestamp import Timestamp
 
-_RFC3339: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
-)
 _1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXAMPLES: Final = "such as 2025-11-20T13:00:00Z, or a timestamp such as 0.1763643600000.2"
 
@@ -31,16 +29,13 @@ def parse_time(text: str, field: str = "at") -> Timestamp | datetime:
     stripped = text.strip()
     if re.fullmatch(r"[\d.]+", stripped, re.ASCII):
         return Timestamp.parse(stripped)
-    match = _RFC3339.fullmatch(stripped)
-    if match is None:
-        raise InvalidArgument(field, f"must be a time {_EXAMPLES}", text[:80])
-    day, clock, fraction, zone = match.groups()
-    if zone is None:
-        raise InvalidArgument(field, "must name its zone: add Z for UTC, or an offset such as +01:00", text)
-    micros = (fraction or "").ljust(6, "0")[:6]
     try:
-        return datetime.fromisoformat(f"{day}T{clock}.{micros}{zone.upper()}").astimezone(UTC)
-    except (ValueError, OverflowError) as impossible:
+        return parse_instant(stripped, typed=True).moment
+    except NoZone:
+        raise InvalidArgument(field, "must name its zone: add Z for UTC, or an offset such as +01:00", text) from None
+    except WrongForm:
+        raise InvalidArgument(field, f"must be a time {_EXAMPLES}", text[:80]) from None
+    except Impossible as impossible:
         raise InvalidArgument(field, f"is no time of the calendar: {impossible}", text) from None
 
 

@@ -24,6 +24,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+from cortado.rfc3339 import Impossible, WrongForm, parse_date, parse_moment, parse_time_of_day
 from cortado.store.filter.expression import Literal, LiteralKind
 from cortado.store.filter.tokens import fail
 
@@ -31,11 +32,6 @@ NUMBER_LENGTH_MAX: Final = 100
 EXPONENT_MAX: Final = 400
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE]([+-]?[0-9]+))?")
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
-_ZONE = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
-_SECOND_NS: Final = 1_000_000_000
-_DAY_NS: Final = 86_400 * _SECOND_NS
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 
 
@@ -68,46 +64,34 @@ def double(text: str) -> float:
 
 def days(text: str) -> int:
     """Days since 1970 of ``YYYY-MM-DD``. Raises Malformed."""
-    match = _DATE.fullmatch(text)
-    if match is None:
-        raise Malformed("must look like 2013-01-01")
     try:
-        return date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH_ORDINAL
-    except ValueError as impossible:
-        raise Malformed(f"is no date: {impossible}") from impossible
+        return parse_date(text).toordinal() - _EPOCH_ORDINAL
+    except WrongForm:
+        raise Malformed("must look like 2013-01-01") from None
+    except Impossible as impossible:
+        raise Malformed(f"is no date: {impossible}") from None
 
 
 def time_of_day_ns(text: str) -> int:
     """Nanoseconds since midnight of ``HH:MM[:SS[.fraction]]``. Raises Malformed."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise Malformed("must look like 05:00:00 or 05:00:00.25")
-    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise Malformed("is no time of day")
-    return ((hour * 60 + minute) * 60 + second) * _SECOND_NS + int((match[4] or "0").ljust(9, "0"))
+    try:
+        return parse_time_of_day(text, typed=True).ns
+    except WrongForm:
+        raise Malformed("must look like 05:00:00 or 05:00:00.25") from None
+    except Impossible as impossible:
+        raise Malformed(f"is no time of day: {impossible}") from None
 
 
 def timestamp_ns(text: str) -> tuple[int, bool]:
     """Nanoseconds since 1970, and whether a zone was given. Raises Malformed."""
-    if len(text) < 11 or text[10] not in "Tt ":
-        raise Malformed("must look like 2013-01-01T05:00:00Z, or without the Z where the field is local")
-    clock, offset_s, zoned = _split_zone(text[11:])
-    return days(text[:10]) * _DAY_NS + time_of_day_ns(clock) - offset_s * _SECOND_NS, zoned
-
-
-def _split_zone(text: str) -> tuple[str, int, bool]:
-    """The clock's text, the offset from UTC in seconds, and whether there is a zone."""
-    if text[-1:] in ("Z", "z"):
-        return text[:-1], 0, True
-    match = _ZONE.fullmatch(text[-6:])
-    if match is None:
-        return text, 0, False
-    hours, minutes = int(match[2]), int(match[3])
-    if hours > 23 or minutes > 59:
-        raise Malformed("has an impossible offset")
-    offset_s = (hours * 60 + minutes) * 60
-    return text[:-6], -offset_s if match[1] == "-" else offset_s, True
+    try:
+        parsed = parse_moment(text, typed=True)
+    except WrongForm:
+        problem = "must look like 2013-01-01T05:00:00Z, or without the Z where the field is local"
+        raise Malformed(problem) from None
+    except Impossible as impossible:
+        raise Malformed(f"is no moment: {impossible}") from None
+    return parsed.ns, parsed.moment.tzinfo is not None
 
 
 def hexadecimal(text: str) -> bytes:

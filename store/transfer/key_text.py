@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
+from cortado.rfc3339 import parse_date, parse_instant
 from cortado.schema.json_text import parse_json
 from cortado.store.keys.types import KeyPart, KeyType
 
@@ -56,14 +57,10 @@ _WANTED: Final = {
 WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 _NUMBER: Final = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?"
-_DATE: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
-# Python takes more: digits that it cuts off, underscores, spaces, forms without dashes.
+# Python takes more: underscores, spaces, forms without dashes.
 _FORMS: Final = {
     KeyType.FLOAT64: re.compile(rf"{_NUMBER}|NaN|[+-]?Infinity"),
     KeyType.DECIMAL: re.compile(_NUMBER),
-    KeyType.DATE: re.compile(_DATE),
-    KeyType.TIMESTAMP: re.compile(rf"{WHOLE.pattern}|{_DATE}[T ]{_TIME}"),
     KeyType.UUID: re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 }
 
@@ -123,9 +120,9 @@ def _parse_typed(text: str, type: KeyType) -> Part:
         case KeyType.BYTES:
             return base64.b64decode(text, validate=True)
         case KeyType.TIMESTAMP:
-            return int(text) if WHOLE.fullmatch(text) else datetime.fromisoformat(text)
+            return int(text) if WHOLE.fullmatch(text) else _instant(text)
         case KeyType.DATE:
-            return date.fromisoformat(text)
+            return parse_date(text)
         case KeyType.DECIMAL:
             return Decimal(text)
         case KeyType.UUID:
@@ -134,6 +131,12 @@ def _parse_typed(text: str, type: KeyType) -> Part:
 
 def _refuse() -> Any:
     raise ValueError
+
+
+def _instant(text: str) -> datetime:
+    moment, below_ns = parse_instant(text, typed=True)
+    # A key holds microseconds.
+    return _refuse() if below_ns else moment
 
 
 def _float(text: str) -> float:
