@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cortado.errors import InvalidArgument
+from cortado.store.regular_files import read_regular
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -73,13 +74,9 @@ class FollowedCertificate(Generic[_Loaded]):
 def read_file(path: Path) -> bytes:
     """What it holds. Raises InvalidArgument naming it."""
     try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+        return read_regular(path, FILE_BYTES_MAX, follows_links=True)
     except OSError as problem:
         raise InvalidArgument(str(path), f"cannot be read: {problem.strerror}") from problem
-    if len(content) > FILE_BYTES_MAX:
-        raise InvalidArgument(str(path), f"is larger than {FILE_BYTES_MAX} bytes, which no certificate is")
-    return content
 
 
 def load_chain(context: ssl.SSLContext, cert: Path, key: Path) -> None:

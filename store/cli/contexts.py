@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.directories import user_directory
+from cortado.store.regular_files import is_of_another_user, others_may_write
 from cortado.store.settings.client import CLIENT_SETTINGS, CONFIG_VARIABLE, CONTEXT_VARIABLE
 from cortado.store.settings.gather import Found, gather, nearest
 from cortado.store.settings.kinds import shown
@@ -125,11 +126,11 @@ def choose(contexts: Contexts | None, flag: str | None, environment: Mapping[str
 
 def _check_permissions(path: Path) -> None:
     status = path.stat()
-    if status.st_uid not in (0, os.geteuid()):
+    if is_of_another_user(status):
         raise InvalidArgument(
             str(path), "belongs to another user, who could redirect every command: use a file of yours"
         )
-    if status.st_mode & 0o022:
+    if others_may_write(status):
         mode = stat.S_IMODE(status.st_mode)
         problem = f"may be written by others than its owner, who could redirect every command: chmod go-w {path}"
         raise InvalidArgument(str(path), problem, f"mode {mode:03o}")

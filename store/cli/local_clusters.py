@@ -40,8 +40,8 @@ def stop(directory: Path) -> bool:
     files = ClusterFiles(directory)
     files.read_plan()
     run = files.read_run()
-    was_up = run.supervisor is not None and run.supervisor.send(signal.SIGTERM)
-    _wait_until_gone(run)
+    was_up = run.supervisor is not None and run.supervisor.send(signal.SIGTERM, holding=files.lock)
+    _wait_until_gone(files, run)
     return was_up
 
 
@@ -89,13 +89,13 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
         time.sleep(_POLL_S)
 
 
-def _wait_until_gone(run: Run) -> None:
+def _wait_until_gone(files: ClusterFiles, run: Run) -> None:
     """The supervisor, and where that had died before them the nodes."""
-    nodes = [each.process for each in run.nodes.values() if each.process is not None]
     deadline_s = time.monotonic() + _STOPPED_S
     while run.supervisor is not None and run.supervisor.is_alive():
         if time.monotonic() > deadline_s:
             raise Unavailable(f"the supervisor (process {run.supervisor.pid}) does not end")
         time.sleep(_POLL_S)
-    for each in nodes:
-        each.send(signal.SIGKILL)
+    for name, node in run.nodes.items():
+        if node.process is not None:
+            node.process.send(signal.SIGKILL, holding=files.log(name))

@@ -23,6 +23,7 @@ from typing import Final, TypeAlias
 from cortado.errors import InvalidArgument
 from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, token_of
 from cortado.store.client.traces import trace_metadata
+from cortado.store.regular_files import read_regular
 
 TokenSource: TypeAlias = str | Path
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
@@ -108,8 +109,7 @@ def _bearer(token: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX)
+        content = read_regular(path, _FILE_BYTES_MAX, follows_links=True)
     except OSError as error:
         raise InvalidArgument("token", f"cannot be read: {error.strerror}", str(path)) from None
     try:

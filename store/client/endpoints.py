@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import shown, text, texts
+from cortado.store.regular_files import read_regular
 
 if TYPE_CHECKING:
     import grpc
@@ -90,11 +91,14 @@ class Tls:
             raise InvalidArgument("tls.cert", f"holds no certificate, or {key} no key", str(cert)) from None
 
 
+_PEM_BYTES_MAX: Final = 1 << 20
+
+
 def _pem(path: str | Path, field: str) -> bytes:
     if not isinstance(path, str | Path):
         raise InvalidArgument(field, "must be the path of a file", type(path).__name__)
     try:
-        content = Path(path).read_bytes()
+        content = read_regular(path, _PEM_BYTES_MAX, follows_links=True)
     except OSError as error:
         raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
     except ValueError:  # Half a surrogate pair, or a null character.

@@ -6,15 +6,18 @@ import ssl
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cortado.extras import needing
 from cortado.store.client.endpoints import check_endpoint
+from cortado.store.regular_files import read_regular
+
+_FILE_BYTES_MAX: Final = 1 << 20
 
 
 def file_facts(path: Path) -> dict[str, Any]:
     """Of a PEM file with a certificate. Raises OSError, CortadoError."""
-    return {"file": str(path), **_described(path.read_bytes(), str(path))}
+    return {"file": str(path), **_described(read_regular(path, _FILE_BYTES_MAX, follows_links=True), str(path))}
 
 
 def served_facts(address: str, timeout_s: float) -> dict[str, Any]:

@@ -231,7 +231,9 @@ def _add_logs(collected: Collected, sources: Sources, facts: Facts) -> None:
         if not path.exists():
             facts["logs"][name] = {"problem": f"{path} does not exist"}
             continue
-        lines = list(redacted_lines(tail(path, sources.lines), known))
+        # A link is followed where the user has named it.
+        last = tail(path, sources.lines, follows_links=path in sources.logs)
+        lines = list(redacted_lines(last, known))
         levels = Counter(level for line in lines for level in ("ERROR", "WARNING") if level in line[:80].upper())
         facts["logs"][name] = {"path": str(path), "lines": len(lines), **{key.lower(): n for key, n in levels.items()}}
         collected.texts[f"logs/{name}"] = "".join(f"{line}\n" for line in lines)

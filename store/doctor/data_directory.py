@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.store.doctor.probes import Facts, describe
+from cortado.store.regular_files import read_regular
 
 SYNCS: Final = 20
 FILES_MAX: Final = 200
@@ -56,15 +57,14 @@ _KNOWN: Final = frozenset({"FORMAT", "identity.json", "LOCK", "engine", "log", "
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as opened:
-            return opened.read(_TEXT_BYTES_MAX).decode(errors="replace")
+        return read_regular(path, _TEXT_BYTES_MAX).decode(errors="replace")
     except OSError:
         return ""
 
 
 def _identity(path: Path) -> dict[str, Any]:
     """Ids alone, whatever else stands in there."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         record = json.loads(_text(path))
         if isinstance(record, dict):
             return {name: str(record.get(name, "")) for name in ("cluster_id", "node_id", "storage_id")}

@@ -26,7 +26,17 @@ _NAMED: Final = re.compile(
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID: Final = re.compile(r"[0-9a-f-]{1,64}")
-_LONG: Final = re.compile(r"(?<![\w./+-])(?:[0-9a-fA-F]{12,}|[A-Za-z0-9+_-]{32,}={0,2})(?![\w/])")
+_TOKEN: Final = re.compile(r"ctd_[\w-]*|eyJ[\w-]*\.[\w.-]*")
+"""What begins as a token of ours, or as a JSON web token, wherever it stands."""
+_RUN: Final = re.compile(r"[A-Za-z0-9+_-]{12,}={0,2}")
+"""Whatever stands beside it: a slash, a dot and a letter hide no secret."""
+_RUN_LENGTH_MAX: Final = 31
+_HEX: Final = re.compile(r"(?![0-9]*(?![0-9a-fA-F]))[0-9a-fA-F]{12,}")
+_WORD: Final = r"(?:[A-Z]?[a-z]+|[A-Z]+)[0-9]{0,2}"
+_WORDS: Final = re.compile(rf"_*{_WORD}(?:[_-]+(?:{_WORD}|[0-9]{{1,4}}))+")
+_WITH_SLASHES: Final = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
+"""A path, or encoded bytes."""
+_ENCODED_LENGTH_MIN: Final = 12
 _USERINFO: Final = re.compile(r"(\w+://)[^/\s@]+@")
 _JSON_TEXTS: Final = frozenset(
     {"time", "ts", "timestamp", "level", "logger", "node", "node_id", "method", "code", "peer"}
@@ -71,7 +81,7 @@ def _field(name: str, value: Any, known: Collection[str]) -> Any:
     if isinstance(value, str) and name in _JSON_IDS and _ID.fullmatch(value):
         return value
     if isinstance(value, str) and name in _JSON_TEXTS:
-        return _LONG.sub(_unless_uuid, value)
+        return _without_runs(value)
     if isinstance(value, str) and (name in _JSON_PROSE or value in known):
         return _prose(value, known)
     return GONE
@@ -85,8 +95,29 @@ def _prose(line: str, known: Collection[str]) -> str:
     line = _BRACES.sub(GONE, line)
     line = _USERINFO.sub(rf"\1{GONE}@", line)
     line = _NAMED.sub(lambda match: f"{match[1]}{match[2]}{GONE}", line)
-    return _LONG.sub(_unless_uuid, line)
+    return _without_runs(line)
 
 
-def _unless_uuid(match: re.Match[str]) -> str:
-    return match[0] if _UUID.fullmatch(match[0]) else GONE
+def _without_runs(text: str) -> str:
+    """Without tokens, and without runs of characters that are no word, no number in a name and no UUID."""
+    text = _TOKEN.sub(GONE, text)
+    text = _WITH_SLASHES.sub(lambda match: GONE if any(map(_is_encoded, match[0].split("/"))) else match[0], text)
+    return _RUN.sub(_unless_harmless, text)
+
+
+def _unless_harmless(match: re.Match[str]) -> str:
+    run, text = match[0], match.string
+    if _UUID.fullmatch(run):
+        return run
+    if run.isdigit():
+        # A timestamp's, or the name of a file; alone it may be a key.
+        is_in_name = text[: match.start()][-1:] in ("/", ".") or text[match.end() :][:1] == "/"
+        return run if is_in_name else GONE
+    is_long = len(run) > _RUN_LENGTH_MAX and not _WORDS.fullmatch(run)
+    return GONE if is_long or _HEX.search(run) else run
+
+
+def _is_encoded(name: str) -> bool:
+    """Whether capitals, small letters and digits are in a long name, as in encoded bytes and hardly in a path."""
+    is_mixed = name != name.lower() and name != name.upper() and any(map(str.isdigit, name))
+    return is_mixed and len(name) >= _ENCODED_LENGTH_MIN

@@ -36,6 +36,7 @@ import google_crc32c
 
 from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
+from cortado.store.regular_files import open_regular, read_regular
 
 FORMAT_VERSION: Final = 11
 ENGINE_DIRECTORY: Final = "engine"
@@ -46,6 +47,8 @@ _FORMAT_WORD: Final = "cortado-data"
 _IDENTITY_FILE: Final = "identity.json"
 _LOCK_FILE: Final = "LOCK"
 _TEMPORARY: Final = ".new"
+_TEXT_BYTES_MAX: Final = 4_096
+"""Of ``FORMAT`` and of ``identity.json``, which have some hundred."""
 _REPLACE: Final = (
     "what this node is called can't be told from anything else here: replace it by a member under a new id with an "
     "empty directory; a cluster of one: restore the file from a backup"
@@ -180,13 +183,15 @@ class DataDirectory:
 def _check_format(path: Path) -> bool:
     """True where the directory is complete, False where it is to be created. Raises DataDirectoryError otherwise."""
     try:
-        text = (path / _FORMAT_FILE).read_text(encoding="utf-8", errors="replace")
+        text = read_regular(path / _FORMAT_FILE, _TEXT_BYTES_MAX).decode(errors="replace")
     except FileNotFoundError:
         foreign = sorted({each.name for each in path.iterdir()} - _OURS)
         if foreign:
             problem = f"not empty, and not a Cortado data directory (it holds {foreign[0]!r}): give another path"
             raise DataDirectoryError(str(path), problem) from None
         return False
+    except OSError as error:
+        raise DataDirectoryError(str(path), f"its {_FORMAT_FILE} cannot be read: {error.strerror}") from None
     word, _, version = text.strip().partition(" ")
     if word != _FORMAT_WORD or not version.isdigit():
         raise DataDirectoryError(str(path), f"its {_FORMAT_FILE} file is damaged: {text[:40]!r}")
@@ -198,7 +203,7 @@ def _check_format(path: Path) -> bool:
 
 def _lock(path: Path) -> int:
     """The lock file's descriptor; closing it, or the end of the process however it comes, releases the lock."""
-    descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    descriptor = open_regular(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
     _flock(path, descriptor, fcntl.LOCK_EX)
     owner_line = f"{os.getpid()}\n".encode()
     # The lock is what counts; the text is for people. On a full disk, which is to be opened for reads, there may be no
@@ -213,7 +218,7 @@ def _lock_for_reading(path: Path) -> int | None:
     """As :func:`_lock`, shared with others who read. None where there is no lock file, so that nobody can hold it: a
     copy of a directory may lack it, and is not to get one."""
     try:
-        descriptor = os.open(path / _LOCK_FILE, os.O_RDONLY)
+        descriptor = open_regular(path / _LOCK_FILE)
     except FileNotFoundError:
         return None
     _flock(path, descriptor, fcntl.LOCK_SH)
@@ -271,9 +276,11 @@ def _identity_checksum(identity: Identity) -> str:
 
 def _read_identity(path: Path) -> Identity:
     try:
-        text = (path / _IDENTITY_FILE).read_bytes().decode(errors="replace")
+        text = read_regular(path / _IDENTITY_FILE, _TEXT_BYTES_MAX).decode(errors="replace")
     except FileNotFoundError:
         raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is missing; {_REPLACE}") from None
+    except OSError as problem:
+        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} cannot be read: {problem.strerror}") from None
     try:
         record = json.loads(text)
         identity = Identity(record["cluster_id"], record["node_id"], record["storage_id"])

@@ -15,10 +15,13 @@ and of a db record, whose page counts are numbers of branch, leaf and overflow p
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from cortado.store.regular_files import open_regular
 
 MAGIC: Final = 0xBEEFC0DE
 DATA_VERSION: Final = 1
@@ -94,7 +97,7 @@ def check_metas(path: Path) -> Meta:
 
 
 def _read_metas(path: Path) -> tuple[Meta, Meta]:
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         first = _read_meta(file, 0)
         second = _read_meta(file, first.page_size)
     if second.page_size != first.page_size:

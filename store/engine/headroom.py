@@ -17,6 +17,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from cortado.store.regular_files import open_regular
+
 _BYTES_MIN: Final = 1 << 20
 _BYTES_MAX: Final = 8 << 20
 _PART: Final = 16
@@ -47,7 +49,7 @@ class Headroom:
         if by_bytes <= 0 or not hasattr(os, "posix_fallocate"):
             return
         try:
-            descriptor = os.open(self._data_file, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = open_regular(self._data_file, os.O_RDWR)
             try:
                 os.posix_fallocate(descriptor, end_bytes, by_bytes)
             finally:

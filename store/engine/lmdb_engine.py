@@ -40,6 +40,7 @@ from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.page_check import check_pages
 from cortado.store.engine.private_files import FILE_MODE
 from cortado.store.observe.measures import CommitMeasures
+from cortado.store.regular_files import open_regular
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
 MAP_BYTES_MIN: Final = 1 << 20
@@ -334,7 +335,7 @@ def _check(data_file: Path, checked_bytes: int | None) -> list[Disordered]:
     where it can't be read."""
     meta = check_metas(data_file)
     pages_max = None if checked_bytes is None else checked_bytes // meta.page_size
-    descriptor = os.open(data_file, os.O_RDONLY)
+    descriptor = open_regular(data_file)
     try:
         file_bytes = os.fstat(descriptor).st_size
         names = [space.encode() for space in Space]

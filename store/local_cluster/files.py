@@ -2,6 +2,10 @@
 
 ``cluster.json`` is the plan, which a later ``up`` goes on with; ``run.json`` is true while the supervisor runs. Both
 are replaced by a rename, so that whoever reads one finds it whole.
+
+A directory may have been made by anybody, so these files are not trusted. They are small and regular, and links are not
+followed. The directory and the files belong to this user or to root, and nobody else may write into the directory. All
+addresses are of this machine: a client may show its token there.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,10 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
+from cortado.store.addresses import is_loopback, split_address
 from cortado.store.local_cluster.processes import ProcessId
+from cortado.store.regular_files import is_of_another_user, open_regular, others_may_write, read_regular
 
 FORMAT: Final = 2
 NODES_MAX: Final = 9
+_JSON_BYTES_MAX: Final = 1 << 20
+_FAULTS_BYTES_MAX: Final = 64 << 10
+_NODE_ID: Final = re.compile(r"n[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,11 @@ class ClusterFiles:
         return self.directory / "server.toml"
 
     @property
+    def lock(self) -> Path:
+        """Held open by the supervisor as long as it runs."""
+        return self.directory / "supervisor.lock"
+
+    @property
     def supervisor_log(self) -> Path:
         return self.directory / "supervisor.log"
 
@@ -135,7 +150,7 @@ class ClusterFiles:
 
     @property
     def exists(self) -> bool:
-        return self._plan.exists()
+        return self._plan.exists() or self._plan.is_symlink()
 
     @property
     def _plan(self) -> Path:
@@ -146,7 +161,8 @@ class ClusterFiles:
         return self.directory / "run.json"
 
     def read_plan(self) -> Plan:
-        """Raises InvalidArgument where there is no cluster, DataDirectoryError where the file is damaged."""
+        """Raises InvalidArgument where there is no cluster, or one that is not to be trusted; DataDirectoryError where
+        the file is damaged."""
         if not self.exists:
             problem = "holds no local cluster; cortado cluster up makes one"
             raise InvalidArgument("--dir", problem, str(self.directory))
@@ -154,8 +170,11 @@ class ClusterFiles:
         try:
             if record["format"] != FORMAT:
                 raise ValueError(f"format {record['format']}, not {FORMAT}")
-            return Plan(tuple(NodePlan(**each) for each in record["nodes"]), record["has_tls"])
-        except (KeyError, TypeError, ValueError) as problem:
+            nodes = tuple(_node(**each) for each in record["nodes"])
+            if not nodes:
+                raise ValueError("it names no node")
+            return Plan(nodes, record["has_tls"] is True)
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidArgument) as problem:
             raise DataDirectoryError(str(self.directory), f"its cluster.json is damaged: {problem}") from None
 
     def write_plan(self, plan: Plan) -> None:
@@ -163,16 +182,13 @@ class ClusterFiles:
 
     def read_run(self) -> Run:
         """What ran last; :meth:`running` tells whether it still does."""
-        if not self._run.exists():
+        if not self._run.exists() and not self._run.is_symlink():
             return Run()
         record = self._read(self._run)
         try:
-            nodes = {
-                name: NodeRun(_process(each["process"]), each["starts"], each["last_exit"], each.get("given_up", ""))
-                for name, each in record["nodes"].items()
-            }
-            return Run(_process(record["supervisor"]), nodes, record["is_ready"], record["problem"])
-        except (KeyError, TypeError, AttributeError) as problem:
+            nodes = {_checked_id(name): _node_run(**each) for name, each in record["nodes"].items()}
+            return Run(_process(record["supervisor"]), nodes, record["is_ready"] is True, str(record["problem"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise DataDirectoryError(str(self.directory), f"its run.json is damaged: {problem}") from None
 
     def write_run(self, run: Run) -> None:
@@ -185,11 +201,22 @@ class ClusterFiles:
 
     def _read(self, path: Path) -> Any:
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            self._check_trusted(path)
+            return json.loads(read_regular(path, _JSON_BYTES_MAX))
         except OSError as error:
             raise DataDirectoryError(str(self.directory), f"its {path.name} cannot be read: {error.strerror}") from None
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise DataDirectoryError(str(self.directory), f"its {path.name} is damaged: {problem}") from None
+
+    def _check_trusted(self, path: Path) -> None:
+        """Others could name processes to signal, and addresses that tokens are sent to. The directory keeps others away
+        from its files, whatever their mode."""
+        directory = self.directory.stat()
+        if is_of_another_user(directory) or is_of_another_user(path.lstat()):
+            raise InvalidArgument("--dir", "belongs to another user, and is not trusted: use one of yours", str(path))
+        if others_may_write(directory):
+            problem = f"may be written by other users, and is not trusted: chmod go-w {self.directory}"
+            raise InvalidArgument("--dir", problem, str(path))
 
     def _write(self, path: Path, record: Any) -> None:
         temporary = path.with_name(path.name + ".new")
@@ -201,8 +228,8 @@ class ClusterFiles:
     def read_cut(self, node_id: str) -> set[str]:
         """The nodes that ``node_id`` neither hears nor speaks to."""
         try:
-            return set(self.faults(node_id).read_text(encoding="utf-8").split())
-        except FileNotFoundError:
+            return set(read_regular(self.faults(node_id), _FAULTS_BYTES_MAX).decode(errors="replace").split())
+        except OSError:
             return set()
 
     def write_cut(self, node_id: str, cut: set[str]) -> None:
@@ -222,7 +249,7 @@ class ClusterFiles:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Data, logs and keys of all nodes are below, and whoever can open the lock could hold it.
             self.directory.chmod(0o700)
-            descriptor = os.open(self.directory / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = open_regular(self.lock, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise InvalidArgument("--dir", f"cannot be used: {error.strerror}", str(self.directory)) from None
         try:
@@ -236,5 +263,32 @@ class ClusterFiles:
             os.close(descriptor)
 
 
+def _node(node_id: Any, address: Any, peer_address: Any, **flags: Any) -> NodePlan:
+    """Raises ValueError for an id that no cluster has here, or an address that is not of this machine."""
+    for each in (address, peer_address):
+        host, _ = split_address("address", each)
+        if not is_loopback(host):
+            raise ValueError(f"{each} is not an address of this machine")
+    return NodePlan(_checked_id(node_id), address, peer_address, **{name: flag is True for name, flag in flags.items()})
+
+
+def _checked_id(node_id: Any) -> str:
+    """It becomes the name of a directory. Raises ValueError."""
+    if not isinstance(node_id, str) or not _NODE_ID.fullmatch(node_id):
+        raise ValueError(f"{node_id!r:.80} is no id of a node here")
+    return node_id
+
+
+def _node_run(process: Any, starts: Any, last_exit: Any, given_up: Any) -> NodeRun:
+    """Raises ValueError, TypeError."""
+    return NodeRun(_process(process), int(starts), None if last_exit is None else int(last_exit), str(given_up))
+
+
 def _process(record: Any) -> ProcessId | None:
-    return None if record is None else ProcessId(int(record["pid"]), str(record["started"]))
+    """Raises ValueError: numbers below 2 are no process of ours, and a signal to them could reach many."""
+    if record is None:
+        return None
+    pid = record["pid"]
+    if type(pid) is not int or not 1 < pid < 1 << 31:
+        raise ValueError(f"{pid!r:.80} is no process id")
+    return ProcessId(pid, str(record["started"]))

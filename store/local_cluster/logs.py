@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cortado.store.regular_files import open_regular
+
 LOG_BYTES_MAX: Final = 10 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _TAIL_BYTES_MAX: Final = 1 << 20
@@ -49,11 +51,12 @@ def last_line(log: Path) -> str:
     return lines[-1].removeprefix("error: ") if lines else f"see {log}"
 
 
-def tail(log: Path, lines: int) -> list[str]:
-    """The last lines of a log, from the file before it too where that is needed. Of very long ones the last part."""
+def tail(log: Path, lines: int, *, follows_links: bool = False) -> list[str]:
+    """The last lines of a log, from the file before it too where that is needed. Of very long ones the last part; none
+    of what is no regular file."""
     found: list[str] = []
     for path in (log, log.with_name(f"{log.name}.1")):
-        with suppress(OSError), path.open("rb") as opened:
+        with suppress(OSError), os.fdopen(open_regular(path, follows_links=follows_links), "rb") as opened:
             opened.seek(max(0, opened.seek(0, os.SEEK_END) - _TAIL_BYTES_MAX))
             found = opened.read().decode(errors="replace").splitlines() + found
         if len(found) >= lines:
@@ -90,7 +93,7 @@ class Follower:
     def lines(self) -> list[str]:
         """Whole lines that came since the last call."""
         try:
-            with self.log.open("rb") as opened:
+            with os.fdopen(open_regular(self.log), "rb") as opened:
                 if opened.seek(0, os.SEEK_END) < self._position:
                     self._position = 0
                 opened.seek(self._position)

@@ -2,6 +2,9 @@
 
 A process id comes back for another process some time after the first one has ended. Together with the time of its
 start, as the system counts it, it does not.
+
+The file that names a process may be anybody's. So a process is signalled only where it has a file open that it was
+started with: the supervisor its lock, a node its log. A process of another user shows nobody its files.
 """
 
 from __future__ import annotations
@@ -10,9 +13,12 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from cortado.errors import InvalidArgument
 
 _IS_LINUX: Final = sys.platform == "linux"
 
@@ -38,22 +44,31 @@ class ProcessId:
         found = _look_at(self.pid)
         return found is not None and found[1] == self.started and found[0] != "Z"
 
+    def _is_there(self, holding: Path) -> bool:
+        if self.is_alive() and _has_open(self.pid, holding):
+            return True
+        if self.is_alive():
+            problem = f"names process {self.pid}, which does not have {holding} open: it is another one, and left alone"
+            raise InvalidArgument("run.json", problem)
+        return False
+
     def is_paused(self) -> bool:
         found = _look_at(self.pid)
         return found is not None and found[1] == self.started and found[0] in "Tt"
 
-    def send(self, signal_number: signal.Signals) -> bool:
-        """True where it was sent; False where the process is gone."""
+    def send(self, signal_number: signal.Signals, *, holding: Path) -> bool:
+        """True where it was sent; False where the process is gone. Raises InvalidArgument where the process does not
+        have the file ``holding`` open, and so is another one."""
         try:
             if not hasattr(os, "pidfd_open"):
-                if not self.is_alive():
+                if not self._is_there(holding):
                     return False
                 os.kill(self.pid, signal_number)
                 return True
             # Held first and looked at then: whatever has the id now is what the signal goes to.
             held = os.pidfd_open(self.pid)
             try:
-                if not self.is_alive():
+                if not self._is_there(holding):
                     return False
                 signal.pidfd_send_signal(held, signal_number)
                 return True
@@ -61,6 +76,26 @@ class ProcessId:
                 os.close(held)
         except ProcessLookupError:
             return False
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    if not _IS_LINUX:
+        # It shows no open files: the user and the name of the program must do.
+        shown = subprocess.run(
+            ["ps", "-o", "uid=,command=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        uid, _, command = shown.stdout.strip().partition(" ")
+        return uid == str(os.geteuid()) and "cortado" in command
+    try:
+        wanted = file.lstat()
+        opened = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+    for each in opened:
+        with suppress(OSError):
+            if os.path.samestat(each.stat(), wanted):
+                return True
+    return False
 
 
 def _look_at(pid: int) -> tuple[str, str] | None:

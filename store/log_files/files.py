@@ -22,6 +22,7 @@ from typing import Final, Protocol
 from cortado.errors import DataLoss
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
+from cortado.store.regular_files import open_regular
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CANNOT_PROMISE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
@@ -137,8 +138,8 @@ class FolderFiles:
     def _opened(self, name: str) -> int:
         descriptor = self._descriptors.get(name)
         if descriptor is None:
-            flags = (os.O_RDWR if self._may_write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = self._descriptors[name] = os.open(self._path / name, flags)
+            flags = os.O_RDWR if self._may_write else os.O_RDONLY
+            descriptor = self._descriptors[name] = open_regular(self._path / name, flags)
         return descriptor
 
     @contextmanager

@@ -22,18 +22,20 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from google.protobuf.message import Message
 
 from cortado.errors import CortadoError, DataDirectoryError, PermissionDenied, Unauthenticated
 from cortado.invariants import invariant
 from cortado.store.auth.caller import Caller
+from cortado.store.regular_files import open_regular
 from cortado.store.server.allowances import Allowances
 from cortado.store.server.permissions import PACKAGE
 
@@ -157,7 +159,7 @@ class _Rotated:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("ab")
+        self._file = _appending(path)
 
     def append(self, line: str) -> None:
         """Raises OSError."""
@@ -167,7 +169,7 @@ class _Rotated:
                 older = self._numbered(number - 1)
                 if older.exists():
                     older.replace(self._numbered(number))
-            self._file = self._path.open("ab")
+            self._file = _appending(self._path)
         self._file.write(line.encode("ascii") + b"\n")
         self._file.flush()
 
@@ -176,6 +178,10 @@ class _Rotated:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _appending(path: Path) -> BinaryIO:
+    return os.fdopen(open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
 
 
 def _open(directory: Path) -> _Rotated:

@@ -6,6 +6,7 @@ between them. How they are read, from flags, the environment and a file, is in :
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.identity import check_name
+from cortado.store.regular_files import open_regular
 from cortado.store.settings.gather import Found
 from cortado.store.settings.server import BY_NAME, NONE, RAFT, REQUIRED, SETTINGS
 from cortado.store.settings.setting import Setting
@@ -192,7 +194,7 @@ class ServerConfig:
             if path is None:
                 continue
             try:
-                path.open("rb").close()
+                os.close(open_regular(path, follows_links=True))
             except OSError as error:
                 raise InvalidArgument(name, f"cannot be read: {error.strerror}", str(path)) from error
 

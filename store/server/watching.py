@@ -17,6 +17,7 @@ from typing import Final
 from grpc_health.v1 import health, health_pb2
 
 from cortado.errors import InvalidArgument
+from cortado.store.regular_files import read_regular
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -84,7 +85,6 @@ async def follow_faults(path: Path, cut: Callable[[Collection[str]], None]) -> N
 
 def _named(path: Path) -> frozenset[str]:
     try:
-        with path.open("rb") as file:
-            return frozenset(file.read(_FAULTS_BYTES_MAX).decode(errors="replace").split())
+        return frozenset(read_regular(path, _FAULTS_BYTES_MAX).decode(errors="replace").split())
     except OSError:
         return frozenset()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.store.regular_files import read_regular
 
 BYTES_MAX: Final = 1 << 20
 
@@ -51,12 +52,9 @@ class TomlFile:
 def read_toml(path: Path, named: str) -> TomlFile:
     """The file. Raises InvalidArgument under the name ``named`` where it cannot be read, or is no TOML."""
     try:
-        with path.open("rb") as opened:
-            raw = opened.read(BYTES_MAX + 1)
+        raw = read_regular(path, BYTES_MAX, follows_links=True)
     except OSError as error:
         raise InvalidArgument(named, f"cannot be read: {error.strerror}", str(path)) from None
-    if len(raw) > BYTES_MAX:
-        raise InvalidArgument(named, f"must be at most {BYTES_MAX} bytes", str(path))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

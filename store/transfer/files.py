@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, Protocol, Self
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
+from cortado.store.regular_files import read_regular
 
 PARTIAL: Final = ".partial"
 JSON_BYTES_MAX: Final = 256 << 20
@@ -124,11 +125,7 @@ def json_bytes(value: Any) -> bytes:
 def read_json(path: Path, what: str) -> Any:
     """What :func:`write_json` wrote. Raises InvalidArgument naming ``what`` and the file."""
     with disk_errors(path, "read"):
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise InvalidArgument(what, "is no regular file", str(path))
-        with path.open("rb") as file:
-            data = file.read(JSON_BYTES_MAX + 1)
+        data = read_regular(path, JSON_BYTES_MAX, follows_links=True)
     return parse_written(data, what, str(path))
 
 

@@ -113,7 +113,7 @@ class _Calls(ast.NodeVisitor):
 
 def _point(node: ast.Call) -> str:
     if not isinstance(node.func, ast.Attribute):
-        return ""
+        return "open" if ast.unparse(node.func) == "open_regular" and "O_CREAT" in ast.unparse(node) else ""
     name, of = node.func.attr, ast.unparse(node.func.value)
     if {"readonly=True", "create=False"} & {ast.unparse(each) for each in node.keywords}:
         return ""

@@ -27,9 +27,12 @@ ALLOWED = {
     "cortado.raft": SHARED | {"cortado.proto"},
     "cortado.store.clock": SHARED,
     "cortado.store.keys": SHARED | {"cortado.store.clock"},
-    "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.observe.measures"},
+    "cortado.store.engine": SHARED
+    | {"cortado.store.regular_files"}
+    | {"cortado.store.clock", "cortado.store.keys", "cortado.store.observe.measures"},
     "cortado.store.log_files": SHARED
-    | {"cortado.raft.log", "cortado.store.engine.failures", "cortado.store.engine.private_files"},
+    | {"cortado.raft.log", "cortado.store.engine.failures", "cortado.store.engine.private_files"}
+    | {"cortado.store.regular_files"},
     "cortado.store.mvcc": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.engine"},
 }
 BELOW_TABLES = SHARED | {
@@ -48,11 +51,12 @@ ALLOWED |= {
     "cortado.store.accepting": set(),
     "cortado.store.addresses": SHARED,
     "cortado.store.api_level": SHARED,
-    "cortado.store.certificate_files": SHARED,
+    "cortado.store.certificate_files": SHARED | {"cortado.store.regular_files"},
     "cortado.store.names": SHARED,
     "cortado.store.owners": SHARED,
     "cortado.store.open_files": SHARED,
     "cortado.store.port_file": SHARED,
+    "cortado.store.regular_files": set(),
     "cortado.store.retentions": SHARED,
     "cortado.store.stored_messages": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
@@ -84,6 +88,7 @@ NODE = (
         "cortado.raft",
         "cortado.store.engine",
         "cortado.store.log_files",
+        "cortado.store.regular_files",
         "cortado.store.aggregate",
         "cortado.store.auth",
         "cortado.store.filter",
@@ -106,6 +111,7 @@ CLIENT = SHARED | {
     "cortado.store.keys",
     "cortado.store.names",
     "cortado.store.quotas.limits",
+    "cortado.store.regular_files",
     "cortado.store.retentions",
     "cortado.store.rpc_errors",
     "cortado.store.catalog.descriptors",
@@ -129,6 +135,7 @@ ALLOWED |= {
         "cortado.raft.settings",
         "cortado.store.node.limits",
         "cortado.store.gateway.limits",
+        "cortado.store.regular_files",
         "cortado.store.retentions",
     },
     "cortado.store.server": NODE

@@ -14,6 +14,7 @@ from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+from cortado.store.regular_files import read_regular
 
 if TYPE_CHECKING:
     from cortado.store.peers import certificates as certificates_module
@@ -184,13 +185,9 @@ def _authority(directory: Path, ca_cert: Path | None, ca_key: Path | None) -> ce
 
 def _read(path: Path, argument: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX + 1)
+        return read_regular(path, _FILE_BYTES_MAX, follows_links=True)
     except OSError as error:
         raise InvalidArgument(argument, f"cannot be read: {error.strerror}", str(path)) from None
-    if len(content) > _FILE_BYTES_MAX:
-        raise InvalidArgument(argument, "is too large to be a certificate or a key", str(path))
-    return content
 
 
 def _write(directory: Path, name: str, made: certificates_module.Pair, *, force: bool) -> Answer:

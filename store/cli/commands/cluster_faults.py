@@ -57,7 +57,7 @@ def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
     files.read_plan().node(node_id)
     last = files.read_run().nodes.get(node_id)
     process: ProcessId | None = None if last is None else last.process
-    if process is None or not process.send(sent):
+    if process is None or not process.send(sent, holding=files.log(node_id)):
         raise Unavailable(f"{node_id} does not run")
 
 

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from cortado.errors import NotFound, ResourceExhausted, Unavailable
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
+from cortado.store.regular_files import open_regular
 
 RETRY_DELAY_MS: Final = 1_000
 
@@ -116,7 +117,7 @@ class DiskSnapshotFiles:
 
     @contextmanager
     def _opened(self, name: str, flags: int) -> Iterator[int]:
-        descriptor = os.open(self._file(name), flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        descriptor = open_regular(self._file(name), flags, FILE_MODE)
         try:
             yield descriptor
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -260,6 +261,22 @@ def test_a_directory_is_looked_at_without_a_change_to_it(tmp_path: Path) -> None
     assert facts["sync"]["syncs"] == 20
     assert facts["disk"]["filesystem"]
     assert {each["file"] for each in facts["files"]} == {"FORMAT", "identity.json", "LOCK"}
+
+
+def test_what_stands_in_the_place_of_a_directorys_files_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("a secret of mine")
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "FORMAT").symlink_to(tmp_path / "elsewhere")
+    (directory / "LOCK").symlink_to("/dev/zero")
+    os.mkfifo(directory / "identity.json")
+    facts = data_directory_facts(directory)
+    assert (facts["format"], facts["identity"], facts["owner_process"]) == ("", {}, {})
+    (directory / "FORMAT").unlink()
+    (directory / "identity.json").unlink()
+    (directory / "FORMAT").symlink_to("/dev/zero")
+    (directory / "identity.json").write_text("[" * 4_000)
+    assert data_directory_facts(directory)["identity"] == {}
 
 
 def test_the_host_says_what_it_is() -> None:

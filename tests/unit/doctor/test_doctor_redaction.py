@@ -91,3 +91,20 @@ def test_a_key_in_a_log_is_removed_whole() -> None:
 
 def test_a_line_without_end_is_cut() -> None:
     assert len(redacted("word " * 10_000)) == 2_000
+
+
+TOKEN = "ctd_0123456789abcdef_" + "aB3dE6gH9" * 5
+KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1"
+WEB_TOKEN = "eyJhbGciOiJI.eyJzdWIiOi.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    "secret", [TOKEN, TOKEN[:30], TOKEN[4:], "aB3dE6gH9" * 4, "0123456789abcdef" * 2, KEY, WEB_TOKEN]
+)
+@pytest.mark.parametrize(
+    "line", ["/{}", "{}/", "GET /v1/{}/rows", "host.{}", "{}.", "x{}", "{}x", "a-{}", "/tmp/{}.log", "at={}&b", "{}\\n"]
+)
+def test_a_token_is_removed_whatever_stands_beside_it(secret: str, line: str) -> None:
+    for text in (line.format(secret), json.dumps({"message": line.format(secret), "peer": line.format(secret)})):
+        assert secret not in redacted(text)
+        assert secret[8:] not in redacted(text)

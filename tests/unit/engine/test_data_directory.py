@@ -343,3 +343,23 @@ def test_a_crash_while_joining_leaves_a_directory_that_has_not_joined(
     assert engine.identity.cluster_id == ""
     engine.join_cluster("cluster-a")
     engine.close()
+
+
+@pytest.mark.parametrize("name", ["FORMAT", "identity.json", "LOCK", "engine/data.mdb"])
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_stands_in_the_place_of_a_file_is_neither_waited_for_nor_followed(
+    path: Path, tmp_path: Path, name: str, kind: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes((path / name).read_bytes())
+    before = elsewhere.read_bytes()
+    (path / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(path / name)
+    else:
+        (path / name).symlink_to(elsewhere)
+    problem = "it is no regular file" if kind == "pipe" else "it is a link, and is not followed"
+    assert problem in refused(path)
+    with pytest.raises(DataDirectoryError, match=problem):
+        LmdbEngine.open_stopped(path).close()
+    assert elsewhere.read_bytes() == before

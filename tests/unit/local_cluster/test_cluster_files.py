@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
+from cortado.store.cli.app import run
+from cortado.store.cli.failures import USAGE
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan, Run
 from cortado.store.local_cluster.nodes import BACKOFF_MAX_S, backoff_s, command_of
 from cortado.store.local_cluster.ports import free_ports
@@ -35,9 +40,9 @@ def files(tmp_path: Path) -> ClusterFiles:
 def test_a_plan_and_a_run_come_back(files: ClusterFiles) -> None:
     files.write_plan(PLAN)
     assert files.read_plan() == PLAN
-    run = Run(ProcessId(7, "123"), {"n1": NodeRun(ProcessId(8, "124"), 2, -9), "n2": NodeRun()}, True, "a problem")
-    files.write_run(run)
-    assert files.read_run() == run
+    written = Run(ProcessId(7, "123"), {"n1": NodeRun(ProcessId(8, "124"), 2, -9), "n2": NodeRun()}, True, "a problem")
+    files.write_run(written)
+    assert files.read_run() == written
 
 
 def test_a_directory_without_a_cluster_is_named(files: ClusterFiles) -> None:
@@ -73,25 +78,114 @@ def test_an_unknown_node_is_refused_with_those_there_are() -> None:
         PLAN.node("n3")
 
 
+# --- files of a directory that anybody made ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cluster.json", "run.json"])
+def test_a_pipe_a_link_and_a_file_without_end_are_refused(files: ClusterFiles, name: str, tmp_path: Path) -> None:
+    files.write_plan(PLAN)
+    files.write_run(Run())
+    path, elsewhere = files.directory / name, tmp_path / "elsewhere"
+    elsewhere.write_bytes(path.read_bytes())
+    read = files.read_plan if name == "cluster.json" else files.read_run
+    read()
+    for make, problem in (
+        (lambda: os.mkfifo(path), "it is no regular file"),
+        (lambda: path.symlink_to(elsewhere), "it is a link, and is not followed"),
+        (lambda: path.symlink_to("/dev/zero"), "it is a link, and is not followed"),
+        (lambda: path.write_bytes(b" " * (2 << 20)), "it has more than 1048576 bytes"),
+    ):
+        path.unlink()
+        make()
+        with pytest.raises(DataDirectoryError, match=rf"its {name} cannot be read: {problem}"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"address": "192.0.2.1:7621"}, "192.0.2.1:7621 is not an address of this machine"),
+        ({"peer_address": "db.example:7621"}, "db.example:7621 is not an address of this machine"),
+        ({"address": 7}, "damaged"),
+        ({"node_id": "../../home"}, "'../../home' is no id of a node here"),
+        ({"node_id": ["n1"]}, "is no id of a node here"),
+    ],
+)
+def test_a_plan_names_nodes_of_this_machine_alone(files: ClusterFiles, change: dict[str, Any], problem: str) -> None:
+    files.write_plan(PLAN)
+    record = json.loads((files.directory / "cluster.json").read_text())
+    record["nodes"][1] |= change
+    (files.directory / "cluster.json").write_text(json.dumps(record))
+    with pytest.raises(DataDirectoryError, match=problem):
+        files.read_plan()
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 1, "7", 1 << 40, None])
+def test_a_run_names_processes_alone(files: ClusterFiles, pid: object) -> None:
+    files.write_run(Run(ProcessId(7, "1")))
+    record = json.loads((files.directory / "run.json").read_text())
+    record["supervisor"]["pid"] = pid
+    (files.directory / "run.json").write_text(json.dumps(record))
+    with pytest.raises(DataDirectoryError, match="is no process id"):
+        files.read_run()
+
+
+def test_a_plan_of_another_user_is_not_trusted(files: ClusterFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write_plan(PLAN)
+    files.directory.chmod(0o777)
+    with pytest.raises(InvalidArgument, match="--dir: may be written by other users, and is not trusted: chmod go-w"):
+        files.read_plan()
+    files.directory.chmod(0o700)
+    files.read_plan()
+    lstat, owner = Path.lstat, os.geteuid() + 1
+
+    def of_another(path: Path) -> os.stat_result:
+        found = list(lstat(path))
+        found[4] = owner
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "lstat", of_another)
+    with pytest.raises(InvalidArgument, match="--dir: belongs to another user, and is not trusted"):
+        files.read_plan()
+
+
 # --- processes -------------------------------------------------------------------------------------------------
 
 
-def test_a_signal_reaches_the_process_and_no_other_one() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+def test_a_signal_reaches_the_process_and_no_other_one(tmp_path: Path) -> None:
+    held = tmp_path / "server.log"
+    with held.open("wb") as log:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=log)
     try:
         known = ProcessId.of(child.pid)
         assert known.is_alive()
         assert not known.is_paused()
         another = dataclasses.replace(known, started=known.started + "1")
         assert not another.is_alive()
-        assert not another.send(signal.SIGKILL), "the id belongs to another process now"
+        assert not another.send(signal.SIGKILL, holding=held), "the id belongs to another process now"
+        with pytest.raises(InvalidArgument, match=rf"run.json: names process {child.pid}, which does not have"):
+            known.send(signal.SIGKILL, holding=tmp_path)
         assert child.poll() is None
-        assert known.send(signal.SIGKILL)
+        assert known.send(signal.SIGKILL, holding=held)
     finally:
         child.kill()
         child.communicate()
     assert not known.is_alive()
-    assert not known.send(signal.SIGKILL)
+    assert not known.send(signal.SIGKILL, holding=held)
+
+
+@pytest.mark.parametrize("command", [("kill", "n1"), ("pause", "n1"), ("resume", "n1"), ("down",)])
+def test_no_command_signals_a_process_that_is_not_the_clusters(files: ClusterFiles, command: tuple[str, ...]) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        files.write_plan(PLAN)
+        named = ProcessId.of(child.pid)
+        files.log("n1").parent.mkdir()
+        files.log("n1").touch()
+        files.lock.touch()
+        files.write_run(Run(named, {"n1": NodeRun(named)}))
+        assert run(["cluster", *command, "--dir", str(files.directory)]) == USAGE
+        assert child.poll() is None
+        assert not named.is_paused()
 
 
 def test_waits_grow_up_to_a_bound() -> None:

@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_read_is_named(certifier: Certifier, which: str) -
         ("key", b"not a key", "holds no private key in PEM form"),
         ("ca", b"", "holds no certificate in PEM form"),
         ("ca", b"\xff\xfe\n", "holds no certificate in PEM form"),
-        ("ca", bytes(2 << 20), "is larger than 1048576 bytes, which no certificate is"),
+        ("ca", bytes(2 << 20), "cannot be read: it has more than 1048576 bytes"),
     ],
 )
 def test_a_file_that_holds_something_else_is_named(

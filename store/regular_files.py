@@ -1,0 +1,64 @@
+"""Opening files that may have been put there by anybody, so that they can neither hang, fill nor mislead a process.
+
+::
+
+    a pipe        is not waited for          } what is opened must be a regular file
+    a device      is not read for ever       }
+    a link        is not followed, unless the user named the file: secrets of Kubernetes are links
+    a large file  is read up to a bound
+
+Each refusal is an :class:`OSError`, and its ``strerror`` says why, as the system's own errors do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+
+def open_regular(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, follows_links: bool = False) -> int:
+    """The descriptor of a regular file, which the caller closes. Raises OSError."""
+    flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    if not follows_links:
+        flags |= os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, mode)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            # A pipe without a reader, or a socket.
+            raise _no_regular_file(path) from None
+        if error.errno in (errno.ELOOP, errno.EMLINK) and not follows_links:
+            raise OSError(error.errno, "it is a link, and is not followed", str(path)) from None
+        raise
+    found = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(found):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise _no_regular_file(path)
+
+
+def read_regular(path: Path | str, bytes_max: int, *, follows_links: bool = False) -> bytes:
+    """All of a regular file. Raises OSError, also where it has more than ``bytes_max`` bytes."""
+    with os.fdopen(open_regular(path, follows_links=follows_links), "rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise OSError(errno.EFBIG, f"it has more than {bytes_max} bytes", str(path))
+    return content
+
+
+def is_of_another_user(status: os.stat_result) -> bool:
+    """Whether a file or a directory belongs neither to this user nor to root, so that its owner could change it."""
+    return status.st_uid not in (0, os.geteuid())
+
+
+def others_may_write(status: os.stat_result) -> bool:
+    """Whether more users than its owner could change it."""
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _no_regular_file(path: Path | str) -> OSError:
+    return OSError(errno.EINVAL, "it is no regular file", str(path))
