@@ -1,4 +1,5 @@
-"""Who owns what principals name or number: leases, places of consumers, large transactions, numbers of applications.
+"""Who owns what principals name or number: leases, places of consumers, large transactions, numbers of applications,
+idempotency keys, request ids.
 
 ::
 
@@ -19,6 +20,8 @@ from cortado.errors import ResourceExhausted
 ID_BYTES: Final = 16
 TAG_BYTES: Final = 8
 RETRY_DELAY_MS: Final = 1_000
+KEYS_NAMESPACE: Final = "cortado.idempotency"
+"""Of idempotency keys while roles are off."""
 
 
 class Asker(NamedTuple):
@@ -47,6 +50,11 @@ def own_id(principal: str, name: bytes) -> bytes:
 def tag_of(principal: str) -> bytes:
     """Tells principals apart in lists: 8 bytes, zeros for none."""
     return blake2b(principal.encode(), digest_size=TAG_BYTES).digest() if principal else bytes(TAG_BYTES)
+
+
+def keys_namespace(principal: str) -> str:
+    """The namespace of pairs in which gateways keep the idempotency keys of ``principal``."""
+    return f"{KEYS_NAMESPACE}.{tag_of(principal).hex()}" if principal else KEYS_NAMESPACE
 
 
 def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int) -> None:

@@ -123,14 +123,14 @@ class Roles:
         digest = digest_of(text)
         for token in principal.tokens:
             if token.token_id == token_id and compare_digest(token.digest, digest):
-                return Known(principal, Rights.of(principal.grants), token)
+                return Known(principal, _rights_of(principal), token)
         return None
 
     def _of_name(self, name: str) -> Known | None:
         principal = self._find(name) if stored.is_principal(name) else None
         if principal is None or principal.kind is not Kind.CERTIFICATE:
             return None
-        return Known(principal, Rights.of(principal.grants))
+        return Known(principal, _rights_of(principal))
 
     def _find(self, name: str) -> Principal | None:
         value = self._value(stored.principal_key(name))
@@ -141,6 +141,10 @@ class Roles:
             return self._changed[key]
         version = self._read(key)
         return None if version is None else version.payload
+
+
+def _rights_of(principal: Principal) -> Rights:
+    return Rights.of(principal.grants, principal=principal.name)
 
 
 def changes_roles(keys: Sequence[LogicalKey]) -> bool:

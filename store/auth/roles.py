@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, NewType
 
 from cortado.errors import InvalidArgument
 from cortado.store.names import check_database, check_namespace, shown, split_table_name
+from cortado.store.owners import keys_namespace
 
 Resource = NewType("Resource", str)
 """``cluster``, ``database:shop``, ``table:shop.orders`` or ``namespace:carts``."""
@@ -88,7 +89,8 @@ class Rights:
     is_admin: bool
 
     @classmethod
-    def of(cls, grants: Iterable[Grant]) -> Rights:
+    def of(cls, grants: Iterable[Grant], *, principal: str = "") -> Rights:
+        """A ``principal`` that may write anything has the namespace of its idempotency keys, too."""
         levels: dict[str, int] = {}
         roles = set()
         for role, resource in grants:
@@ -96,6 +98,9 @@ class Rights:
             level = LEVEL_OF_ROLE.get(role)
             if level is not None:
                 levels[resource] = max(level, levels.get(resource, 0))
+        if principal and max(levels.values(), default=0) >= LEVEL_OF_ROLE[Role.WRITER]:
+            own = namespace_resource(keys_namespace(principal))
+            levels[own] = max(LEVEL_OF_ROLE[Role.WRITER], levels.get(own, 0))
         databases = {database_of(Resource(each)) if each.startswith(_TABLE) else each for each in levels}
         return cls(levels, frozenset(databases), Role.OPERATOR in roles, Role.ADMIN in roles)
 

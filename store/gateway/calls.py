@@ -139,7 +139,7 @@ class Call:
     async def writer(self) -> AsyncClient:
         """The client for the one write of this call: repeated under an ``Idempotency-Key``, it has one effect."""
         given = self.header("Idempotency-Key")
-        return self.client if given is None else await repeatable(self.client, given)
+        return self.client if given is None else await repeatable(self.client, given, await self.callers.known())
 
     # --- what stands in the head ---------------------------------------------------------------------------------
 

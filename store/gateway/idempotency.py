@@ -4,6 +4,9 @@ The first call with a key takes a request id from the cluster and stores it unde
 after ten minutes. Later calls find the id there and repeat the write under it. The cluster remembers the answer to a
 request id, and a hash of the request: a different request under the same key is refused. If the cluster may have
 forgotten the id, the outcome is unknown, and nothing is written.
+
+Each principal has a namespace of its own for these pairs, which no other principal may read or write
+(:func:`cortado.store.owners.keys_namespace`). So the keys of two principals never meet.
 """
 
 from __future__ import annotations
@@ -15,12 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.errors import ConditionFailed, InvalidArgument, WriteConflict
 from cortado.store.names import shown
+from cortado.store.owners import keys_namespace
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
-NAMESPACE: Final = "cortado.idempotency"
-"""Of the key-value API, where the ids are."""
 KEPT: Final = timedelta(minutes=10)
 
 CHARACTERS_MAX: Final = 255
@@ -29,12 +31,16 @@ _KEY: Final = re.compile(f"[!-~]{{1,{CHARACTERS_MAX}}}")
 _ATTEMPTS_MAX: Final = 3
 
 
-async def repeatable(client: AsyncClient, key: str) -> AsyncClient:
-    """The client for the write of ``key``. Raises InvalidArgument naming the header."""
+async def repeatable(client: AsyncClient, key: str, principal: str) -> AsyncClient:
+    """The client for the write of ``key`` that ``principal`` makes. Raises InvalidArgument naming the header."""
     if _KEY.fullmatch(key) is None:
         problem = f"must be 1 to {CHARACTERS_MAX} characters of ASCII that print, without spaces"
         raise InvalidArgument("Idempotency-Key", problem, shown(key))
-    kept, name, fresh = client.kv(NAMESPACE), sha256(key.encode()).digest(), await client.new_request_id()
+    kept, name, fresh = (
+        client.kv(keys_namespace(principal)),
+        sha256(key.encode()).digest(),
+        await client.new_request_id(),
+    )
     for _ in range(_ATTEMPTS_MAX):
         try:
             await kept.put(name, fresh, if_absent=True, expires=KEPT)

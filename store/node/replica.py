@@ -24,7 +24,7 @@ from cortado.errors import CortadoError, OutcomeUnknown, TransactionAborted, Una
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
-from cortado.store.auth.caller import CALLER, checked
+from cortado.store.auth.caller import CALLER, asking, checked
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
@@ -49,7 +49,7 @@ from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
-from cortado.store.node.request_table.records import CANCELLED_HASH
+from cortado.store.node.request_table.records import CANCELLED_HASH, is_cancelled, owned_hash
 from cortado.store.node.restoring import RestoreState
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
@@ -349,8 +349,8 @@ class Replica:
         remembered of it is forgotten.
         """
         self._group.check_serving()
-        first = self.known_requests.first(request_id)
-        while isinstance(first, Proposal):
+        cancelled_hash = owned_hash(CANCELLED_HASH, asking()().principal)
+        while isinstance(first := self.known_requests.first(request_id, cancelled_hash), Proposal):
             first.waiters += 1
             try:
                 await self.answer(first)
@@ -359,13 +359,12 @@ class Replica:
             except CortadoError:
                 # It was refused, and nothing is remembered of that: another attempt may be on its way.
                 pass
-            first = self.known_requests.first(request_id)
         if first is None:
             if admit is not None:
                 admit()
-            await self.write(cancelled, request_id=request_id, request_hash=CANCELLED_HASH)
+            await self.write(cancelled, request_id=request_id, request_hash=cancelled_hash)
             return None
-        if first.request_hash == CANCELLED_HASH:
+        if is_cancelled(first.request_hash):
             return None
         return WriteResult(first.ts, first.reply, repeated=True)
 

@@ -33,7 +33,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.request_table.records import HASH_BYTES
+from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
 from cortado.store.owners import ANYBODY, Asker
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
@@ -242,7 +242,7 @@ def _hash(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> byt
     digest = blake2b(b"bulk", digest_size=HASH_BYTES)
     digest.update(start.SerializeToString(deterministic=True))
     digest.update(chunk.SerializeToString(deterministic=True))
-    return digest.digest()
+    return owned_hash(digest.digest(), asking()().principal)
 
 
 async def _cancelled(futures: list[asyncio.Future[WriteResult] | asyncio.Task[None]]) -> None:

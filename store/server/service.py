@@ -23,6 +23,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import ResourceExhausted, TimestampInFuture, TooLarge, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
+from cortado.store.auth.caller import asking
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
@@ -35,7 +36,7 @@ from cortado.store.node.host import Host
 from cortado.store.node.limits import check_bound
 from cortado.store.node.proposals import WriteResult
 from cortado.store.node.replica import Replica, Role
-from cortado.store.node.request_table.records import HASH_BYTES
+from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import read_at, timestamp_message
 from cortado.store.server.operation_messages import operation_count, operations_of
@@ -298,7 +299,7 @@ def footprint_of(reads: TransactionReads | None, at: common_pb2.ReadAt) -> bytes
 
 
 def request_hash(request: Message) -> bytes:
-    """What makes two requests the same: the kind, which stands for the method, and all fields."""
+    """Equal for equal requests of one principal: of the kind, which stands for the method, and of all fields."""
     digest = blake2b(request.DESCRIPTOR.full_name.encode(), digest_size=HASH_BYTES)
     digest.update(request.SerializeToString(deterministic=True))
-    return digest.digest()
+    return owned_hash(digest.digest(), asking()().principal)

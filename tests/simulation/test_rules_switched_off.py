@@ -334,10 +334,10 @@ def take_what_was_worked_out_ahead(patch: pytest.MonkeyPatch) -> None:
 
 def forget_what_was_settled(patch: pytest.MonkeyPatch) -> None:
     async def only_look(self: Replica, request_id: bytes) -> WriteResult | None:
-        first = self.known_requests.first(request_id)
+        first = self.known_requests.first(request_id, b"")
         while isinstance(first, Proposal):
             await self.driver.until(lambda first=first: first.outcome is not None)
-            first = self.known_requests.first(request_id)
+            first = self.known_requests.first(request_id, b"")
         return None if first is None else WriteResult(first.ts, first.reply, repeated=True)
 
     patch.setattr(Replica, "settle", only_look)

@@ -157,6 +157,7 @@ ALLOWED |= {
         "cortado.store.auth.roles",
         "cortado.store.certificate_files",
         "cortado.store.open_files",
+        "cortado.store.owners",
         "cortado.store.port_file",
         "cortado.store.client",
         "cortado.store.doctor.cluster_checks",

@@ -13,11 +13,12 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.driver import Driver
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.request_table.records import (
-    CANCELLED_HASH,
     Remembered,
     check_form,
     check_not_ahead,
+    check_owner,
     check_same_request,
+    is_cancelled,
 )
 from cortado.store.node.state_machine import StateMachine
 
@@ -47,10 +48,10 @@ class KnownRequests:
 
         Raises as :meth:`first`, TransactionAborted and InvalidArgument as ``check_same_request``.
         """
-        first = self.first(request_id)
+        first = self.first(request_id, request_hash)
         if first is None:
             return None
-        if isinstance(first, Proposal) and first.request_hash == CANCELLED_HASH != request_hash:
+        if isinstance(first, Proposal) and is_cancelled(first.request_hash) and not is_cancelled(request_hash):
             first.waiters += 1
             return Cancelling(first)
         check_same_request(request_hash, first.request_hash)
@@ -59,11 +60,18 @@ class KnownRequests:
             return first
         return WriteResult(first.ts, first.reply, repeated=True)
 
-    def first(self, request_id: bytes) -> Proposal | Remembered | None:
+    def first(self, request_id: bytes, request_hash: bytes) -> Proposal | Remembered | None:
         """The first call with this id, while it has no outcome; what it was answered; None where there was none.
 
-        Raises as ``answer_of``, and NotLeader or Unavailable where the table may lack what another leader has done.
+        Raises as ``answer_of`` and ``check_owner``, and NotLeader or Unavailable where the table may lack what another
+        leader has done.
         """
+        first = self._first(request_id)
+        if first is not None:
+            check_owner(request_hash, first.request_hash)
+        return first
+
+    def _first(self, request_id: bytes) -> Proposal | Remembered | None:
         driver = self._driver
         if not driver.leadership.is_elected and not driver.is_alone:
             raise driver.leadership.not_leader()

@@ -2,9 +2,13 @@
 
 ::
 
-    request id 20  ->  hash of the request 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, id and value)
+    request id 20  ->  hash 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, id and value)
+                       `- of the request 12 | of its principal 4, zeros while roles are off
 
 The id is a timestamp that this cluster gave out (12), then random bytes (8), so ids sort by their timestamps.
+
+Only the principal of a request is told its answer. While roles are off, callers and requests have no principal: they
+match every principal, so that a request is repeated with one effect also after roles were switched.
 """
 
 from __future__ import annotations
@@ -17,9 +21,12 @@ import google_crc32c
 from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown, TransactionAborted
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.owners import tag_of
 
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
+_REQUEST_BYTES: Final = 12
+"""Of a hash; its other bytes tell principals apart."""
 CANCELLED_HASH: Final = b"cancelled".ljust(HASH_BYTES, b"\0")
 """In the place of a request's hash: it was settled before it happened, and never will."""
 
@@ -31,6 +38,16 @@ class Remembered:
     request_hash: bytes
     ts: Timestamp
     reply: bytes
+
+
+def owned_hash(request_hash: bytes, principal: str) -> bytes:
+    """The hash of a request that ``principal`` makes; empty for no principal."""
+    return request_hash[:_REQUEST_BYTES] + tag_of(principal)[: HASH_BYTES - _REQUEST_BYTES]
+
+
+def is_cancelled(request_hash: bytes) -> bool:
+    """Whether the request was settled before it happened, and never will."""
+    return request_hash[:_REQUEST_BYTES] == CANCELLED_HASH[:_REQUEST_BYTES]
 
 
 def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
@@ -95,7 +112,25 @@ def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembe
 
 def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
     """Raises TransactionAborted where the request was settled, InvalidArgument where one id names two requests."""
-    if first_hash == CANCELLED_HASH:
+    check_owner(request_hash, first_hash)
+    if is_cancelled(first_hash):
         raise TransactionAborted("settled")
-    if request_hash.ljust(HASH_BYTES, b"\0") != first_hash.ljust(HASH_BYTES, b"\0"):
-        raise InvalidArgument("request_id", "was used for another request before")
+    if _halves(request_hash)[0] != _halves(first_hash)[0]:
+        raise _other_request()
+
+
+def check_owner(request_hash: bytes, first_hash: bytes) -> None:
+    """Raises InvalidArgument where the first request was another principal's."""
+    asking, first = _halves(request_hash)[1], _halves(first_hash)[1]
+    if any(asking) and any(first) and asking != first:
+        # The same words as for another request: they do not tell of other principals.
+        raise _other_request()
+
+
+def _halves(request_hash: bytes) -> tuple[bytes, bytes]:
+    whole = request_hash.ljust(HASH_BYTES, b"\0")
+    return whole[:_REQUEST_BYTES], whole[_REQUEST_BYTES:]
+
+
+def _other_request() -> InvalidArgument:
+    return InvalidArgument("request_id", "was used for another request before")

@@ -144,6 +144,21 @@ def test_the_body_of_a_caller_who_is_not_known_is_not_asked_for(
     assert not sent
 
 
+def test_the_idempotency_keys_of_two_principals_are_two(world: World) -> None:
+    """Neither needs a right on a namespace of keys, and none is told what the other one was."""
+    put = {"Content-Type": "application/octet-stream", "Idempotency-Key": "same"}
+    world.gateway.run(world.gateway.client.auth.grant("shopper", "writer", "namespace:carts"))
+    first, other = (
+        world.gateway.request("PUT", "/v1/kv/carts/key", headers={**world.headers[who], **put}, content=b"1")
+        for who in ("shopper", "root")
+    )
+    assert (first.status_code, other.status_code) == (200, 200), (first.text, other.text)
+    assert first.json() != other.json()
+    for who, answer in (("shopper", first), ("root", other)):
+        again = world.gateway.request("PUT", "/v1/kv/carts/key", headers={**world.headers[who], **put}, content=b"1")
+        assert again.json() == answer.json()
+
+
 def test_a_header_that_comes_twice_is_refused(world: World) -> None:
     twice = [("Authorization", world.headers["root"]["Authorization"])] * 2
     assert world.gateway.request("GET", "/v1/kv/carts/a", headers=twice).status_code == 400

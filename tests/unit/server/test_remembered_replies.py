@@ -24,7 +24,7 @@ def test_a_repeated_write_is_answered_as_the_first_and_its_header_is_not_remembe
             await service.put(kv_pb2.KvPutRequest(namespace="a", key=b"other"))
             await node.meta.reads.applied_to(node.meta.read_ts())
             assert await service.put(put) == first
-            remembered, reply = node.meta.known_requests.first(request_id), kv_pb2.KvPutResponse.FromString(first)
+            remembered, reply = node.meta.known_requests.first(request_id, b""), kv_pb2.KvPutResponse.FromString(first)
             assert remembered is not None and not isinstance(remembered, Proposal)
             assert reply.header.node_id == node.identity.node_id
             assert reply.header.timestamp == timestamp_message(remembered.ts)
