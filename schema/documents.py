@@ -20,21 +20,23 @@ from cortado.errors import InvalidDocument, TooLarge
 from cortado.schema.decoding import Read, compile_reader
 from cortado.schema.encoding import Write, compile_writer
 from cortado.schema.limits import DOCUMENT_BYTES_MAX, READ_BYTES_MAX
-from cortado.schema.model import Schema
+from cortado.schema.model import AvroType, Schema
 from cortado.schema.resolution import compile_resolver
 from cortado.schema.walk import MISTAKES, REFUSALS, Walk, explained
 
 _COMPILED_MAX = 1024
 
 
-def encode_document(schema: Schema, value: Mapping[str, Any], *, bytes_max: int = DOCUMENT_BYTES_MAX) -> bytes:
-    """The body of ``value``. A missing field takes its default.
+def encode_document(
+    schema: Schema, value: Mapping[str, Any], *, bytes_max: int = DOCUMENT_BYTES_MAX, truncates: bool = False
+) -> bytes:
+    """The body of ``value``. A missing field takes its default. It ``truncates`` times that are finer than their type.
 
     Raises InvalidDocument with the field's path, TooLarge for a body over 1 MiB, or over ``bytes_max``.
     """
     body = bytearray()
     try:
-        _writer(schema)(body, value, Walk())
+        _writer(schema, truncates)(body, value, Walk())
     except REFUSALS as error:
         raise explained(error) from None
     _check_length(len(body), bytes_max)
@@ -57,6 +59,16 @@ def validate_body(schema: Schema, body: bytes) -> None:
     _read_whole(_reader(schema), body)
 
 
+def truncated_value(type_: AvroType, value: Any) -> Any:
+    """``value`` with all times in it as ``type_`` keeps them. Raises InvalidDocument with the path within it."""
+    body = bytearray()
+    try:
+        compile_writer(type_, truncates=True)(body, value, Walk())
+    except REFUSALS as error:
+        raise explained(error) from None
+    return _read_whole(compile_reader(type_), bytes(body))
+
+
 def _read_whole(read: Read, body: bytes) -> Any:
     _check_length(len(body), READ_BYTES_MAX)
     if type(body) is not bytes:
@@ -76,8 +88,8 @@ def _check_length(length: int, limit: int) -> None:
 
 
 @lru_cache(_COMPILED_MAX)
-def _writer(schema: Schema) -> Write:
-    return compile_writer(schema.root)
+def _writer(schema: Schema, truncates: bool) -> Write:
+    return compile_writer(schema.root, truncates=truncates)
 
 
 @lru_cache(_COMPILED_MAX)

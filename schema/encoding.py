@@ -23,7 +23,20 @@ from cortado.schema.defaults import default_bytes
 from cortado.schema.fold import Fields, Fold
 from cortado.schema.limits import DEPTH_MAX, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from cortado.schema.logical_values import ToStored, to_stored
-from cortado.schema.model import NO_DEFAULT, NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
+from cortado.schema.model import (
+    NO_DEFAULT,
+    NULL,
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Kind,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Union,
+)
 from cortado.schema.union_branches import Chooser
 from cortado.schema.values import Branch
 from cortado.schema.varint import append_long, encoded_long
@@ -135,22 +148,29 @@ _PRIMITIVE_WRITERS: Final[dict[Kind, Write]] = {
 }
 
 
-def compile_writer(root: AvroType) -> Write:
-    """The writer of ``root``'s values."""
-    return _Writers().of(root)
+def compile_writer(root: AvroType, *, truncates: bool = False) -> Write:
+    """The writer of ``root``'s values. Where it ``truncates``, it takes times that are finer than their type."""
+    return _Writers(truncates).of(root)
 
 
 class _Writers(Fold[Write]):
+    def __init__(self, truncates: bool) -> None:
+        super().__init__()
+        self._truncates = truncates
+
     def leaf(self, leaf: Primitive | Fixed | Enum) -> Write:
         match leaf:
             case Primitive(kind=kind, logical=logical):
                 write = _PRIMITIVE_WRITERS[kind]
-                return write if logical is None else _logical_writer(to_stored(logical), write)
+                return write if logical is None else self._logical(logical, None, write)
             case Fixed(size=size, logical=logical):
                 write = _fixed_writer(size)
-                return write if logical is None else _logical_writer(to_stored(logical, size), write)
+                return write if logical is None else self._logical(logical, size, write)
             case Enum():
                 return _enum_writer(leaf)
+
+    def _logical(self, logical: Logical, fixed_size: int | None, write: Write) -> Write:
+        return _logical_writer(to_stored(logical, fixed_size, truncates=self._truncates), write)
 
     def array(self, array: Array, item: Write) -> Write:
         return _array_writer(item, array.items == NULL)

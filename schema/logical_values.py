@@ -1,7 +1,8 @@
 """Between what is stored and what a logical type means: a pair of functions for each.
 
 *Stored* is the value of the type below (an ``int`` of microseconds, the ``bytes`` of a decimal). Both directions are
-exact or refuse: nothing is rounded, cut off, or put into another time zone in silence.
+exact or refuse: nothing is rounded, cut off, or put into another time zone in silence. Times that are finer than their
+type are truncated, towards the past, where a caller asks for it by ``truncates``.
 """
 
 from __future__ import annotations
@@ -51,16 +52,19 @@ def from_stored(logical: Logical) -> FromStored:
             return _FROM_STORED[kind]
 
 
-def to_stored(logical: Logical, fixed_size: int | None = None) -> ToStored:
+def to_stored(logical: Logical, fixed_size: int | None = None, *, truncates: bool = False) -> ToStored:
     """The function from a Python value to what is stored (``bytes`` of ``fixed_size`` where it stands on a fixed).
 
-    It raises InvalidDocument for a value of another type, or that cannot be stored exactly.
+    It raises InvalidDocument for a value of another type, or that cannot be stored exactly; but a time that is finer
+    than its type passes where it ``truncates``.
     """
     match logical.kind:
         case LogicalKind.DECIMAL:
             return partial(_decimal_to_stored, logical, fixed_size)
         case LogicalKind.UUID:
             return _uuid_to_text if fixed_size is None else _uuid_to_bytes
+        case kind if truncates and kind in _TRUNCATING:
+            return _TRUNCATING[kind]
         case kind:
             return _TO_STORED[kind]
 
@@ -236,10 +240,19 @@ def _plain_datetime(value: Any) -> datetime:
     return plain
 
 
+def _without_nanos(value: Any) -> Any:
+    """A datetime of pandas that has nanoseconds as one that has none; anything else as it is."""
+    if isinstance(value, datetime) and getattr(value, "nanosecond", 0) != 0:
+        return datetime.combine(value.date(), value.timetz())
+    return value
+
+
 def _whole_millis(micros: int, value: Any) -> int:
     millis, rest = divmod(micros, 1000)
     if rest:
-        raise InvalidDocument("", "has microseconds, the type keeps milliseconds", shown(value))
+        raise InvalidDocument(
+            "", "has microseconds, the type keeps milliseconds: truncate it, or declare micros", shown(value)
+        )
     return millis
 
 
@@ -297,4 +310,12 @@ _TO_STORED: Final[dict[LogicalKind, ToStored]] = {
     LogicalKind.LOCAL_TIMESTAMP_MICROS: _local_to_micros,
     LogicalKind.LOCAL_TIMESTAMP_NANOS: _nanos_to_stored,
     LogicalKind.DURATION: _duration_to_stored,
+}
+
+_TRUNCATING: Final[dict[LogicalKind, ToStored]] = {
+    LogicalKind.TIME_MILLIS: lambda value: _time_to_micros(value) // 1000,
+    LogicalKind.TIMESTAMP_MILLIS: lambda value: _timestamp_to_micros(_without_nanos(value)) // 1000,
+    LogicalKind.TIMESTAMP_MICROS: lambda value: _timestamp_to_micros(_without_nanos(value)),
+    LogicalKind.LOCAL_TIMESTAMP_MILLIS: lambda value: _local_to_micros(_without_nanos(value)) // 1000,
+    LogicalKind.LOCAL_TIMESTAMP_MICROS: lambda value: _local_to_micros(_without_nanos(value)),
 }

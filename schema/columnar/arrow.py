@@ -147,10 +147,12 @@ def to_record_batch(columns: Mapping[str, Column], schema: Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def from_record_batch(batch: pa.RecordBatch, schema: Schema) -> dict[str, Column]:
+def from_record_batch(batch: pa.RecordBatch, schema: Schema, *, truncates: bool = False) -> dict[str, Column]:
     """The columns of a batch that holds the schema's fields, by name and in any order.
 
     Types are those of :func:`arrow_schema` or ones that go into them without loss (a dictionary of strings, an int8).
+    It ``truncates`` times that are finer than their type.
+
     Raises InvalidArgument for a column that is missing, not in the schema, or of another type; InvalidDocument, with
     path and row, for a value that its type does not admit. That nothing is null where it may not be, and that numbers
     are in their ranges, is for :func:`~cortado.schema.columnar.encode.encode_rows` to check.
@@ -161,10 +163,10 @@ def from_record_batch(batch: pa.RecordBatch, schema: Schema) -> dict[str, Column
             raise InvalidArgument(f"column {name}", f"{schema.record.name} has no such field")
     if len(set(batch.schema.names)) < len(batch.schema.names):
         raise InvalidArgument("columns", "have the same name twice", ", ".join(batch.schema.names))
-    columns = {}
+    columns, documents = {}, Origin(truncates=truncates)
     for field in schema.record.fields:
         place = batch.schema.get_field_index(field.name)
         if place < 0:
             raise InvalidArgument(f"column {field.name}", f"is missing; {schema.record.name} has that field")
-        columns[field.name] = read_array(batch.column(place), field.type, Origin().field(field.name))
+        columns[field.name] = read_array(batch.column(place), field.type, documents.field(field.name))
     return columns

@@ -301,10 +301,10 @@ def _read_moments(array: pa.Array, type_: Primitive, kind: LogicalKind, origin: 
 
 
 def _converted(values: Ints, unit: int, stored: int, type_: Primitive, origin: Origin) -> Ints:
-    """``values`` of ``unit`` nanoseconds as ones of ``stored``, exactly."""
+    """``values`` of ``unit`` nanoseconds as ones of ``stored``: exactly, or truncated where the origin says so."""
     if unit < stored:
         values, rest = np.divmod(values, stored // unit)
-        wrong = rest != 0
+        wrong = (rest != 0) & (not origin.truncates)
         problem = f"is finer than {describe_type(type_)} keeps"
     else:
         most = (2**63 - 1) // (unit // stored)

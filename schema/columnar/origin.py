@@ -16,23 +16,25 @@ class Origin:
     """The way from a document to the values of one column; without a parent, the documents themselves.
 
     ``step`` is the field's name, ``rows`` the places of the values among the parent's (None: all of them in order),
-    ``offsets`` the parent's ranges where it is an array or a map.
+    ``offsets`` the parent's ranges where it is an array or a map. Times that are finer than their type are truncated
+    where it ``truncates``, and refused elsewhere.
     """
 
     parent: Origin | None = None
     step: str = ""
     rows: npt.NDArray[np.intp] | None = None
     offsets: Offsets | None = None
+    truncates: bool = False
 
     def field(self, name: str) -> Origin:
-        return Origin(self, name)
+        return Origin(self, name, truncates=self.truncates)
 
     def where(self, rows: npt.NDArray[np.intp]) -> Origin:
         """Of the values that are there."""
-        return Origin(self, "", rows)
+        return Origin(self, "", rows, truncates=self.truncates)
 
     def items(self, offsets: Offsets) -> Origin:
-        return Origin(self, "", None, offsets)
+        return Origin(self, "", None, offsets, self.truncates)
 
     def path(self) -> str:
         """The path of all these values; ``[]`` stands for any item."""

@@ -171,6 +171,8 @@ async def rows_of_arrow(
     table_name: str,
     chunk_rows: int,
     columns: tuple[str, ...] = (),
+    *,
+    truncates: bool = False,
 ) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
     """Record batches as runs of Avro, ``chunk_rows`` rows each: of whole rows, or of ``columns`` alone.
 
@@ -184,7 +186,7 @@ async def rows_of_arrow(
             if not batch.num_rows:
                 continue
             try:
-                bodies, lengths = encode_batch(batch, schema, table_name, columns)
+                bodies, lengths = encode_batch(batch, schema, table_name, columns, truncates=truncates)
             except InvalidDocument as error:
                 error.row += first_row
                 raise
@@ -194,7 +196,12 @@ async def rows_of_arrow(
 
 
 def encode_batch(
-    batch: pa.RecordBatch, schema: Schema, table_name: str, columns: tuple[str, ...] = ()
+    batch: pa.RecordBatch,
+    schema: Schema,
+    table_name: str,
+    columns: tuple[str, ...] = (),
+    *,
+    truncates: bool = False,
 ) -> tuple[bytes, np.ndarray[Any, Any]]:
     """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :meth:`AsyncTable.bulk_arrow`."""
     if columns:
@@ -202,14 +209,15 @@ def encode_batch(
             if name not in batch.schema.names:
                 raise InvalidArgument(f"column {name}", "is one of those to write", "no column")
         parts = select_fields(schema, columns, table_name)
-        return encode_rows(parts, from_record_batch(batch.select(list(columns)), parts), batch.num_rows)
+        chosen = from_record_batch(batch.select(list(columns)), parts, truncates=truncates)
+        return encode_rows(parts, chosen, batch.num_rows)
     given = select_fields(schema, tuple(batch.schema.names), table_name)
     for declared in schema.record.fields:
         if declared.default is NO_DEFAULT and given.record.field(declared.name) is None:
             raise InvalidArgument(
                 f"column {declared.name}", f"is required by {table_name}: it has no default", "no column"
             )
-    values = from_record_batch(batch, given)
+    values = from_record_batch(batch, given, truncates=truncates)
     absent = tuple(each.name for each in schema.record.fields if each.name not in values)
     if absent:
         # To a reader a field that the writer lacks is its default.

@@ -26,7 +26,7 @@ from cortado.store.client.public_faces import public_face
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
 from cortado.store.client.runtime import Environment, Runtime
 from cortado.store.client.transaction_runs import Pace
-from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.client.values import At, Times, at_to_proto, timestamp_of
 from cortado.store.client.views import Past, Snapshot, View
 from cortado.store.clock.timestamp import Timestamp
 
@@ -66,6 +66,8 @@ class AsyncClient(ClientTransactions, ClientServices):
     at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
     ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
+    A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
+    past, in documents, keys and bounds alike.
 
     It belongs to the loop in which it is first used. A call whose task is cancelled is cancelled at the server, too; a
     write that was cancelled may have happened, or may not.
@@ -80,9 +82,10 @@ class AsyncClient(ClientTransactions, ClientServices):
         token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
+        times: Times = "exact",
         environment: Environment | None = None,
     ) -> None:
-        options = ConnectionOptions(tls=tls, token=token, read_from=read_from, coalesce=coalesce)
+        options = ConnectionOptions(tls=tls, token=token, read_from=read_from, coalesce=coalesce, times=times)
         self._over(AsyncioRuntime(environment), endpoint, timeout_s, options)
 
     @classmethod

@@ -20,7 +20,7 @@ from cortado.store.client.connection import ReadFrom
 from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.runtime import Environment
 from cortado.store.client.transaction_runs import T
-from cortado.store.client.values import At
+from cortado.store.client.values import At, Times
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class Client:
     at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
     ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
+    A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
+    past, in documents, keys and bounds alike.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Client:
         token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
+        times: Times = "exact",
         environment: Environment | None = None,
     ) -> None:
         self._core = AsyncClient.over(
@@ -82,6 +85,7 @@ class Client:
             token=token,
             read_from=read_from,
             coalesce=coalesce,
+            times=times,
         )
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.route import Route
 from cortado.store.client.runtime import Runtime, Stream, WireClosed
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.client.values import At, Times, at_to_proto, timestamp_of
 from cortado.store.client.views import View, read_through, replies_through
 
 TIMEOUT_S_MAX: Final = 24 * 3600.0
@@ -60,12 +60,13 @@ ReadFrom: TypeAlias = Literal["leader", "any"]
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """How a cluster is reached, and as whom."""
+    """How a cluster is reached, as whom, and how times are written."""
 
     tls: Tls | None
     token: TokenSource | None
     read_from: ReadFrom
     coalesce: bool
+    times: Times
 
 
 class _Shared:
@@ -117,10 +118,13 @@ class Connection:
         token: TokenSource | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
+        times: Times = "exact",
     ) -> None:
         parsed = parse_endpoints(endpoints)
         if read_from not in ("leader", "any"):
             raise InvalidArgument("read_from", "must be leader or any", shown(read_from))
+        if times not in ("exact", "truncate"):
+            raise InvalidArgument("times", "must be exact or truncate", shown(times))
         if not isinstance(tls, Tls | None):
             raise InvalidArgument("tls", "must be a Tls, or None", type(tls).__name__)
         if tls is not None:
@@ -134,6 +138,7 @@ class Connection:
         self._tls = tls
         self._authorization = Authorization(token, self._now_s)
         self._coalesce = flag(coalesce, "coalesce")
+        self.truncates = times == "truncate"
         self._reads_anywhere = read_from == "any"
         self._view: View | None = None
         self._request_id = b""

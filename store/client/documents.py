@@ -11,20 +11,22 @@ import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from cortado.errors import InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2
-from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.documents import decode_document, encode_document, truncated_value
 from cortado.schema.fields import select_fields
 from cortado.schema.json_format import from_json_value, to_json_value
-from cortado.schema.model import AvroType, Record, Schema, Union
+from cortado.schema.model import AvroType, LogicalKind, Primitive, Record, Schema, Union
 from cortado.schema.parse import parse_schema
 from cortado.store.client.arguments import text
 from cortado.store.client.document_types import document_type, to_mapping, to_plain
 from cortado.store.client.notebook import grid
 from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
+from cortado.store.client.values import TruncatedPart
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+from cortado.store.keys.types import KeyPart, KeyType
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
@@ -35,6 +37,8 @@ else:
     D = TypeVar("D")
 
 T = TypeVar("T")
+
+_IN_MILLIS: Final = (LogicalKind.TIMESTAMP_MILLIS, LogicalKind.LOCAL_TIMESTAMP_MILLIS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ class RowBatch:
 class AsyncDocumentCodec:
     """Encodes and decodes documents of one subject, with its newest version or with a chosen one.
 
-    With ``instances_of`` they are instances of that class: see :mod:`cortado.store.client.document_types`.
+    With ``instances_of`` they are instances of that class: see :mod:`cortado.store.client.document_types`. It
+    ``truncates`` times that are finer than their field.
     """
 
     def __init__(
@@ -113,11 +118,14 @@ class AsyncDocumentCodec:
         subject: Callable[[], Awaitable[str]],
         version: int | None,
         instances_of: type[Any] | None = None,
+        *,
+        truncates: bool = False,
     ) -> None:
         self._schemas = schemas
         self._subject = subject
         self._version = version
         self._instances_of = instances_of
+        self._truncates = truncates
 
     async def schema(self) -> tuple[SchemaVersion, Schema]:
         """What documents are written and read with now."""
@@ -146,7 +154,7 @@ class AsyncDocumentCodec:
                 mapping = to_mapping(document, schema)
             else:
                 mapping = document_type(self._instances_of, schema).to_document(document)
-            return version.schema_id, encode_document(schema, mapping)
+            return version.schema_id, self._body(schema, mapping)
 
         return await self._with_newest(attempt)
 
@@ -189,7 +197,7 @@ class AsyncDocumentCodec:
         """As :meth:`encode`, for a document in its JSON form."""
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
-            return version.schema_id, encode_document(schema, _from_json(schema, value))
+            return version.schema_id, self._body(schema, _from_json(schema, value))
 
         return await self._with_newest(attempt)
 
@@ -204,7 +212,7 @@ class AsyncDocumentCodec:
             for name in columns:
                 if name not in document:
                     raise InvalidDocument(name, "is missing: an update has all of its columns")
-            return version.schema_id, encode_document(select_fields(schema, columns, table_name), document)
+            return version.schema_id, self._body(select_fields(schema, columns, table_name), document)
 
         return await self._with_newest(attempt)
 
@@ -218,7 +226,17 @@ class AsyncDocumentCodec:
 
     async def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """New values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
-        return await self._with_newest(lambda _, schema: _changes_to_json(schema, changes))
+        return await self._with_newest(lambda _, schema: _changes_to_json(schema, changes, self._truncates))
+
+    async def timed(self, parts: Sequence[KeyPart]) -> Sequence[KeyPart]:
+        """The parts of a key, which take times as documents of this codec do."""
+        if not self._truncates or all(part.type is not KeyType.TIMESTAMP for part in parts):
+            return parts
+        root = (await self.schema())[1].root
+        return tuple(TruncatedPart.of(part, unit_micros(type_at(root, part.path))) for part in parts)
+
+    def _body(self, schema: Schema, document: Mapping[str, Any]) -> bytes:
+        return encode_document(schema, document, truncates=self._truncates)
 
     async def _with_newest(self, attempt: Callable[[SchemaVersion, Schema], T]) -> T:
         """What ``attempt`` makes of the schema; what is wrong by it may be right by one that was registered since."""
@@ -246,15 +264,23 @@ def type_at(root: AvroType, path: str) -> AvroType:
     return found
 
 
-def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
+def unit_micros(type_: AvroType) -> int:
+    """How many microseconds the unit of a timestamp's type has; 1 of another type."""
+    inner = type_.nullable if isinstance(type_, Union) else type_
+    logical = inner.logical if isinstance(inner, Primitive) else None
+    return 1_000 if logical is not None and logical.kind in _IN_MILLIS else 1
+
+
+def _changes_to_json(schema: Schema, changes: Mapping[str, Any], truncates: bool) -> dict[str, Any]:
     if not isinstance(changes, Mapping):
         raise InvalidDocument("changes", "must be a dict of field paths and values", type(changes).__name__)
-    return {path: _change_to_json(schema, path, value) for path, value in changes.items()}
+    return {path: _change_to_json(schema, path, value, truncates) for path, value in changes.items()}
 
 
-def _change_to_json(schema: Schema, path: str, value: Any) -> Any:
+def _change_to_json(schema: Schema, path: str, value: Any, truncates: bool) -> Any:
     try:
-        return to_json_value(type_at(schema.root, path), to_plain(value))
+        type_, plain = type_at(schema.root, path), to_plain(value)
+        return to_json_value(type_, truncated_value(type_, plain) if truncates else plain)
     except InvalidDocument as error:
         below = error.field.removeprefix(path)
         raise InvalidDocument(f"{path}.{below}" if below else path, error.problem, error.value) from None

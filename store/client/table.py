@@ -333,7 +333,15 @@ class AsyncTable(ArrowReads[D]):
         load = self._bulk_load(known, unchanged_since, expires, progress, names)
         version, schema = await self.codec.schema()
         source = iterable(batches, "batches")
-        rows = rows_of_arrow(source, version.schema_id, schema, self.full_name, chunk_rows, names)
+        rows = rows_of_arrow(
+            source,
+            version.schema_id,
+            schema,
+            self.full_name,
+            chunk_rows,
+            names,
+            truncates=self._connection.truncates,
+        )
         return await load.run(chunks_of_batches(rows))
 
     # --- messages --------------------------------------------------------------------------------------------

@@ -85,7 +85,16 @@ class TableReads(Generic[D]):
     @property
     def codec(self) -> AsyncDocumentCodec:
         """How documents of this table become bytes."""
-        return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version, self._document_type)
+        return self._codec_of(self._subject)
+
+    def _codec_of(self, subject: Callable[[], Awaitable[str]]) -> AsyncDocumentCodec:
+        return AsyncDocumentCodec(
+            self._schemas,
+            subject,
+            self._schema_version,
+            self._document_type,
+            truncates=self._connection.truncates,
+        )
 
     async def _as_of(self, at: At) -> Self:
         """This table as it was then, where its name may have meant another one."""
@@ -142,7 +151,7 @@ class TableReads(Generic[D]):
         read_at = at_to_proto(at)
 
         async def attempt() -> Any:
-            parts = (await table.descriptor()).key
+            parts = await table._parts_of(None)
             asked = listed[len(documents) : len(documents) + KEYS_MAX]
             request = documents_pb2.MultiGetRequest(
                 table=self._name, keys=[key_to_proto(key, parts) for key in asked], at=read_at, may_stop_early=True
@@ -368,7 +377,7 @@ class TableReads(Generic[D]):
         async def subject() -> str:
             return (await began_with()).subject
 
-        return began_with, AsyncDocumentCodec(self._schemas, subject, self._schema_version, self._document_type)
+        return began_with, self._codec_of(subject)
 
     async def window(
         self,
@@ -391,7 +400,7 @@ class TableReads(Generic[D]):
         """
         self._connection.check_present("watching")
         options = WindowOptions(after, until, changes_max, bytes_max, parts)
-        key_parts = (await self._tables.described_at(after, self.full_name)).key
+        key_parts = await self.codec.timed((await self._tables.described_at(after, self.full_name)).key)
         of = watch_pb2.WindowOfTable(table=self._name, range=range_to_proto(lower, upper, None, key_parts))
         return await window_of_table(self._connection, of, options, self._timeout_s)
 
@@ -399,7 +408,7 @@ class TableReads(Generic[D]):
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
         """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
-        key_parts = (await (await self._as_of(at)).descriptor()).key
+        key_parts = await (await self._as_of(at))._parts_of(None)
         request = documents_pb2.SplitRequest(
             table=self._name,
             range=range_to_proto(lower, upper, None, key_parts),
@@ -413,7 +422,7 @@ class TableReads(Generic[D]):
 
     async def key(self, key: KeyLike) -> common_pb2.Key:
         """A primary key as a message. Raises InvalidArgument naming the part."""
-        return key_to_proto(key, (await self.descriptor()).key)
+        return key_to_proto(key, await self._parts_of(None))
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
         writer, reader = await self.codec.reader_of(found.document.schema_id)
@@ -456,8 +465,8 @@ class TableReads(Generic[D]):
 
     async def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
         if not index:
-            return (await self.descriptor()).key
+            return await self.codec.timed((await self.descriptor()).key)
         found = (await self.descriptor()).index(index) or (await self._tables.describe(self.full_name)).index(index)
         if found is None:
             raise NotFound("index", f"{index} of table {self.full_name}")
-        return found.parts
+        return await self.codec.timed(found.parts)

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
@@ -59,6 +59,9 @@ for the newest."""
 Expires: TypeAlias = timedelta | datetime | Literal["never"] | None
 """When something expires: so long after it was written, at a wall time with a zone, never; or None for what holds where
 nothing is said."""
+
+Times: TypeAlias = Literal["exact", "truncate"]
+"""What becomes of a time that is finer than its field keeps: it is refused, or truncated towards the past."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
@@ -105,6 +108,17 @@ def expiry_to_proto(expires: Expires, field: str = "expires") -> common_pb2.Expi
 # --- keys ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class TruncatedPart(KeyPart):
+    """A part of a key whose timestamps are truncated to whole units."""
+
+    unit_micros: int = 1
+
+    @classmethod
+    def of(cls, part: KeyPart, unit_micros: int) -> Self:
+        return cls(part.path, part.type, part.descending, unit_micros)
+
+
 def key_to_proto(key: KeyLike, parts: Sequence[KeyPart], *, what: str = "key", prefix: bool = False) -> common_pb2.Key:
     """``key`` as a message. Raises InvalidArgument where a part is missing, too many, or of another type.
 
@@ -144,9 +158,9 @@ def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.V
         case KeyType.STRING, str():
             return common_pb2.Value(string=_utf8(value, field))
         case KeyType.TIMESTAMP, datetime():
-            return common_pb2.Value(timestamp_micros=micros_of(value, field))
+            return common_pb2.Value(timestamp_micros=_in_units(micros_of(value, field), part))
         case KeyType.TIMESTAMP, int() if not isinstance(value, bool):
-            return common_pb2.Value(timestamp_micros=_int64(value, field))
+            return common_pb2.Value(timestamp_micros=_in_units(_int64(value, field), part))
         case KeyType.DATE, date() if not isinstance(value, datetime):
             return common_pb2.Value(date_days=value.toordinal() - _EPOCH_DAY)
         case KeyType.DECIMAL, int() if not isinstance(value, bool):
@@ -259,6 +273,10 @@ def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
 
 
 # --- single values ---------------------------------------------------------------------------------------------
+
+
+def _in_units(micros: int, part: KeyPart) -> int:
+    return micros - micros % part.unit_micros if isinstance(part, TruncatedPart) else micros
 
 
 def _int64(value: int, field: str) -> int:

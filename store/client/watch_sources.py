@@ -75,7 +75,7 @@ class DocumentSource:
     async def request(self, options: watch_pb2.WatchOptions) -> watch_pb2.WatchTableRequest:
         return watch_pb2.WatchTableRequest(
             table=self._table,
-            range=range_to_proto(*self._bounds, (await self._described()).key),
+            range=range_to_proto(*self._bounds, await self._codec.timed((await self._described()).key)),
             options=options,
             packed=True,
         )

@@ -67,3 +67,12 @@ def test_one_put_is_followed_through_fifteen_files_that_do_what_the_page_says() 
         source = (ROOT / file).read_text()
         missing += [(file, each) for each in re.findall(r"`(\w+)`", functions) if f"def {each}(" not in source]
     assert missing == []
+
+
+def test_pages_model_times_as_they_come_from_an_application() -> None:
+    """With microseconds, as ``datetime.now()`` has them: what keeps milliseconds refuses it."""
+    about_types = {"schema-evolution.md"}
+    for page in PAGES:
+        if page.name not in about_types and page.parent.name != "formats":
+            for block in re.findall(r"```(?:json|python|sh)\n(.*?)```", page.read_text(), re.DOTALL):
+                assert "timestamp-millis" not in block, page.name

@@ -15,7 +15,7 @@ from cortado.store.client.documents import AsyncDocumentCodec
 
 # The core's ways in for its forwarders, which an application has no use for.
 _WITHIN = re.compile(
-    r"over|open_\w+|scan_pages|decoder|check_type|document_to_proto|changes_to_json|key|leave|ready|fill|instances|within"
+    r"over|open_\w+|scan_pages|decoder|check_type|document_to_proto|changes_to_json|key|leave|ready|fill|instances|within|timed"
 )
 PAIRS = [
     (getattr(package, name), getattr(package, name.removeprefix("Async")))

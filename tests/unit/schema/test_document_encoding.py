@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from cortado.errors import InvalidDocument, TooLarge
-from cortado.schema.documents import decode_document, encode_document, validate_body
+from cortado.schema.documents import decode_document, encode_document, truncated_value, validate_body
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.schema.values import Branch, Duration
@@ -283,3 +283,26 @@ def test_uuids_are_written_as_text_or_as_sixteen_bytes() -> None:
     value = UUID("6F0C0000-0000-0000-0000-0000000000FF")
     assert encode_document(of(logical("string", "uuid")), {"a": value}) == b"\x48" + str(value).encode()
     assert encode_document(of({**FIXED, "size": 16, "logicalType": "uuid"}), {"a": value}) == value.bytes
+
+
+FINE = datetime(1969, 1, 1, 0, 0, 0, 999_999, UTC)
+NANOS = pd.Timestamp("2026-01-01T00:00:00.000001999Z")
+TRUNCATED: list[tuple[Any, Any, Any]] = [
+    (logical("int", "time-millis"), time(1, 2, 3, 4_999), time(1, 2, 3, 4_000)),
+    (logical("long", "timestamp-millis"), FINE, FINE.replace(microsecond=999_000)),
+    (logical("long", "local-timestamp-millis"), datetime(2026, 1, 1, 0, 0, 0, 1), datetime(2026, 1, 1)),
+    (logical("long", "timestamp-micros"), NANOS, datetime(2026, 1, 1, 0, 0, 0, 1, UTC)),
+    (["null", logical("int", "time-millis")], time(1, 2, 3, 4_999), time(1, 2, 3, 4_000)),
+]
+
+
+@pytest.mark.parametrize(("avro_type", "value", "kept"), TRUNCATED)
+def test_a_time_that_is_finer_than_its_type_is_truncated_towards_the_past_where_asked(
+    avro_type: Any, value: Any, kept: Any
+) -> None:
+    schema = of(avro_type)
+    with pytest.raises(InvalidDocument, match="seconds"):
+        encode_document(schema, {"a": value})
+    body = encode_document(schema, {"a": value}, truncates=True)
+    assert decode_document(schema, body) == {"a": kept}
+    assert truncated_value(schema.root, {"a": value}) == {"a": kept}
