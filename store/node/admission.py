@@ -67,11 +67,15 @@ class Gate:
             self._take(size_bytes)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((granted, size_bytes))
+        place = granted, size_bytes
+        self._waiting.append(place)
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
+            if place in self._waiting:
+                self._waiting.remove(place)
+                self._let_in()
+            else:
                 self.leave(size_bytes)
             raise
 
@@ -79,11 +83,17 @@ class Gate:
         """Give back a place that was taken with the same ``size_bytes``."""
         self._count -= 1
         self._bytes -= size_bytes
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """Give places to the first in line, as far as there is room."""
         while self._waiting and self._has_room(self._waiting[0][1]):
             granted, next_bytes = self._waiting.popleft()
-            if not granted.done():
-                self._take(next_bytes)
-                granted.set_result(None)
+            self._take(next_bytes)
+            if granted.done():
+                # Cancelled, and does not know of its place yet: it gives it back.
+                continue
+            granted.set_result(None)
 
     def place(self, size_bytes: int = 0) -> AbstractContextManager[None]:
         """Hold a place for the duration. Raises ResourceExhausted."""

@@ -5,8 +5,8 @@ group that timestamp would stand still, and what expires would be seen until the
 entry a second, as it does for watches, until nothing is left that expires. Who reads at a time of his own needs none of
 it; a group that holds nothing that expires writes nothing.
 
-While nobody leads, or the leader's process is stopped, nobody writes that entry. So the first read of a term, and a
-read that finds the last commit older than ``LATE_MS``, writes one before it is served (:class:`.ReadPoints`).
+While nobody leads, or the leader's process is stopped, nobody writes that entry. So the first read of a term, and one
+that finds the last commit older than ``LATE_MS``, has an entry written before it is served (:class:`.ReadPoints`).
 """
 
 from __future__ import annotations

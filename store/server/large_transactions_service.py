@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, TooLarge
@@ -27,7 +30,10 @@ from cortado.store.staging.records import (
     commit,
     records_of,
 )
-from cortado.store.staging.stage import attempt_of
+from cortado.store.staging.stage import attempt_of, task_of
+
+_ATTEMPTS_AT_ONCE: Final = 5_000
+"""So many are put together in one piece, on the loop where there are no more."""
 
 
 class LargeTransactionsService(Service):
@@ -49,13 +55,45 @@ class LargeTransactionsService(Service):
 
     async def commit(self, request: pb.CommitLargeTransactionRequest) -> bytes:
         check_id(request.transaction_id)
-        attempts, application, asked_by = _attempts(request), _application(request), asking()
+        application, asked_by = _application(request), asking()
+        attempts = await self._attempts(request)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
             return commit(reader, commit_ts, catalog, request.transaction_id, attempts, Author(asked_by(), application))
 
         return await self._change(request, evaluate)
+
+    async def _attempts(self, request: pb.CommitLargeTransactionRequest) -> Sequence[int]:
+        """Those that count, ascending: many are put together beside the loop, in slices. Raises InvalidArgument,
+        TooLarge."""
+        count = len(request.tasks)
+        if count != len(request.attempts):
+            problem = f"must be as many as there are tasks, {count}"
+            raise InvalidArgument("attempts", problem, str(len(request.attempts)))
+        if count > ATTEMPTS_MAX:
+            raise TooLarge("tasks", f"must be at most {ATTEMPTS_MAX}", str(count), count, ATTEMPTS_MAX)
+        found: list[int] = []
+
+        def take_some() -> None:
+            part = slice(len(found), len(found) + _ATTEMPTS_AT_ONCE)
+            found.extend(map(attempt_of, request.tasks[part], request.attempts[part]))
+
+        def sort() -> None:
+            found.sort()
+            different = len(set(map(task_of, found)))
+            if different != count:
+                raise InvalidArgument("tasks", "must each be there once", f"{count} tasks, of which {different} differ")
+
+        if count <= _ATTEMPTS_AT_ONCE:
+            take_some()
+            sort()
+            return found
+        with self.host.reads.place():
+            while len(found) < count:
+                await self.host.scan(take_some)
+            await self.host.scan(sort)
+        return found
 
     async def abort(self, request: pb.AbortLargeTransactionRequest) -> bytes:
         check_id(request.transaction_id)
@@ -78,19 +116,6 @@ class LargeTransactionsService(Service):
             found = await self.host.scan(lambda: records_of(replica.store.snapshot(read_ts)))
         records = sorted([record for record, _ in found], key=lambda each: (each.start, each.transaction_id))
         return pb.ListLargeTransactionsResponse(header=self.header(read_ts), transactions=list(map(_message, records)))
-
-
-def _attempts(request: pb.CommitLargeTransactionRequest) -> list[int]:
-    """Raises InvalidArgument, TooLarge."""
-    count = len(request.tasks)
-    if count != len(request.attempts):
-        raise InvalidArgument("attempts", f"must be as many as there are tasks, {count}", str(len(request.attempts)))
-    if count > ATTEMPTS_MAX:
-        raise TooLarge("tasks", f"must be at most {ATTEMPTS_MAX}", str(count), count, ATTEMPTS_MAX)
-    different = len(set(request.tasks))
-    if different != count:
-        raise InvalidArgument("tasks", "must each be there once", f"{count} tasks, of which {different} differ")
-    return list(map(attempt_of, request.tasks, request.attempts))
 
 
 def _application(request: pb.BeginLargeTransactionRequest | pb.CommitLargeTransactionRequest) -> Application | None:

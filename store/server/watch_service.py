@@ -171,7 +171,12 @@ class WatchService(Service):
             raise InvalidArgument(f"options.{given}", "is not for a watch with progress_only, which sends no changes")
         after, state_at = await self._begins(options, shape, bounds)
         with self.host.meta.watches.watch(
-            start, end, after, resolved_interval_ms=interval_ms, progress_only=options.progress_only
+            start,
+            end,
+            after,
+            resolved_interval_ms=interval_ms,
+            progress_only=options.progress_only,
+            is_read_at=options.initial_state,
         ) as watch:
             while state_at is not None and state_at < end:
                 of_state, state_at = await self._state(watch, state_at, end, shape, replies)

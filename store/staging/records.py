@@ -358,7 +358,8 @@ def commit(
     attempts: Sequence[int],
     author: Author = NO_AUTHOR,
 ) -> Evaluation:
-    """Make what these ``attempts`` have staged visible at this entry's timestamp (L2, L6); replies the Record.
+    """Make what these ``attempts``, ascending, have staged visible at this entry's timestamp (L2, L6); replies the
+    Record.
 
     Repeated, or too late, it replies what became of it before. It is aborted where its ``application`` has committed
     that number, or a higher one, before; and where a table, or one of the indexes that it has staged entries for, is
@@ -376,10 +377,8 @@ def commit(
         mutations.put(application_key(asker.principal, application.name), stored.SerializeToString(deterministic=True))
     if not _has_its_tables(record, catalog):
         return _ended(reader, replace(record, state=LargeState.ABORTED, cause=TABLE), Mutations())
-    counting = tuple(sorted(set(attempts)))
-    return _ended(
-        reader, replace(record, state=LargeState.COMMITTED, commit_ts=commit_ts, attempts=counting), mutations
-    )
+    committed = replace(record, state=LargeState.COMMITTED, commit_ts=commit_ts, attempts=tuple(attempts))
+    return _ended(reader, committed, mutations)
 
 
 def abort(reader: Reader, transaction_id: bytes, cause: str, asker: Asker = ANYBODY) -> Evaluation:

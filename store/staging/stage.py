@@ -71,6 +71,11 @@ def attempt_of(task: int, attempt: int) -> int:
     return task << _TRY_BITS | attempt
 
 
+def task_of(number: int) -> int:
+    """The task of what :func:`attempt_of` has made."""
+    return number >> _TRY_BITS
+
+
 def stage(
     reader: Reader,
     unresolved: Unresolved,

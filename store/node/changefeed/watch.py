@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from cortado.errors import CortadoError
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
 from cortado.store.node.changefeed.history import HistoryPass
@@ -80,10 +80,12 @@ class Watch:
         *,
         resolved_interval_ms: float,
         progress_only: bool = False,
+        is_read_at: bool = False,
     ) -> None:
         """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one,
         at least every ``resolved_interval_ms``. ``progress_only``: all batches are empty, and one comes also when
-        something has changed."""
+        something has changed. ``is_read_at``: reads were promised the state at ``after``, so nothing will follow at or
+        below it."""
         self._feed = feed
         self._history = history
         self._interval_s = resolved_interval_ms / 1_000
@@ -93,6 +95,7 @@ class Watch:
         self._last_place = place_after(after)
         self.sent = after
         """Everything at or below it was handed over."""
+        self._final = after if is_read_at else ZERO
         self.began = feed.position
         """What was applied when it began."""
         self.events = 0
@@ -120,7 +123,7 @@ class Watch:
         Raises SnapshotTooOld where history that this needs is gone, Unavailable where this replica can't go on: at
         another one, go on from the last ``resolved``.
         """
-        yield Batch([], self.sent)
+        yield self._batch([], self.sent)
         while not self._queue.keeps:
             self.check()
             if self._queue.has_news or await self._is_due():
@@ -160,11 +163,15 @@ class Watch:
         if items:
             self._last_place = place_of(items[-1][0])
             self.events += len(items)
-        # Where this replica is behind the timestamp that was asked for, its position says nothing new.
         if resolved is not None and resolved > self.sent:
             self.sent = resolved
         self._due_s = self._loop.time() + self._interval_s
-        return Batch(items, None if resolved is None else self.sent)
+        return Batch(items, self.sent if resolved is not None and self._is_final() else None)
+
+    def _is_final(self) -> bool:
+        """Whether all up to ``sent`` is in place here. Where the watch was asked for what follows a later time, entries
+        below that may still come, of which it hands over none."""
+        return self.sent <= max(self._final, self._feed.complete_to(self._queue.start, self._queue.end))
 
     async def _is_due(self) -> bool:
         """Wait for something in the queue, or the end of the interval: True there."""

@@ -99,9 +99,17 @@ class Watches:
 
     @contextmanager
     def watch(
-        self, start: bytes, end: bytes, after: Timestamp, *, resolved_interval_ms: float, progress_only: bool = False
+        self,
+        start: bytes,
+        end: bytes,
+        after: Timestamp,
+        *,
+        resolved_interval_ms: float,
+        progress_only: bool = False,
+        is_read_at: bool = False,
     ) -> Iterator[Watch]:
-        """Watch a range for the length of the block. Raises ResourceExhausted, Unavailable once the node stopped."""
+        """Watch a range for the length of the block: see :class:`Watch`. Raises ResourceExhausted, Unavailable once the
+        node stopped."""
         if self._stopped is not None:
             raise self._stopped
         with self.gate.place():
@@ -113,6 +121,7 @@ class Watches:
                 after,
                 resolved_interval_ms=resolved_interval_ms,
                 progress_only=progress_only,
+                is_read_at=is_read_at,
             )
             self._watches.add(watch)
             self._look_later()

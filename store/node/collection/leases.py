@@ -31,6 +31,7 @@ from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, e
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
+from cortado.store.node.proposals import WriteResult
 from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.owners import ANYBODY, Asker
 
@@ -62,7 +63,7 @@ class Leases:
         driver: Driver,
         reads: ReadPoints,
         *,
-        write: Callable[[Evaluate], Awaitable[object]],
+        write: Callable[[Evaluate], Awaitable[WriteResult]],
     ) -> None:
         """``write`` returns once it is committed; it is for the leader's own, which may use the reserve of the disk."""
         self._group = group
@@ -184,17 +185,19 @@ class Leases:
         return [oldest]
 
     async def _end(self, leases: Sequence[Lease], why: str) -> None:
-        """End all of them by one entry; a holder that comes meanwhile comes too late."""
+        """End all of them by one entry, but for those of consumers that were moved meanwhile; another holder that
+        comes meanwhile comes too late."""
         if not leases:
             return
         ids = [lease.lease_id for lease in leases]
         self._ending.update(ids)
         try:
-            await self._write(end_as_seen(*leases))
+            ended = (await self._write(end_as_seen(*leases))).value
         finally:
             self._ending.difference_update(ids)
-        self.ended += len(ids)
-        for lease in leases:
+        assert isinstance(ended, tuple)
+        self.ended += len(ended)
+        for lease in [each for each in leases if each.lease_id in ended]:
             self._held.pop(lease.lease_id, None)
             label = f" ({lease.label})" if lease.label else ""
             _LOG.warning("the lease %s%s has ended: %s", lease.lease_id.hex(), label, why)

@@ -222,7 +222,9 @@ class LargeTransactors:
         made.outcome = "unknown"
 
         def evaluate(node: NodeHost) -> Evaluate:
-            return lambda reader, ts: commit(reader, ts, node.meta.catalog(reader), made.transaction_id, made.named)
+            return lambda reader, ts: commit(
+                reader, ts, node.meta.catalog(reader), made.transaction_id, sorted(made.named)
+            )
 
         self._ended(made, await self._change(evaluate))
         if self._random.random() < 0.2:

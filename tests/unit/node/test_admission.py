@@ -84,3 +84,41 @@ def test_who_stops_waiting_leaves_no_place_taken(granted: bool) -> None:
         gate.enter()
 
     run(scenario)
+
+
+def test_who_stops_waiting_keeps_no_other_out() -> None:
+    async def scenario() -> None:
+        gate = Gate("writes", count_max=10, bytes_max=100)
+        gate.enter(50)
+        large = asyncio.ensure_future(gate.wait(80))
+        await asyncio.sleep(0)
+        behind = asyncio.ensure_future(gate.wait(20))
+        await asyncio.sleep(0)
+        with pytest.raises(ResourceExhausted):
+            gate.enter(20)
+        large.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await large
+        # Nobody has left, and who stood behind is let in all the same.
+        await asyncio.wait_for(behind, 5)
+        gate.enter(20)
+        await asyncio.wait_for(gate.wait(10), 5)
+        assert (gate.use().count, gate.use().bytes) == (4, 100)
+
+    run(scenario)
+
+
+def test_a_place_that_is_given_to_who_was_just_cancelled_comes_back() -> None:
+    async def scenario() -> None:
+        gate = Gate("writes", count_max=1)
+        gate.enter()
+        waiting, behind = (asyncio.ensure_future(gate.wait()) for _ in range(2))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        gate.leave()
+        await asyncio.wait_for(behind, 5)
+        assert waiting.cancelled()
+        gate.leave()
+        assert gate.use().count == 0
+
+    run(scenario)

@@ -150,6 +150,28 @@ def test_a_holder_that_comes_while_his_lease_is_being_ended_comes_too_late() -> 
     world.run(scenario)
 
 
+def test_a_consumers_lease_that_moves_while_it_is_being_ended_has_not_ended(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        await n1.meta.write(move(ONE, None, TTL_MS, "a stream", "me"))
+        await world.settled()
+        await world.sleep(0.9 * TTL_MS)
+        world.places["n1"].disk.hold()
+        moving = asyncio.ensure_future(n1.meta.write(move(ONE, None, TTL_MS, "a stream", "me")))
+        # The leader has not applied that when it ends what it knows of.
+        await world.sleep(0.1 * TTL_MS + SOON_MS)
+        world.places["n1"].disk.release()
+        await moving
+        await world.sleep(SOON_MS)
+        assert await ids(n1) == [ONE]
+        assert n1.meta.leases.ended == 0
+
+    world.run(scenario)
+    assert "has ended" not in caplog.text
+
+
 def test_messages_that_come_twice_make_one_lease_and_one_end() -> None:
     world = World()
 

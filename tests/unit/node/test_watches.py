@@ -69,6 +69,31 @@ def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970(
     world.run(scenario)
 
 
+@pytest.mark.parametrize("progress_only", [False, True])
+def test_a_watch_after_a_time_that_is_not_applied_here_resolves_nothing_before_it_is(progress_only: bool) -> None:
+    world = World()
+
+    async def scenario() -> None:
+        leader, n2, _ = await world.grow("n1", "n2", "n3")
+        await write(leader, "a")
+        await world.settled()
+        world.places["n2"].data.hold()
+        after = await write(leader, "b")
+        interval = {"resolved_interval_ms": 100, "progress_only": progress_only}
+        with n2.meta.watches.watch(*ALL, after, **interval) as watch:
+            async with aclosing(watch.batches()) as batches:
+                for _ in range(3):
+                    assert n2.meta.applied.last_ts < after
+                    batch = await anext(batches)
+                    assert (batch.items, batch.resolved) == ([], None)
+                world.places["n2"].data.release()
+                while batch.resolved is None:
+                    batch = await anext(batches)
+                assert after <= batch.resolved <= n2.meta.applied.last_ts
+
+    world.run(scenario)
+
+
 def test_what_is_decided_and_not_applied_is_above_every_resolved_mark() -> None:
     world = World()
 
