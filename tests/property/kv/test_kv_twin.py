@@ -16,8 +16,8 @@ from cortado.store.kv.operations import (
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import KvScanRequest, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs
-from support.commits import evaluate_pairs
 from support.dict_reader import DictStore
+from support.pair_commits import evaluate_pairs
 
 KEYS = st.lists(st.sampled_from([b"\x00", b"\x01", b"a", b"b", b"\xfe", b"\xff"]), min_size=1, max_size=3).map(b"".join)
 BOUNDS = st.one_of(st.just(b""), KEYS)

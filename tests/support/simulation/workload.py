@@ -36,7 +36,7 @@ from cortado.store.kv.operations import KvDelete, KvPut, evaluate_delete, evalua
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, ValueIs
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from support.commits import evaluate_pairs
+from support.pair_commits import evaluate_pairs
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 

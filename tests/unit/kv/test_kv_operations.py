@@ -21,8 +21,8 @@ from cortado.store.kv.operations import (
 from cortado.store.kv.ranges import KvRange
 from cortado.store.mvcc.evaluation import Absent, Condition, EtagIs, Evaluation, Present, ValueIs, parse_etag
 from cortado.store.transactions.operations import Committed
-from support.commits import evaluate_pairs
 from support.dict_reader import DictStore
+from support.pair_commits import evaluate_pairs
 
 
 class Kv:
