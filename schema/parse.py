@@ -40,7 +40,15 @@ from cortado.schema.model import (
     Schema,
     Union,
 )
-from cortado.schema.names import NAME_RULE, branch_name, full_name, is_full_name, is_simple_name, namespace_of
+from cortado.schema.names import (
+    NAME_RULE,
+    branch_name,
+    full_name,
+    is_full_name,
+    is_simple_name,
+    namespace_of,
+    simple_name,
+)
 from cortado.schema.shape import check_expansion, check_finite
 
 _PRIMITIVES = {kind.value for kind in Kind}
@@ -247,8 +255,8 @@ class _Parser:
         if not isinstance(namespace, str) or (namespace and not is_full_name(namespace)):
             raise InvalidSchema(f"{path}.namespace", f"{NAME_RULE}, joined by dots", shown(namespace))
         full = full_name(name, namespace)
-        if full.rpartition(".")[2] in _PRIMITIVES or full in _COMPLEX:
-            raise InvalidSchema(f"{path}.name", "is the name of one of Avro's own types", shown(full))
+        if simple_name(full) in _PRIMITIVES:
+            raise InvalidSchema(f"{path}.name", "is the name of one of Avro's primitive types", shown(full))
         if full in self.named:
             raise InvalidSchema(f"{path}.name", "a type of that name was declared before", shown(full))
         return full

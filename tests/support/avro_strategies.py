@@ -45,24 +45,30 @@ _PROMOTED = {
     "float": ("double",),
     "string": ("bytes",),
 }
+COMPLEX = ("record", "array", "fixed", "enum", "map")
 FIELD_NAMES = ("a", "b", "c", "d")
 SYMBOLS = ("RED", "GREEN", "BLUE")
 
 
 @dataclass
 class Grammar:
-    """What declarations may use. ``declared`` names types that later ones may refer to, ``open`` records around."""
+    """What declarations may use. ``declared`` names types that later ones may refer to, ``open`` records around;
+    ``complex_names``: some types are called record, array and so on."""
 
     plain: tuple[str, ...] = PLAIN
     logical: bool = True
     recursive: bool = True
+    complex_names: bool = True
     declared: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
     count: int = 0
 
     def name(self, prefix: str) -> str:
+        """Also those of the complex types: Avro reserves the names of its primitive types alone."""
         self.count += 1
-        return f"{prefix}{self.count}"
+        place = (self.count - 1) // 2
+        is_complex = self.complex_names and self.count % 2 and place < len(COMPLEX)
+        return COMPLEX[place] if is_complex else f"{prefix}{self.count}"
 
 
 @st.composite

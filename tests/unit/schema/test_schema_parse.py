@@ -53,8 +53,8 @@ REFUSED: list[tuple[Any, str, str]] = [
     (record(name="a." * 128 + "b"), "schema.name", "at most 255 characters"),
     (record(name="a..b"), "schema.name", "letters, digits and _"),
     (record(namespace="a-b"), "Flight.namespace", "joined by dots"),
-    (record(name="int"), "int.name", "one of Avro's own types"),
-    (record(name="org.string"), "string.name", "one of Avro's own types"),
+    (record(name="int"), "int.name", "one of Avro's primitive types"),
+    (record(name="org.string"), "string.name", "one of Avro's primitive types"),
     (record({"name": "a", "type": ENUM}, {"name": "b", "type": ENUM}), "Flight.fields[1].type.name", "declared before"),
     # records
     ({"type": "record", "name": "R"}, "R.fields", "is missing"),
