@@ -26,6 +26,7 @@ ID_CHARS: Final = 16
 _SECRET_BYTES: Final = 32
 _ID: Final = re.compile(r"[0-9a-f]{16}")
 _TEXT: Final = re.compile(r"ctd_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+_BEGUN: Final = re.compile(r"ctd_[0-9a-f]{4}[A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +68,16 @@ def token_of(authorization: str) -> str:
 def digest_of(text: str) -> bytes:
     """What is stored of a token: SHA-256 of its text."""
     return sha256(text.encode("utf-8", "replace")).digest()
+
+
+def holds_token(text: str) -> bool:
+    """Whether a token, or the beginning of one, is in ``text``, which is then not to be shown."""
+    return _BEGUN.search(text) is not None
+
+
+def without_tokens(text: str) -> str:
+    """``text`` as it may be shown: a token, or the beginning of one, is left out of it."""
+    return _BEGUN.sub("(a token)", text)
 
 
 def check_token(text: str, field: str = "token") -> str:

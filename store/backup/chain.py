@@ -102,6 +102,9 @@ def last_segment(directory: Directory, manifest: Manifest) -> Backup:
     """The last segment of the backup there; the backup itself, where it has none. What was cut off, and so has no
     manifest, is none."""
     for number in sorted(map(segment_of, directory.names() or []), reverse=True):
+        if number > SEGMENTS_MAX:
+            problem = f"holds {segment_name(number)}, and has at most {SEGMENTS_MAX} segments"
+            raise InvalidArgument("DIR", problem, str(directory))
         place = directory.at(segment_name(number))
         if number and MANIFEST in (place.names() or []):
             return Backup(place, read_manifest(place))
@@ -124,7 +127,7 @@ def chain_of(where: Where) -> list[Backup]:
 
 def behind(last: Backup, known: Mapping[str, Found]) -> list[Backup]:
     """``last`` behind those that it follows, of which some are ``known`` by their place. Raises as :func:`chain_of`."""
-    chain = [last]
+    chain, seen = [last], {last.manifest.shape.backup_id}
     while (base := chain[-1].manifest.shape.base) is not None:
         follower, follower_place = chain[-1].manifest.shape, str(chain[-1].directory)
         place = chain[-1].directory.at(base.path)
@@ -136,6 +139,10 @@ def behind(last: Backup, known: Mapping[str, Found]) -> list[Backup]:
             raise InvalidArgument("DIR", problem, follower_place)
         shape = found.shape
         expected = base.backup_id, base.timestamp, follower.cluster_id, follower.since
+        if shape.backup_id in seen:
+            problem = f"is of a backup that follows itself, by way of {place}"
+            raise InvalidArgument("DIR", problem, follower_place)
+        seen.add(shape.backup_id)
         if (shape.backup_id, shape.timestamp, shape.cluster_id, shape.timestamp) != expected:
             problem = f"follows the backup {base.backup_id} of {base.timestamp}; in {place} is {shape.backup_id}"
             raise InvalidArgument("DIR", problem, follower_place)

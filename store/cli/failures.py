@@ -26,6 +26,7 @@ from cortado.errors import (
     TryAgain,
 )
 from cortado.schema.json_text import json_text
+from cortado.store.auth.tokens import without_tokens
 from cortado.store.cli.terminal import harmless
 
 OK: Final = 0
@@ -177,7 +178,8 @@ def report_usage(message: str, *, as_json: bool) -> None:
 
 def _line(text: str) -> None:
     try:
-        sys.stderr.write(f"{text}\n")
+        # Somebody may have given a token where something else is to stand.
+        sys.stderr.write(f"{without_tokens(text)}\n")
         sys.stderr.flush()
     except OSError:
         # Where nobody can be told, the exit code still tells; the interpreter would try once more at its end, and end

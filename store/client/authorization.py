@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, token_of
+from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, holds_token, token_of
 from cortado.store.client.traces import trace_metadata
 from cortado.store.regular_files import read_regular
 
@@ -108,6 +108,9 @@ def _bearer(token: str) -> str:
 
 
 def _read(path: Path) -> str:
+    if holds_token(str(path)):
+        problem = "must be text, or the path of a file that holds it, and is a path that is itself a token"
+        raise InvalidArgument("token", problem)
     try:
         content = read_regular(path, _FILE_BYTES_MAX, follows_links=True)
     except OSError as error:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.store import retentions
+from cortado.store.auth.tokens import holds_token
 from cortado.store.sizes import UNITS
 
 _SIZE = re.compile(r"([0-9]{1,15})(KiB|MiB|GiB|TiB|)")
@@ -32,8 +33,10 @@ class Kind:
 
 
 def shown(value: object) -> str:
-    """What was written, for a refusal: short, on one line, and never the content of a key."""
+    """What was written, for a refusal: short, on one line, and never a token or the content of a key."""
     text = value if isinstance(value, str) else repr(value)
+    if holds_token(text):
+        return "(a token, which is not shown)"
     if "-----BEGIN" in text:
         return "(the content of a PEM file, which is not shown)"
     text = repr(text) if isinstance(value, str) else text
@@ -54,6 +57,8 @@ def _path(place: str, value: Any) -> Path:
     if not str(value).isprintable():
         # Half a character or a control character: neither logs nor answers could name it.
         raise InvalidArgument(place, "must be a path of characters that print", shown(value))
+    if holds_token(str(value)):
+        raise InvalidArgument(place, "must be the path of a file, and not the token that it holds", shown(str(value)))
     return Path(value)
 
 

@@ -15,8 +15,11 @@ from typing import Any, Final, TypeAlias
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.transfer.formats import Compression, pyarrow_for
 
-BLOCK_BYTES_MAX: Final = 256 << 20
+BLOCK_BYTES_MAX: Final = 64 << 20
 """Of a block as its rows stand in it. Writers cut their blocks at some tens of KiB up to some MiB."""
+
+_XZ_BYTES_MAX: Final = 128 << 20
+"""What unpacking takes beside the block. Twenty bytes may ask for 1.5 GiB, and the highest preset takes 65 MiB."""
 
 Codec: TypeAlias = Callable[[bytes], bytes]
 
@@ -59,7 +62,7 @@ def decompressor(name: str) -> Codec:
         case "bzip2":
             return lambda data: _bounded(bz2.BZ2Decompressor(), data)
         case "xz":
-            return lambda data: _bounded(lzma.LZMADecompressor(), data)
+            return lambda data: _bounded(lzma.LZMADecompressor(memlimit=_XZ_BYTES_MAX), data)
         case "snappy":
             arrow = pyarrow_for("Avro compressed by snappy")
             return lambda data: _snappy(arrow, data)

@@ -35,7 +35,8 @@ BLOCK_BYTES: Final = 256 << 10
 """Of rows, after which a block is closed."""
 
 _METADATA_BYTES_MAX: Final = 4 << 20
-_ROWS_MAX: Final = 1 << 32
+_ROWS_MAX: Final = 1 << 20
+"""Of a block: where each of its rows ends is remembered."""
 _NUMBERS_BYTES: Final = 20
 """Of a block's two numbers, at most."""
 _SYNC: Final = {"type": "fixed", "name": "Sync", "size": SYNC_BYTES}

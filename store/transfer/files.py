@@ -17,12 +17,13 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import parse_json
 from cortado.store.regular_files import read_regular
 
 PARTIAL: Final = ".partial"
-JSON_BYTES_MAX: Final = 256 << 20
-"""Of a manifest or a checkpoint: enough for a million files."""
+JSON_BYTES_MAX: Final = 64 << 20
+"""Of a manifest or a checkpoint: enough for the tens of thousands of files that its items allow."""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -134,6 +135,7 @@ def parse_written(data: bytes, what: str, where: str) -> Any:
     if len(data) > JSON_BYTES_MAX:
         raise InvalidArgument(what, f"is too large: the limit is {JSON_BYTES_MAX} bytes", where)
     try:
+        check_json_bounds(data, what)
         return parse_json(data.decode(), what)
     except (UnicodeDecodeError, InvalidArgument) as error:
         problem = error.problem if isinstance(error, InvalidArgument) else f"must be UTF-8: {error.reason}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge
+from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import parse_json
 from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
 
@@ -53,6 +54,7 @@ def value_of(line: bytes) -> Any:
     if len(line) > LINE_BYTES_MAX:
         problem = f"has more than {LINE_BYTES_MAX} bytes"
         raise TooLarge("line", problem, length=len(line), limit=LINE_BYTES_MAX)
+    check_json_bounds(line, "line")
     try:
         text = line.rstrip(b"\r\n").decode()
     except UnicodeDecodeError as error:

@@ -133,6 +133,7 @@ ALLOWED |= {
     "cortado.store.settings": SHARED
     | {
         "cortado.raft.settings",
+        "cortado.store.auth.tokens",
         "cortado.store.node.limits",
         "cortado.store.gateway.limits",
         "cortado.store.regular_files",

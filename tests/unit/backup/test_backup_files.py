@@ -11,21 +11,24 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unsupported
-from cortado.store.backup.chain import Empty, chain_of, look, readable_from
+from cortado.store.backup import chain
+from cortado.store.backup.chain import Empty, Found, chain_of, look, readable_from
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     MANIFEST,
+    SEGMENTS_MAX,
     BaseBackup,
     Checkpoint,
     RangeEntry,
     part_name,
+    segment_name,
     write_checkpoint,
 )
 from cortado.store.backup.part_file import FORMAT, MAGIC
 from cortado.store.backup.runs import ContentDigest, Run, decode_run
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.transfer.directory import LocalDirectory
+from cortado.store.transfer.directory import Directory, LocalDirectory
 from support.backups import shape, small_run, write_backup
 
 BASE = BaseBackup("aa", "0.9.0", "../base")
@@ -169,3 +172,38 @@ def test_a_digest_of_versions_does_not_depend_on_how_they_are_cut() -> None:
 def test_a_run_that_no_engine_could_hold_is_refused(run: Run, problem: str) -> None:
     with pytest.raises(DataLoss, match=problem):
         decode_run(run.encode(), "a run")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_backups_that_follow_each_other_in_a_circle_are_read_once(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in range(count):
+        follows = BaseBackup(f"id{(place + 1) % count}", "0.9.0", f"../{(place + 1) % count}")
+        write_backup(tmp_path / str(place), shape(f"id{place}", base=follows), [[small_run(b"a")]])
+    looked, real = list[str](), chain.look
+
+    def look(directory: Directory) -> Found:
+        looked.append(str(directory))
+        return real(directory)
+
+    monkeypatch.setattr(chain, "look", look)
+    with pytest.raises(InvalidArgument, match="is of a backup that follows itself"):
+        chain_of(tmp_path / "0")
+    assert len(looked) <= count + 1
+
+
+def test_a_segment_beyond_the_limit_is_refused_and_not_counted_up_to(whole: Path) -> None:
+    name = segment_name(SEGMENTS_MAX + 1)
+    write_backup(whole / name, shape("bb", base=BaseBackup("aa", "0.9.0", "..")), [[small_run(b"a")]])
+    with pytest.raises(InvalidArgument, match=f"DIR: holds {name}, and has at most {SEGMENTS_MAX} segments"):
+        chain_of(whole)
+
+
+def test_a_manifest_of_more_parts_than_memory_is_meant_for_is_refused(whole: Path) -> None:
+    manifest = json.loads((whole / MANIFEST).read_text())
+    manifest["parts"] *= 100_000
+    manifest["parts"] = [{"versions": 1, "bytes": 1}] * len(manifest["parts"])
+    (whole / MANIFEST).write_text(json.dumps(manifest, separators=(",", ":")))
+    with pytest.raises(DataLoss, match="must hold at most 500000 members, items, objects and arrays"):
+        look(LocalDirectory(whole))

@@ -196,6 +196,7 @@ SOUND = head(avro_schema=b'"long"', avro_codec=b"null")
         (SOUND + number(1) + number(-1) + b"x" * 100, "too large at row 1, in a block"),
         (SOUND + number(-1) + number(0) + b"s" * 16, "a block of -1 rows"),
         (SOUND + number(1 << 40) + number(0) + b"s" * 16, "rows"),
+        (SOUND + number((1 << 20) + 1) + number(0) + b"s" * 16, "a block of 1048577 rows"),
         (SOUND + number(1) + number(1) + b"\x02" + b"t" * 16, "no sync marker"),
         (SOUND + b"\xff" * 400, "cut off"),
     ],
@@ -231,6 +232,14 @@ def test_a_small_block_that_would_fill_the_memory_is_refused_before_it_does(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2.5 * most
+
+
+def test_a_block_that_asks_for_the_memory_of_its_unpacking_is_refused() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
+    bomb = lzma.compress(b"\2", filters=filters)
+    data = head(avro_schema=b'"long"', avro_codec=b"xz") + number(1) + number(len(bomb)) + bomb + b"s" * 16
+    with pytest.raises(InvalidArgument, match="at rows 1 to 1, the block is damaged: Memory usage limit exceeded"):
+        list(Container(io.BytesIO(data), "rows.avro").blocks())
 
 
 def test_random_damage_is_an_error_of_ours_or_reads_on() -> None:
