@@ -30,6 +30,7 @@ from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
     DropKind,
     Dropped,
+    IndexDescriptor,
     RegisteredSchema,
     SchemaVersion,
     SubjectState,
@@ -217,6 +218,13 @@ class Catalog:
         found = self._tables_holding(stored.field_of_table(table_id=table_id))
         return next((each for each in found if each.table_id == table_id), None)
 
+    def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:
+        """An index of a table of this catalogue. Raises NotFound, and IndexNotReady where it was begun only later."""
+        found = table.index(name)
+        if found is None:
+            raise NotFound("index", f"{name} of table {table.full_name}")
+        return found
+
     def _tables_holding(self, field: bytes) -> list[TableDescriptor]:
         return [stored.decode_table(payload) for payload in self._payloads("table") if field in payload]
 
@@ -384,6 +392,14 @@ class _NamedAsIn(Catalog):
 
     def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
         return self._past.tables_behind(full_name, database)
+
+    def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:
+        if table.index(name) is None:
+            newest = Catalog(self.reader, self._cache).find_table_with(table.table_id, table.database, table.name)
+            later = None if newest is None else newest.index(name)
+            if later is not None:
+                later.check_ready(table.full_name, self._past.reader.as_of)
+        return super().index_of(table, name)
 
     def generation_of(self, namespace: str) -> int:
         return self._past.generation_of(namespace)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from cortado.errors import InvalidArgument, InvalidDocument, NotFound
+from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.aggregate.bind import Aggregate, Kind
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.keys.types import KeyPart, KeyValue
 from cortado.store.server.convert import expiry_value, key_values, timestamp_value
@@ -153,9 +154,10 @@ def bulk_mode(start: documents_pb2.BulkStart) -> BulkMode:
 # --- ranges and scans ----------------------------------------------------------------------------------------------
 
 
-def scan_of(table: TableDescriptor, request: documents_pb2.ScanRequest) -> Scan:
-    """What a request asks to be scanned. Raises NotFound for its index, InvalidArgument for its bounds."""
-    lower, upper, prefix = _bounds_of(table, request)
+def scan_of(catalog: Catalog, request: documents_pb2.ScanRequest) -> Scan:
+    """What a request asks to be scanned. Raises NotFound (database, table, index), IndexNotReady, InvalidArgument for
+    its bounds."""
+    table, (lower, upper, prefix) = _bounds_of(catalog, request)
     return Scan(
         database=table.database,
         table=table.name,
@@ -173,9 +175,9 @@ def scan_of(table: TableDescriptor, request: documents_pb2.ScanRequest) -> Scan:
     )
 
 
-def aggregate_of(table: TableDescriptor, request: documents_pb2.AggregateRequest) -> AggregateScan:
-    """What a request asks to be aggregated. Raises NotFound for its index, InvalidArgument for its bounds."""
-    lower, upper, prefix = _bounds_of(table, request)
+def aggregate_of(catalog: Catalog, request: documents_pb2.AggregateRequest) -> AggregateScan:
+    """What a request asks to be aggregated. Raises as :func:`scan_of`."""
+    table, (lower, upper, prefix) = _bounds_of(catalog, request)
     scan = Scan(
         database=table.database,
         table=table.name,
@@ -196,15 +198,11 @@ def _aggregate(message: documents_pb2.Aggregate) -> Aggregate:
     return Aggregate(kind, message.field)
 
 
-def _bounds_of(table: TableDescriptor, request: Any) -> Bounds:
-    """The bounds of a scan or an aggregate, which are of the key or of an index."""
-    parts: Sequence[KeyPart] = table.key
-    if request.index:
-        index = table.index(request.index)
-        if index is None:
-            raise NotFound("index", f"{request.index} of table {table.full_name}")
-        parts = index.parts
-    return range_bounds(request.range, parts)
+def _bounds_of(catalog: Catalog, request: Any) -> tuple[TableDescriptor, Bounds]:
+    """The table of a scan or an aggregate, and its bounds, which are of the key or of an index."""
+    table = catalog.table(request.table.database, request.table.table)
+    parts = catalog.index_of(table, request.index).parts if request.index else table.key
+    return table, range_bounds(request.range, parts)
 
 
 def range_bounds(message: common_pb2.KeyRange, parts: Sequence[KeyPart]) -> Bounds:

@@ -177,7 +177,7 @@ class DocumentsService(Service):
         """Rows in slices until the page, the limit or the range ends; all pages are of the first one's timestamp."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
-            scan = scan_of(catalog.table(request.table.database, request.table.table), request)
+            scan = scan_of(catalog, request)
             # A token is good for the same scan at the same time.
             shape = request_shape(scan.shape(), read_at_text(request.at))
             token = decode_token(request.page_token, shape) if request.page_token else None
@@ -194,7 +194,7 @@ class DocumentsService(Service):
         """Groups, once all slices that they rest on are read: most slices make no reply."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
-            asked = aggregate_of(catalog.table(request.table.database, request.table.table), request)
+            asked = aggregate_of(catalog, request)
             shape = request_shape(asked.shape(), read_at_text(request.at))
             token = decode_token(request.page_token, shape) if request.page_token else None
             plan = plan_aggregate(catalog, asked, read_ts)

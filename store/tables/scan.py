@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cortado.errors import DataLoss, InvalidArgument, NotFound, TooLarge
+from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
@@ -169,13 +169,12 @@ class ScanPage:
 
 
 def plan_scan(catalog: Catalog, scan: Scan, read_ts: Timestamp) -> ScanPlan:
-    """Check a scan. Raises NotFound (database, table, index, field, schema), InvalidArgument, InvalidFilter."""
+    """Check a scan. Raises NotFound (database, table, index, field, schema), IndexNotReady, InvalidArgument,
+    InvalidFilter."""
     view = TableView(catalog, scan.database, scan.table)
     index = None
     if scan.index:
-        index = view.table.index(scan.index)
-        if index is None:
-            raise NotFound("index", f"{scan.index} of table {view.table.full_name}")
+        index = catalog.index_of(view.table, scan.index)
         index.check_ready(view.table.full_name, read_ts)
     if scan.limit is not None and scan.limit < 0:
         raise InvalidArgument("limit", "must not be negative", str(scan.limit))

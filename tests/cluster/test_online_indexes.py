@@ -58,8 +58,13 @@ def test_an_index_is_built_and_read(client: Client, database: str) -> None:
     assert client.check_table(name).entries_checked == 2_000
     with pytest.raises(UniqueViolation):
         table.put({"id": 5_000, "code": "c77", "level": 0})
-    with pytest.raises(NotFound):
+    with pytest.raises(IndexNotReady) as early:
         list(table.scan(index="by_code", at=before))
+    assert early.value.ready_ts == str(built.ready_ts)
+    with pytest.raises(IndexNotReady):
+        table.count(index="by_code", at=before)
+    with pytest.raises(NotFound):
+        list(table.scan(index="by_nothing", at=before))
     [job] = [each for each in client.jobs.list() if each.job_id == built.job_id]
     assert (job.state, job.done, job.total, job.kind) == ("done", 2_000, 2_000, "index")
     with pytest.raises(AlreadyExists):

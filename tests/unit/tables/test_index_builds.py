@@ -19,6 +19,7 @@ from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check
 from cortado.store.tables.chunk import prepare_chunk
 from cortado.store.tables.operations import BulkChunk, BulkMode, Delete, Put, Update
+from cortado.store.tables.scan import Scan, plan_scan
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.operations import Commit
 from support.table_world import DATABASE, WORLDS, TableWorld, index
@@ -242,6 +243,33 @@ def test_it_is_read_from_the_commit_on_that_made_it_ready(world: TableWorld) -> 
     with pytest.raises(IndexNotReady) as early:
         world.plan("things", index="plain", at=before)
     assert early.value.ready_ts == str(ready.ready_ts)
+
+
+@pytest.mark.parametrize("is_ready", [False, True])
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_read_at_a_time_before_it_was_begun_is_told_when_it_is_ready(
+    world: TableWorld, is_ready: bool, is_renamed: bool
+) -> None:
+    """X4: what the catalogue of then does not know is an index all the same."""
+    world.put("things", thing(1, "a"))
+    before = world.store.now
+    job_id = world.begin_index("things", PLAIN)
+    if is_ready:
+        run(world, job_id)
+    ready_ts = str(found(world, "plain").ready_ts) if is_ready else ""
+    world.create("behind", SCHEMA, ["id"])
+    if is_renamed:
+        world.store.write(
+            lambda reader, ts: drop.rename_table(
+                world.catalog(reader), DATABASE, "things", "others", replaces=0, commit_ts=ts
+            )
+        )
+    names = world.catalog().named_as_in(world.catalog(world.store.snapshot(before)))
+    with pytest.raises(IndexNotReady) as early:
+        plan_scan(names, Scan(DATABASE, "things", index="plain"), before)
+    assert early.value.ready_ts == ready_ts
+    with pytest.raises(NotFound):
+        plan_scan(names, Scan(DATABASE, "things", index="other"), before)
 
 
 def test_a_step_looks_at_the_newest_state_and_not_where_it_was_told_that_rows_are(world: TableWorld) -> None:
