@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from cortado.store.cli.completing import complete_namespaces, complete_tables
 from cortado.store.cli.numbers import ttl, whole
 from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.times import FORMS, Moment, moment
 
 if TYPE_CHECKING:
     from cortado.store.client import Client
@@ -51,8 +52,8 @@ NodeIdArgument: TypeAlias = Annotated[str, Argument(help="The node's id.", metav
 ClusterNodeArgument: TypeAlias = Annotated[str, Argument(help="The node's id, such as n1.", metavar="NODE")]
 
 AtOption: TypeAlias = Annotated[
-    str | None,
-    Option("--at", help="Read as of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).", metavar="TIME"),
+    Moment | None,
+    Option("--at", help=f"Read as of {FORMS} (five minutes ago).", parser=moment("--at"), metavar="TIME"),
 ]
 AsNameOption: TypeAlias = Annotated[
     str | None, Option("--as", help="The name to bring it back under.", show_default="its own", metavar="NAME")
@@ -139,7 +140,7 @@ DataDirOption: TypeAlias = Annotated[
 ClusterDirOption: TypeAlias = Annotated[Path, Option("--dir", help="The cluster's directory.", metavar="PATH")]
 
 
-def as_of(client: Client, at: str | None) -> Client:
+def as_of(client: Client, at: Moment | None) -> Client:
     """What reads at the time of ``--at``, tables by the names that they had then."""
     return client if at is None else client.at(at)
 

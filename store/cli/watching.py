@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, TypeVar
 
 from cortado.errors import CortadoError
 from cortado.schema.json_text import json_text
 from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import one_line
+from cortado.store.cli.times import Moment, moment
 from cortado.store.client import Client, Document, Resolved, Watch
-from cortado.store.client.values import Key, parse_at
+from cortado.store.client.values import Key
 from cortado.store.client.watch import Change, Changed
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import ZERO
 from cortado.store.transfer.byte_text import bytes_to_text
 from cortado.store.transfer.key_text import key_to_json
 
@@ -23,7 +23,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def moment_of(client: Client, text: str | None, option: str) -> Timestamp | datetime | None:
+def moment_of(client: Client, text: str | None, option: str) -> Moment | None:
     match text:
         case None:
             return None
@@ -31,7 +31,7 @@ def moment_of(client: Client, text: str | None, option: str) -> Timestamp | date
             return ZERO
         case "now":
             return client.now()
-    return parse_at(text, option)
+    return moment(option)(text)
 
 
 def show_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from cortado.errors.root import CortadoError
@@ -133,7 +134,10 @@ class IncompatibleSchema(DidNotHappen):
 
 @dataclass(eq=False)
 class SnapshotTooOld(DidNotHappen):
-    """A read below the safepoint: what it needs may have been collected. Both timestamps as text."""
+    """A read below the safepoint: what it needs may have been collected. Both timestamps as text.
+
+    The message has the times that they are of, and how more is kept from now on.
+    """
 
     read_ts: str
     safepoint: str
@@ -142,7 +146,21 @@ class SnapshotTooOld(DidNotHappen):
     reason: ClassVar[str] = "SNAPSHOT_TOO_OLD"
 
     def message(self) -> str:
-        return f"timestamp {self.read_ts} is below the oldest readable timestamp {self.safepoint}"
+        return (
+            f"{_time_of(self.read_ts)} is too long ago: versions from before {_time_of(self.safepoint)} may have been "
+            f"collected (timestamp {self.read_ts}, oldest readable {self.safepoint}). "
+            "Keep more from now on by 'cortado table alter TABLE --retention 7d', or by the servers' setting retention"
+        )
+
+
+def _time_of(timestamp: str) -> str:
+    """The wall time of a timestamp's text, or that text where it has none that a calendar knows."""
+    try:
+        wall_ms = int(timestamp.split(".")[1])
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall_ms)
+    except (ValueError, IndexError, OverflowError):
+        return timestamp
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(eq=False)

@@ -50,7 +50,6 @@ def restore(
     """
     from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
     from cortado.store.cli.progress import showing_progress
-    from cortado.store.client.values import parse_at
 
     if abandon == (directory is not None):
         raise InvalidArgument("DIR", "must be given, or --abandon, and not both")
@@ -59,8 +58,7 @@ def restore(
             ended = abandon_restore(client, report)
             text = f"restore {ended} is abandoned, and the cluster is empty" if ended else "no restore was under way"
             return Said(text, {"restore": ended or None, "abandoned": bool(ended)})
-        when = None if at is None else parse_at(at, "--at")
-        request = RestoreRequest(directory, when, streams, without_roles)
+        request = RestoreRequest(directory, at, streams, without_roles)
         done = restore_backup(client, request, report)
     how = "had been restored before" if done.was_done else "are restored"
     text = f"{count(done.versions, 'version')} as of {done.timestamp} {how}, and {count(done.tables, 'table')} checked"

@@ -11,6 +11,7 @@ from cortado.store.cli.common_options import NamespaceArgument, PrefixOption, Ta
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
+from cortado.store.cli.times import FORMS
 from cortado.store.cli.tree import command
 from cortado.store.transfer.byte_text import parse_bytes
 
@@ -23,7 +24,7 @@ class Course:
         str | None,
         Option(
             "--after",
-            help="Changes after this timestamp or time; beginning: all that are retained.",
+            help=f"Changes after {FORMS} (five minutes ago); beginning: all that are retained.",
             show_default="now",
             metavar="TIME",
         ),
@@ -32,7 +33,7 @@ class Course:
         str | None,
         Option(
             "--until",
-            help="Stop once every change up to this timestamp or time was shown; now: all committed so far.",
+            help="Stop once every change up to this time was shown, given as for --after; now: all committed so far.",
             show_default="never",
             metavar="TIME",
         ),

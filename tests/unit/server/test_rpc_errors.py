@@ -196,3 +196,14 @@ def test_a_row_error_comes_back_with_its_place() -> None:
     back = from_row_error(to_row_error(9, error))
     assert back.fields() == {**error.fields(), "row": 9}
     assert json.loads(to_row_error(9, error).metadata["row"]) == 0
+
+
+def test_what_is_too_old_is_told_in_times_with_what_keeps_more() -> None:
+    told = str(errors.SnapshotTooOld("0.1795867200000.3", "0.1795870800000.0"))
+    assert told.startswith(
+        "2026-11-28T12:00:00.000Z is too long ago: versions from before 2026-11-28T13:00:00.000Z may"
+    )
+    assert "timestamp 0.1795867200000.3, oldest readable 0.1795870800000.0" in told
+    assert "cortado table alter TABLE --retention 7d" in told
+    for strange in ("", "x", "1.", "0.x.0", "0.99999999999999999.0"):
+        assert str(errors.SnapshotTooOld(strange, strange)).startswith(f"{strange} is too long ago")
