@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cortado.errors import NotLeader
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.bounds import INDEX_MAX
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
@@ -41,12 +42,22 @@ class Core:
     is_installing: bool = False
     """From the writes of a snapshot's reset until they are durable: they name our term and vote, so no others may come
     between, and nothing is applied to a state that is being replaced."""
+    term_at_start: int = field(init=False)
+    """The term of the log that this process began with; 0 where it began with none."""
     incarnation: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
     examine: Examine | None = None
     doubts: list[Doubt] = field(default_factory=list)
     """What followers doubt of a leader's entries, until the node takes it."""
+
+    def __post_init__(self) -> None:
+        self.term_at_start = self.journal.term
+
+    def acknowledged_max(self, term: int) -> int:
+        """Up to which entry a leader of ``term`` can have our word that we hold its log. In this life that is what we
+        hold; to a leader of the term in which it began, an earlier life may have said more, which the disk has lost."""
+        return INDEX_MAX if term == self.term_at_start else self.journal.last_index
 
     @property
     def is_leading(self) -> bool:

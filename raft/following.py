@@ -182,8 +182,9 @@ class Following:
             core.send(sender, reply, core.journal.vote_sequence)
 
     def _check_acknowledged(self, index: int) -> None:
-        """A heartbeat calls no more committed than what we acknowledged to this leader. Where we have less, the disk
-        lost the log's end, which it had confirmed: a start can't tell that from a write that was never confirmed."""
+        """A heartbeat calls no more committed than what we acknowledged to this leader: else it was refused. Where we
+        have less, an earlier life said so, and the disk lost the log's end, which it had confirmed: a start can't tell
+        that from a write that was never confirmed."""
         core, last_index = self._core, self._core.journal.last_index
         if index > last_index:
             detail = f"it ends at entry {last_index}, but entry {index} was acknowledged: replace this node"

@@ -272,7 +272,7 @@ class RaftLog:
         if not self.standing.may_speak(sender):
             self._refuse(sender, "it is no member that we know, and nobody vouched for it")
             return
-        problem = problem_of(message, core.journal.term)
+        problem = problem_of(message, core.journal.term, core.acknowledged_max(message.term))
         if problem:
             self._refuse(sender, problem)
             return

@@ -18,7 +18,7 @@ from cortado.invariants import invariant
 from cortado.raft.applying import Applying
 from cortado.raft.core import Core
 from cortado.raft.following import Following
-from cortado.raft.log import LogRecord, SnapshotMeta, SnapshotOffer
+from cortado.raft.log import Entry, LogRecord, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import HardState, Writes
 from cortado.raft.registry import Roster
 from cortado.raft.replication import Replication
@@ -61,6 +61,11 @@ class LogWindow:
     def term_at(self, index: int) -> int | None:
         """The term of an entry that the log holds, or begins after."""
         return self._core.journal.term_at(index)
+
+    def entry_at(self, index: int) -> Entry | None:
+        """An entry that the log holds, None where it does not (any more)."""
+        journal = self._core.journal
+        return journal.record_at(index).held_entry if journal.base[0] < index <= journal.last_index else None
 
     def roster_at(self, index: int) -> Roster:
         """Those in force at entry ``index``, which the log holds or begins after: a snapshot's."""

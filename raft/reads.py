@@ -93,6 +93,9 @@ class Freshness:
 
     def note(self, at_ms: float, fresh_index: int, applied_index: int) -> None:
         """What is committed at ``at_ms`` is at or below ``fresh_index``."""
+        # A higher one from before is wrong, and would hold up all behind it: what was committed then is committed now.
+        while self._pending and self._pending[-1][0] > fresh_index:
+            self._pending.pop()
         if len(self._pending) == _PENDING_MAX:
             self._pending.pop()
         self._pending.append((fresh_index, at_ms))

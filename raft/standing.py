@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from cortado.raft.bounds import problem_of_position
 from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.registry import Member, Roster
@@ -40,7 +41,9 @@ class Word(NamedTuple):
 
 def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int, int] | None:
     """Up to which position a stranger is to be believed, None where it is not: the word of the member whose log is
-    furthest counts, where that is further than ``ours``. Who is behind it may not know of a removal yet."""
+    furthest counts, where that is further than ``ours``. Who is behind it may not know of a removal yet.
+    A position that no log reaches is no answer."""
+    words = [each for each in words if not problem_of_position(each.position, ours[0])]
     furthest = max(words, key=lambda word: (word.position, not word.is_member), default=None)
     if furthest is None or not furthest.is_member or furthest.position <= ours:
         return None

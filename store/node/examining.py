@@ -25,6 +25,7 @@ from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Doubt, Entry, Nothing
 from cortado.raft.registry import Registry
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.engine.interface import Space
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -105,6 +106,16 @@ class Examiner:
             items = log_entry.items[::-1]
             layer.add([logical_of(key) for key, _ in items], items)
         return layer
+
+
+def rests_on(entry: Entry | None, stored_key: bytes) -> bool:
+    """Whether ``entry`` may have been worked out without this version of a key: it says that it read the key. What a
+    follower says of any other key is not believed."""
+    log_entry = None if entry is None else _decoded(entry)
+    if log_entry is None or len(stored_key) <= TIMESTAMP_BYTES:
+        return False
+    key = logical_of(stored_key)
+    return key in log_entry.reads.keys or any(start <= key < end for start, end in log_entry.reads.ranges)
 
 
 def lost(stored_key: bytes) -> Damage:

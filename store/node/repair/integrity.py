@@ -23,7 +23,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.log_files.verifying import SegmentDamage
 from cortado.store.mvcc.damage import SEGMENT, Damage
 from cortado.store.node.driver import Driver
-from cortado.store.node.examining import Examiner, lost
+from cortado.store.node.examining import Examiner, lost, rests_on
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.patrol import Patrol
 from cortado.store.node.repair.damaged_segments import DamagedSegments
@@ -133,6 +133,9 @@ class Integrity:
     def _hear_doubts(self) -> None:
         """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
         for doubt in self._log.take_doubts():
+            if not rests_on(self._log.window.entry_at(doubt.index), doubt.stored_key):
+                _LOG.warning("a follower doubts entry %d, which did not read what it says is missing", doubt.index)
+                continue
             _LOG.critical(
                 "entry %d was worked out without %s, which a follower has", doubt.index, doubt.stored_key.hex()
             )

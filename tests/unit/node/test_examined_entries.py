@@ -10,11 +10,12 @@ import asyncio
 import pytest
 
 from cortado.errors import ConditionFailed, CortadoError, DataLoss
+from cortado.proto.internal import raft_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.damage import GROUP_ID, Damage
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
@@ -298,3 +299,27 @@ def _has(node: Host, key: str) -> bool:
     start = kv_key("test", key.encode())
     with node.engine.read() as txn:
         return bool(txn.keys(Space.DATA, start, start + b"\xff" * 13, max_items=1)[0])
+
+
+@pytest.mark.parametrize("stored_key", [b"x", b"\x00" * 12, b"k" * 600, bytes(kv_key("test", b"other")) + b"\xfe" * 12])
+@pytest.mark.parametrize("index", [0, 1, 10**6, (1 << 64) - 1])
+def test_a_doubt_of_what_an_entry_never_read_is_not_believed(stored_key: bytes, index: int) -> None:
+    """One answer of a member would make its leader distrust any range, or everything, and give up entries."""
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.meta.write(put(KEY, b"value"))
+        await n1.meta.write(touch)
+        await world.settled()
+        last, told = n1.meta.log.last[0], told_of(n1)
+        answer = pb.Acknowledgement(matched_index=last, doubted_index=index or last, doubted_key=stored_key)
+        message = pb.RaftMessage(term=n1.meta.term, acknowledgement=answer, echo_ms=world.now_ms)
+        n1.receive("n2", GROUP_ID, [message.SerializeToString()])
+        await world.sleep(1_000)
+        assert not told
+        assert not n1.meta.store.suspect
+        assert n1.meta.integrity.disowned == 0
+        assert read(n1, KEY) == b"value"
+
+    world.run(scenario)

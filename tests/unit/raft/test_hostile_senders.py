@@ -289,3 +289,21 @@ def test_a_reset_refuses_a_term_in_bounds_and_what_was_applied_out_of_bounds() -
     group.disks["n1"].write([Record(KIND_DATA, Encoded(b"forged"), 5, UINT64_MAX).log_record(GROUP)])
     with pytest.raises(InvalidArgument, match="out of bounds: take another node's"):
         reset_term_writes(GROUP, group.disks["n1"].stored(), (5, UINT64_MAX))
+
+
+@pytest.mark.parametrize("position", [(UINT64_MAX, 5), (2, UINT64_MAX), (2 + TERM_AHEAD_MAX + 1, 5)])
+def test_a_member_that_vouches_up_to_a_place_that_no_log_reaches_is_not_believed(position: tuple[int, int]) -> None:
+    assert vouched_position([Word(True, position)], (2, 5)) is None
+    assert vouched_position([Word(True, position), Word(True, (2, 6))], (2, 5)) == (2, 6)
+
+
+def test_a_time_with_an_index_that_is_never_reached_does_not_keep_a_follower_stale_for_ever() -> None:
+    group = led()
+    log = group.logs["n2"]
+    forged = {"incarnation": log._core.incarnation, "echo_ms": 0.0, "fresh_index": 1 << 62}
+    group.forge("n1", "n2", term=log.term, heartbeat=pb.Heartbeat(round=0), **forged)
+    before = log.fresh_as_of_ms
+    group.run(2_000)
+    after = log.fresh_as_of_ms
+    assert after is not None
+    assert before is None or after > before
