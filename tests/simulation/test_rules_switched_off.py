@@ -333,7 +333,7 @@ def take_what_was_worked_out_ahead(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_was_settled(patch: pytest.MonkeyPatch) -> None:
-    async def only_look(self: Replica, request_id: bytes) -> WriteResult | None:
+    async def only_look(self: Replica, request_id: bytes, _admit: Any = None) -> WriteResult | None:
         first = self.known_requests.first(request_id, b"")
         while isinstance(first, Proposal):
             await self.driver.until(lambda first=first: first.outcome is not None)
