@@ -9,22 +9,29 @@ header                      of a write                          of a read
 ``If-None-Match: "0.17.2"``                                     304 where that is the newest version
 ==========================  ==================================  ===========================================
 
-An etag is strong: the commit's timestamp in quotes.
+An etag is strong: the commit's timestamp in quotes. Others' entity tags (RFC 9110, section 8.8.3) hold any bytes but
+quotes, spaces and controls: commas, too, and bytes above 0x7F. Both headers are lists of them, or ``*``; empty elements
+of a list count for nothing. A write takes one tag, since the cluster compares with one.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers
 
 from cortado.errors import InvalidArgument
 from cortado.store.names import shown
 
-_QUOTED: Final = re.compile(r'"([!#-~]+)"')
-_LISTED: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
+_ELEMENT: Final = re.compile(r'[ \t]*(?:(W/)?"([!#-~\x80-\xff]*)")?[ \t]*(,|$)')
+_ONE: Final = 'must be one strong etag in quotes, such as "0.1763643600000.2", or *'
+
+
+class _Tag(NamedTuple):
+    is_weak: bool
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ def quoted(etag: str) -> str:
 
 def condition_of(headers: Headers) -> Condition:
     """What a write asks for. Raises InvalidArgument naming the header."""
-    match, none_match = _joined(headers, "If-Match"), _joined(headers, "If-None-Match")
+    match, none_match = _given(headers, "If-Match"), _given(headers, "If-None-Match")
     if match is not None and none_match is not None:
         raise InvalidArgument("If-None-Match", "must not be given together with If-Match", shown(none_match))
     if none_match is not None:
@@ -54,27 +61,39 @@ def condition_of(headers: Headers) -> Condition:
         return Condition()
     if match == "*":
         return Condition(if_present=True)
-    found = _QUOTED.fullmatch(match)
-    if found is None:
-        problem = 'must be one strong etag in quotes, such as "0.1763643600000.2", or *'
-        raise InvalidArgument("If-Match", problem, shown(match))
-    return Condition(if_match=found[1])
+    tags = _tags(match)
+    if tags is None or len(tags) != 1 or tags[0].is_weak or not tags[0].text:
+        raise InvalidArgument("If-Match", _ONE, shown(match))
+    return Condition(if_match=tags[0].text)
 
 
 def is_unchanged(headers: Headers, etag: str) -> bool:
     """Whether the reader of a read has this version already. Raises InvalidArgument."""
-    given = _joined(headers, "If-None-Match")
+    given = _given(headers, "If-None-Match")
     if given is None:
         return False
     if given == "*":
         return True
-    listed = [each.strip() for each in given.split(",")]
-    found = [_LISTED.fullmatch(each) for each in listed]
-    if not all(found):
+    tags = _tags(given)
+    if tags is None:
         raise InvalidArgument("If-None-Match", "must be etags in quotes, with commas between them, or *", shown(given))
-    return etag in [each[1] for each in found if each]
+    return any(each.text == etag for each in tags)
 
 
-def _joined(headers: Headers, name: str) -> str | None:
+def _given(headers: Headers, name: str) -> str | None:
+    """All that was given of the header, as one list."""
     given = headers.getlist(name)
     return ", ".join(given).strip() if given else None
+
+
+def _tags(given: str) -> list[_Tag] | None:
+    """The entity tags of a list; None for text that is no list of them."""
+    tags: list[_Tag] = []
+    place = 0
+    while (found := _ELEMENT.match(given, place)) is not None:
+        if found[2] is not None:
+            tags.append(_Tag(found[1] is not None, found[2]))
+        if not found[3]:
+            return tags
+        place = found.end()
+    return None
