@@ -11,7 +11,8 @@
 
 Events are in commit order. ``resolved`` says that every change up to its timestamp has been sent; only it has an
 ``id``. A browser that reconnects sends the last ``id`` as ``Last-Event-ID`` and gets all later changes, some of them a
-second time. An event is sent at least every second, so that a reader can detect a dead connection.
+second time, and no initial state again. An event is sent at least every second, so that a reader can detect a dead
+connection.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ UNTIL: Final = Parameter(
 )
 INITIAL: Final = Parameter("initialState", "First what there is at that time.", kind="boolean")
 PREVIOUS: Final = Parameter("previous", "With each change, what it replaced.", kind="boolean")
-LAST_EVENT: Final = Parameter("Last-Event-ID", "An id that was sent: goes before after.", "header")
+LAST_EVENT: Final = Parameter(
+    "Last-Event-ID", "An id that was sent: the changes after it, whatever after and initialState say.", "header"
+)
 
 
 def operations() -> list[Operation]:
@@ -77,7 +80,7 @@ async def documents(call: Call) -> Response:
         prefix=prefix,
         after=_after(call),
         until=_until(call),
-        initial_state=call.flag("initialState"),
+        initial_state=_begins_with_state(call),
         with_previous=call.flag("previous"),
     )
     return await _answer(call, watch, document_json)
@@ -93,7 +96,7 @@ async def namespace(call: Call) -> Response:
         prefix=prefix,
         after=_after(call),
         until=_until(call),
-        initial_state=call.flag("initialState"),
+        initial_state=_begins_with_state(call),
         with_previous=call.flag("previous"),
     )
     return await _answer(call, watch, pair_json)
@@ -107,6 +110,11 @@ def _after(call: Call) -> At:
     if after is None:
         return None
     return ZERO if after == "beginning" else parse_at(after, "after")
+
+
+def _begins_with_state(call: Call) -> bool:
+    """A reader that reconnects was sent the whole state: only ``resolved`` has an id, and it comes behind the state."""
+    return call.flag("initialState") and LAST_EVENT.name not in call.headers
 
 
 def _until(call: Call) -> At:

@@ -52,6 +52,22 @@ def test_changes_come_in_order_and_the_last_id_resumes(served: Gateway) -> None:
     assert [kind for kind, _, _ in resumed if kind != "resolved"] == ["delete", "put"]
 
 
+def test_a_reconnect_does_not_send_the_state_again(served: Gateway) -> None:
+    """As a browser's EventSource reconnects: the same URL, and the last id that it was sent."""
+    path = "/v1/kv/reconnected:watch"
+    for key in ("a", "b"):
+        first = served.request("PUT", f"/v1/kv/reconnected/{key}", content=b"1", headers=BYTES).json()["etag"]
+    asked = {"initialState": "true", "until": first}
+    state = events(served, path, params=asked)
+    assert [(kind, data.get("key")) for kind, _, data in state if kind != "resolved"] == [("put", "a"), ("put", "b")]
+    ids = [id for _, id, _ in state if id]
+    assert state[-1][1] == ids[-1], "an id is sent once the state is whole"
+    end = served.request("PUT", "/v1/kv/reconnected/c", content=b"1", headers=BYTES).json()["etag"]
+    asked = {"initialState": "true", "until": end}
+    resumed = events(served, path, params=asked, headers={"Last-Event-ID": ids[-1]})
+    assert [(kind, data.get("key")) for kind, _, data in resumed if kind != "resolved"] == [("put", "c")]
+
+
 def test_a_prefix_is_watched_of_documents_and_of_pairs(served: Gateway) -> None:
     begin = put(served, "/v1/db/shop/events/900/2013-01-01T00:00:00Z", device=900, at="2013-01-01T00:00:00Z")
     put(served, "/v1/db/shop/events/901/2013-01-01T00:00:00Z", device=901, at="2013-01-01T00:00:00Z")
