@@ -11,6 +11,7 @@ on a terminal: what goes into a file is looked at on a terminal later.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -20,6 +21,8 @@ from typing import Any, Final
 from cortado.errors import InvalidArgument
 
 _SHOWN_MAX: Final = 60
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_OTHER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _OBEYED: Final = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -27,6 +30,9 @@ _OBEYED: Final = re.compile(
 
 def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
     """The value of ``text``. Raises ``refused`` naming ``what``, with the place of the mistake."""
+    if text.startswith(_BYTE_ORDER_MARK):
+        problem = "must be JSON without a byte order mark (in UTF-8 the bytes EF BB BF): remove it from the beginning"
+        raise refused(what, problem, shown_text(text))
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -41,6 +47,22 @@ def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArg
         # Python's own words are about its own setting.
         problem = "an integer has thousands of digits" if "set_int_max_str_digits" in str(error) else str(error)
         raise refused(what, f"must be JSON: {problem}", shown_text(text)) from None
+
+
+def parse_json_bytes(encoded: bytes, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
+    """As :func:`parse_json`, of a text in UTF-8."""
+    try:
+        text = encoded.decode()
+    except UnicodeDecodeError as error:
+        raise refused(what, not_utf8(error)) from None
+    return parse_json(text, what, refused)
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """The problem of bytes that are no UTF-8, for a message."""
+    if error.object.startswith(_OTHER_MARKS):
+        return f"must be UTF-8: it begins with a byte order mark of UTF-16 ({error.object[:2].hex(' ').upper()})"
+    return f"must be UTF-8: {error.reason} at byte {error.start}"
 
 
 def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_text import not_utf8
 
 STDIN: Final = "-"
 
@@ -31,7 +32,7 @@ def read_text(name: str) -> str:
     try:
         return read_bytes(name).decode()
     except UnicodeDecodeError as error:
-        raise InvalidArgument("FILE", f"must be UTF-8: {error.reason} at byte {error.start}", name) from None
+        raise InvalidArgument("FILE", not_utf8(error), name) from None
 
 
 def tell_that_it_waits(what: str) -> None:
@@ -83,7 +84,10 @@ def _json_input(name: str, source: BinaryIO) -> JsonInput:
     if values is None and any(map(_is_whole, content.splitlines())):
         return JsonInput(name, None, io.BytesIO(content))  # Lines, the first of which is none.
     if values is None or len(values) == 1:
-        only = content.decode("utf-8", "surrogateescape").strip()
+        try:
+            only = content.decode().strip()
+        except UnicodeDecodeError as error:
+            raise InvalidArgument("FILE", not_utf8(error), name) from None
         return JsonInput(name, only, io.BytesIO(_on_one_line(content)))
     return JsonInput(name, None, io.BytesIO(b"\n".join(values)))
 
@@ -100,7 +104,8 @@ def _up_to_content(source: BinaryIO) -> bytes:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        json.loads(line)
+        # As text: of bytes it would guess another encoding, and take a byte order mark for none.
+        json.loads(line.decode())
     except (ValueError, RecursionError):
         return False
     return True

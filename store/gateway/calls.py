@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from cortado.errors import DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
-from cortado.schema.json_text import json_text, parse_json
+from cortado.schema.json_text import json_text, parse_json_bytes
 from cortado.store.client.values import Expires
 from cortado.store.gateway.beside import beside
 from cortado.store.gateway.bodies import Body
@@ -278,11 +278,7 @@ class Call:
 
 def _json_of(body: bytes) -> Any:
     check_json_bounds(body, "body")
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidArgument("body", f"must be UTF-8: {error.reason} at byte {error.start}") from None
-    return parse_json(text, "body")
+    return parse_json_bytes(body, "body")
 
 
 def _weight(parameters: Sequence[str]) -> float:

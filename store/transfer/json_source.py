@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
-from cortado.schema.json_text import parse_json
+from cortado.schema.json_text import parse_json_bytes
 from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
 
 LINE_BYTES_MAX: Final = 16 << 20
@@ -55,11 +55,7 @@ def value_of(line: bytes) -> Any:
         problem = f"has more than {LINE_BYTES_MAX} bytes"
         raise TooLarge("line", problem, length=len(line), limit=LINE_BYTES_MAX)
     check_json_bounds(line, "line")
-    try:
-        text = line.rstrip(b"\r\n").decode()
-    except UnicodeDecodeError as error:
-        raise InvalidArgument("line", f"must be UTF-8: {error.reason} at byte {error.start}") from None
-    return parse_json(text, "line")
+    return parse_json_bytes(line.rstrip(b"\r\n"), "line")
 
 
 def text_of_line(line: bytes) -> str | None:

@@ -37,7 +37,7 @@ def apply(
     They count in their order. A line is an object with one member, which says what is done: put, update, delete, add or
     check. It names a table or a namespace, and has the options of the client's verb.
     """
-    from cortado.schema.json_text import parse_json
+    from cortado.schema.json_text import parse_json_bytes
     from cortado.store.cli.input import STDIN, json_input
     from cortado.store.cli.transaction_lines import apply_operation
 
@@ -50,7 +50,7 @@ def apply(
                 if line.isspace():
                     continue
                 try:
-                    apply_operation(transaction, parse_json(line.decode("utf-8", "surrogateescape"), ""))
+                    apply_operation(transaction, parse_json_bytes(line, ""))
                 except InvalidArgument as refused:
                     # As the file has it, and not as the place of an operation.
                     field = ": ".join(filter(None, (f"line {number}", refused.field)))

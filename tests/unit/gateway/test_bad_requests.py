@@ -194,6 +194,16 @@ def test_a_body_of_too_many_items_or_too_deep_is_refused(served: Gateway, method
     assert "must hold at most" in told.get("detail", told.get("message"))
 
 
+def test_a_byte_order_mark_is_named(served: Gateway) -> None:
+    for body, named in (
+        (b'\xef\xbb\xbf{"id": "bad"}', "byte order mark"),
+        ('{"id": "bad"}'.encode("utf-16"), "UTF-16"),
+    ):
+        refused = served.request("PUT", ITEM, content=body, headers=JSON)
+        assert (refused.status_code, refused.json()["field"]) == (400, "body")
+        assert named in refused.json()["problem"]
+
+
 def test_a_large_body_is_read_beside_the_loop(served: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
     check = calls.check_json_bounds
