@@ -25,6 +25,8 @@ from cortado.store.settings.server import BY_NAME, NONE, RAFT, REQUIRED, SETTING
 from cortado.store.settings.setting import Setting
 
 MESSAGE_BYTES_MAX: Final = 8 << 20
+METADATA_BYTES_MAX: Final = 16 << 10
+"""Of a call, as HTTP/2 counts it."""
 HEARTBEATS_MIN: Final = 4
 
 # A candidate waits between the shortest and the longest time, at random; their ratio is that of the defaults.

@@ -15,7 +15,7 @@ from cortado.errors import Unavailable
 from cortado.store.addresses import address_of, why_not_bound
 from cortado.store.peers.credentials import Certificates, Material
 from cortado.store.port_file import there_last
-from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
+from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX, ServerConfig
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 # Who has not said by then that it speaks TLS and HTTP/2 is not waited for; nor who has asked for nothing for so long.
 HANDSHAKE_MS_MAX: Final = 10_000
 IDLE_MS_MAX: Final = 300_000
+STREAMS_MAX: Final = 8_192
 
 
 def new_server(connections_max: int) -> grpc.aio.Server:
@@ -39,6 +40,16 @@ def new_server(connections_max: int) -> grpc.aio.Server:
             ("grpc.max_allowed_incoming_connections", connections_max),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
             ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
+            # Metadata has a bound only once the client has acknowledged it: it has no longer for that than here.
+            ("grpc.max_metadata_size", METADATA_BYTES_MAX // 2),
+            ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+            ("grpc.http2.settings_timeout", HANDSHAKE_MS_MAX),
+            # Of one connection, above what a client has use for: a stream costs some 16 KiB. It is no gate: clients
+            # that know of it wait without an error, and the calls of others end with their connection.
+            ("grpc.max_concurrent_streams", STREAMS_MAX),
+            # A PING costs half a microsecond, and no more than 10,000 answers wait to be read. To count strikes is what
+            # costs: a connection that is closed for them reads on meanwhile, and each further PING costs 70 us.
+            ("grpc.http2.max_ping_strikes", 0),
             # Two servers must not share a port by accident.
             ("grpc.so_reuseport", 0),
             # What nobody has asked for yet stays with its sender, but for 64 KiB of each call. gRPC's habit is to widen
@@ -46,8 +57,7 @@ def new_server(connections_max: int) -> grpc.aio.Server:
             # message that is being read is not held up by it, since the window grows to what is missing of it.
             ("grpc.http2.bdp_probe", 0),
             # What arrived and was not looked at yet must not be dropped at random, as CANCELLED, which is gRPC's habit
-            # from 1,000 calls on: the node's gates refuse, with a reason. (A bound on streams is no help: its own
-            # refusals reach the caller as broken connections.)
+            # from 1,000 calls on: the node's gates refuse, with a reason.
             ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
             ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
             # Nor after thirty seconds, which is its habit, too: what waits so long at a busy node has a deadline.

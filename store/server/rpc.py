@@ -42,13 +42,16 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
-from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from cortado.store.server.permissions import CARRIERS, PACKAGE
 from cortado.store.server.receiving import Context, Receiving
 from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
 
 _LOG: Final = logging.getLogger(__name__)
+
+METADATA: Final = frozenset({"authorization", "traceparent", "user-agent"})
+"""Of a call's metadata, these are looked at."""
 
 Reply: TypeAlias = Message | bytes
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
@@ -290,11 +293,11 @@ def _unary(
 ) -> Callable[[Any, Context], Awaitable[bytes]]:
     async def serve(_arriving: Any, context: Context) -> bytes:
         CALLER.set(context)
-        metadata = _metadata(context)
-        CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
-        if requests.tracer is not None:
-            TRACEPARENT.set(metadata.get("traceparent", ""))
         try:
+            metadata = _metadata(context)
+            CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
+            if requests.tracer is not None:
+                TRACEPARENT.set(metadata.get("traceparent", ""))
             check_api_level(metadata.get("user-agent", ""))
             method.open()
             request, held = await receiving.request(context)
@@ -323,13 +326,21 @@ def _unary(
 
 
 def _metadata(context: Context) -> dict[str, str]:
-    """What the caller's metadata says, as far as it is text. What is said twice is one text, as HTTP joins it: two
-    tokens are none."""
-    found: dict[str, str] = {}
+    """What the caller's metadata says of ``METADATA``, as far as it is text. What is said twice is one text, as HTTP
+    joins it: two tokens are none. Each name is joined once, since a caller may repeat one thousands of times.
+
+    Raises InvalidArgument.
+    """
+    found: dict[str, list[str]] = {}
     for name, value in context.invocation_metadata() or ():
-        if isinstance(value, str):
-            found[name] = f"{found[name]},{value}" if name in found else value
-    return found
+        if name in METADATA and isinstance(value, str):
+            found.setdefault(name, []).append(value)
+    joined = {name: ",".join(values) for name, values in found.items()}
+    for name, text in joined.items():
+        if len(text) > METADATA_BYTES_MAX:
+            problem = f"has {len(text)} bytes, the limit is {METADATA_BYTES_MAX}: send it once, and shorter"
+            raise InvalidArgument(f"metadata.{name}", problem)
+    return joined
 
 
 def _streaming(

@@ -28,6 +28,7 @@ from cortado.store.quotas import changes as quota_changes
 from cortado.store.server import (
     config,
     kv_service,
+    listening,
     listing,
     request_limits,
     schemas_service,
@@ -109,6 +110,8 @@ SAID = {
     "subjects": count(registry.SUBJECTS_MAX),
     "versions of a subject": count(registry.VERSIONS_MAX),
     "a message": size(config.MESSAGE_BYTES_MAX),
+    "metadata of a call": size(config.METADATA_BYTES_MAX),
+    "streams of a connection": count(listening.STREAMS_MAX),
     "a request without documents or values": size(request_limits.SMALL_BYTES_MAX),
     "a request with declarations": size(request_limits.DECLARATION_BYTES_MAX),
     "fields in a message": count(FIELDS_MAX),

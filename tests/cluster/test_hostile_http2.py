@@ -1,0 +1,96 @@
+"""What one connection may cost a node before any call of it is known: bounds of HTTP/2, over plain TCP and over TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cortado.store.peers.credentials import TlsFiles
+from support.certificates import Certifier
+from support.http2 import (
+    ACK,
+    CHECK,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    MAX_CONCURRENT_STREAMS,
+    MAX_HEADER_LIST_SIZE,
+    PING,
+    Connection,
+    field,
+    frame,
+    request,
+)
+from support.server_process import ServerProcess
+from support.tls_nodes import node_process
+
+pytestmark = pytest.mark.process
+
+PINGS = 50
+PUT = b"/cortado.v1.KeyValue/Put"
+
+
+@pytest.fixture(params=["plain", "TLS"], scope="module")
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    if request.param == "plain":
+        server, tls = ServerProcess(folder / "n1"), None
+    else:
+        certifier = Certifier(folder)
+        server, tls = node_process(folder, certifier.node("n1"), "n1"), certifier.client("c")
+    try:
+        server.start()
+        yield Node(server, tls)
+    finally:
+        server.kill()
+
+
+class Node:
+    """A server, and what its clients show."""
+
+    def __init__(self, server: ServerProcess, tls: TlsFiles | None) -> None:
+        self.server = server
+        self._tls = tls
+
+    def connection(self, *, acknowledges: bool = True) -> Connection:
+        return Connection(self.server.endpoint, self._tls, acknowledges=acknowledges)
+
+
+def test_a_client_is_told_the_bounds_of_streams_and_of_metadata(node: Node) -> None:
+    with node.connection() as connection:
+        assert connection.settings[MAX_CONCURRENT_STREAMS] == 8_192
+        assert connection.settings[MAX_HEADER_LIST_SIZE] == 16 << 10
+
+
+def test_pings_are_answered_and_not_counted(node: Node) -> None:
+    # A connection that is closed for its pings reads on until its answers are read, at 70 us for each further one.
+    with node.connection() as connection:
+        connection.send(b"".join(frame(PING, 0, 0, number.to_bytes(8, "big")) for number in range(PINGS)))
+        answered = []
+        for each in connection.frames():
+            assert each.kind != GOAWAY, each
+            if each.kind == PING and each.flags == ACK:
+                answered.append(int.from_bytes(each.payload, "big"))
+            if len(answered) == PINGS:
+                break
+        assert answered == list(range(PINGS))
+
+
+def test_a_name_that_is_repeated_in_metadata_is_bounded_before_a_client_acknowledges_the_bound(node: Node) -> None:
+    repeated = field(b"authorization", b"x" * 100, is_indexed=True) + b"\xbe" * 2_000
+    with node.connection(acknowledges=False) as connection:
+        connection.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, request(PUT) + repeated))
+        reply = next(each for each in connection.frames() if each.kind == HEADERS and each.stream == 1)
+        # InvalidArgument; it says the name and the bound.
+        assert b"metadata.authorization" in reply.payload
+        assert b"16384" in reply.payload
+
+
+def test_a_call_with_much_metadata_that_nobody_looks_at_is_answered(node: Node) -> None:
+    repeated = field(b"a", b"x" * 100, is_indexed=True) + b"\xbe" * 2_000
+    with node.connection(acknowledges=False) as connection:
+        connection.send(frame(HEADERS, END_HEADERS, 1, request(CHECK) + repeated))
+        connection.send(frame(0, END_STREAM, 1, bytes(5)))
+        assert next(each for each in connection.frames() if each.kind == HEADERS and each.stream == 1)
