@@ -63,10 +63,15 @@ OF_THE_CLUSTER: Final = tuple(meta_range(name) for name in ("gc", "job", "lease"
 """Ranges of what the cluster keeps for itself."""
 
 
+def is_own(key: bytes) -> bool:
+    """Whether the cluster keeps the key for itself."""
+    return any(start <= key < end for start, end in OF_THE_CLUSTER)
+
+
 def collected_below(safepoints: Safepoints, key: bytes) -> Timestamp:
     """Below which timestamp old versions of a key are collected: its safepoint. But what the cluster keeps for itself,
     and nobody reads in the past, goes with the cluster's, however far back the catalogue can be read."""
-    if any(start <= key < end for start, end in OF_THE_CLUSTER):
+    if is_own(key):
         return safepoints.cluster
     return safepoints.of(key)
 

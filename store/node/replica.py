@@ -108,7 +108,7 @@ class Replica:
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
-        self.leases = Leases(group, driver, self.reads, write=self.keep_house)
+        self.leases = Leases(group, driver, self.reads, write=self.keep_house, would_free=self.collector.would_free)
         """What keeps old versions from being collected."""
         self.duties.add("ending leases", self.leases.run)
         self.jobs = JobRunner(group, driver, self.reads, write=self._write_step, catalog=self.catalog)

@@ -30,6 +30,7 @@ from cortado.store.collection.safepoints import (
     CLUSTERS,
     Retentions,
     collected_below,
+    is_own,
     raise_safepoints,
     retentions_of,
     risen,
@@ -147,6 +148,19 @@ class Collector:
         ever = risen(self._store.safepoints, self._retentions, self._bounds(lambda _: LARGEST), None)
         return self._pieces.pending(lambda piece: collected_below(ever, piece.start))
 
+    def would_free(self, held: Timestamp, next_held: Timestamp | None) -> bool:
+        """Whether something may go once no lease is older than ``next_held`` (None: there is none), and not while
+        ``held`` is. As far as this leader has looked: a piece that it has not looked at may have garbage. What the
+        cluster keeps for itself does not count: each lease leaves an old list of leases behind."""
+        bounds = self._bounds(self._bound)
+        before, after = (risen(self._store.safepoints, self._retentions, bounds, each) for each in (held, next_held))
+        if before == after:
+            return False
+        if self._pieces.pending(lambda piece: ZERO if is_own(piece.start) else collected_below(after, piece.start)):
+            return True
+        drops = () if self._dropped is None else self._dropped[1]
+        return any(before.of_table(each.what.table_id) < each.dropped_ts for each in drops if self._waits(each))
+
     # --- the duty ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -213,6 +227,8 @@ class Collector:
         return min(max(shortest_ms / STEPS, STEP_MS_MIN), STEP_MS_MAX) if shortest_ms else STEP_MS_MAX
 
     def _waits_ms(self) -> float:
+        if self._host.engine.is_tight():
+            return 0.0
         waits_ms = self._shortest_ms() / _WAITS
         return waits_ms if self._monotonic_ms() - self._written_ms < waits_ms else 0.0
 

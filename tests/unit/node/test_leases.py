@@ -6,16 +6,14 @@ import asyncio
 
 import pytest
 
-from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, ResourceExhausted, SnapshotTooOld, Unavailable
+from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
-from cortado.store.auth.caller import CALLER, Caller
-from cortado.store.auth.current import Credential
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, raise_safepoints
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.node.collection import leases
-from cortado.store.node.collection.leases import LOOK_EVERY_MS, MAKE_ROOM_MS
+from cortado.store.node.collection.leases import LOOK_EVERY_MS
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
 from cortado.store.server.collection_service import CollectionService
@@ -286,54 +284,6 @@ def test_after_a_new_epoch_the_age_counts_from_when_the_leader_saw_it(monkeypatc
         await n1.meta.write(epoch_after(0))
         # A wall time of another epoch may be of the year 2071: it tells nothing.
         assert 15_000 < n1.meta.leases.age_ms(lease) < 20_000
-
-    world.run(scenario)
-
-
-def test_while_room_is_scarce_the_oldest_ends_and_after_a_while_the_next() -> None:
-    world = World()
-
-    async def scenario() -> None:
-        [n1] = await world.grow("n1")
-        await acquired(n1, ttl_ms=600_000)
-        await acquired(n1, OTHER, ttl_ms=600_000)
-        await world.sleep(SOON_MS)
-        assert await ids(n1) == [ONE, OTHER]
-        engine = world.places["n1"].engine
-        engine.reserve_bytes = engine.limit_bytes // 2
-        await world.sleep(SOON_MS)
-        assert await ids(n1) == [OTHER]
-        with pytest.raises(LeaseExpired):
-            await n1.meta.leases.keep(ONE)
-        await world.sleep(MAKE_ROOM_MS / 2)
-        assert await ids(n1) == [OTHER], "what the first one kept is being collected"
-        engine.reserve_bytes = 0
-        await world.sleep(MAKE_ROOM_MS)
-        assert await ids(n1) == [OTHER]
-        engine.reserve_bytes = engine.limit_bytes // 2
-        await world.sleep(SOON_MS)
-        assert await ids(n1) == []
-
-    world.run(scenario)
-
-
-def test_on_a_full_disk_an_operator_ends_a_consumers_lease() -> None:
-    world = World()
-
-    async def scenario() -> None:
-        [n1] = await world.grow("n1")
-        await acquired(n1, ttl_ms=600_000)
-        await n1.meta.write(move(OTHER, None, TTL_MS, "a stream", "me"))
-        engine = world.places["n1"].engine
-        engine.reserve_bytes = engine.limit_bytes
-        await world.sleep(SOON_MS)
-        assert await ids(n1) == [OTHER], "the oldest ends by itself, and the next one in a minute"
-        with pytest.raises(ResourceExhausted):
-            await n1.meta.write(put("k", b"v"))
-        CALLER.set(Caller(Credential(), (), frees=True))
-        request = pb.ReleaseLeaseRequest(lease_id=OTHER)
-        assert pb.ReleaseLeaseResponse.FromString(await CollectionService(n1).release_lease(request)).ended
-        assert await ids(n1) == []
 
     world.run(scenario)
 
