@@ -2,7 +2,7 @@
 
 A column must be a field of the table's schema, of its Arrow type or of one that goes into it without loss; a field
 without a column takes its default. Where a value of a batch does not fit, the batch is halved until the bad row is
-alone: the others go in.
+alone: the others go in. A batch has no more rows than memory is meant for (:mod:`.parquet_pages`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from datetime import date, datetime, time
 from functools import partial
 from typing import Any, BinaryIO, Final
 
-from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, TooLarge
+from cortado.schema.limits import DOCUMENT_BYTES_MAX
 from cortado.store.transfer.formats import pyarrow_for
+from cortado.store.transfer.parquet_pages import BATCH_BYTES, batch_rows
 from cortado.store.transfer.rows import BadRow, RowChunk, Target
 
-_BATCH_ROWS: Final = 10_000
+_ROW_BYTES_MAX: Final = 16 << 20
+"""As Arrow holds it. No document of the largest size takes so much."""
 
 
 def parquet_file(file: BinaryIO, name: str) -> Any:
@@ -40,11 +43,13 @@ def parquet_batches(file: BinaryIO, name: str, rows_skipped: int = 0) -> Iterato
     opened = parquet_file(file, name)
     before = 0
     try:
-        for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
-            if before + batch.num_rows > rows_skipped:
-                cut = max(0, rows_skipped - before)
-                yield before + cut, batch.slice(cut)
-            before += batch.num_rows
+        for group in range(opened.metadata.num_row_groups):
+            rows = batch_rows(opened, group, file, name)
+            for batch in opened.iter_batches(batch_size=rows, row_groups=[group]):
+                if before + batch.num_rows > rows_skipped:
+                    cut = max(0, rows_skipped - before)
+                    yield before + cut, batch.slice(cut)
+                before += batch.num_rows
     except (arrow.ArrowException, OSError) as error:
         raise InvalidArgument("file", f"is damaged behind row {before}: {error}", name) from None
 
@@ -58,7 +63,16 @@ def parquet_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int 
 def _chunks(batch: Any, before: int, name: str, target: Target) -> Iterator[RowChunk]:
     from cortado.store.client.arrow import encode_batch
 
-    rows = batch.num_rows
+    rows, size_bytes = batch.num_rows, batch.nbytes
+    if rows == 1 and size_bytes > _ROW_BYTES_MAX:
+        problem = f"takes {size_bytes} bytes; a document has at most {DOCUMENT_BYTES_MAX}"
+        error = TooLarge("row", problem, length=size_bytes, limit=DOCUMENT_BYTES_MAX)
+        refused = [BadRow(name, before + 1, error, None)]
+        yield RowChunk(target.schema_id, b"", b"", [], before + 1, partial(_text_of_body, target), refused)
+        return
+    if rows > 1 and size_bytes > BATCH_BYTES:
+        yield from _halves(batch, before, name, target)
+        return
     try:
         data, lengths = encode_batch(batch, target.schema, target.name)
     except InvalidDocument as error:
@@ -67,15 +81,19 @@ def _chunks(batch: Any, before: int, name: str, target: Target) -> Iterator[RowC
             refused = [BadRow(name, before + 1, error, _text_of(batch))]
             yield RowChunk(target.schema_id, b"", b"", [], before + 1, partial(_text_of_body, target), refused)
             return
-        half = rows // 2
-        yield from _chunks(batch.slice(0, half), before, name, target)
-        yield from _chunks(batch.slice(half), before + half, name, target)
+        yield from _halves(batch, before, name, target)
         return
     except CortadoError as error:
         raise InvalidArgument("file", error.message(), name) from None
     places = range(before + 1, before + rows + 1)
     packed = lengths.astype("<u4").tobytes()
     yield RowChunk(target.schema_id, data, packed, places, before + rows, partial(_text_of_body, target))
+
+
+def _halves(batch: Any, before: int, name: str, target: Target) -> Iterator[RowChunk]:
+    half = batch.num_rows // 2
+    yield from _chunks(batch.slice(0, half), before, name, target)
+    yield from _chunks(batch.slice(half), before + half, name, target)
 
 
 def _text_of_body(target: Target, _row: int, body: bytes) -> str:
