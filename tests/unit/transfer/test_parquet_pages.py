@@ -1,4 +1,4 @@
-"""A small Parquet file that becomes large is refused, or read few rows at a time, so that it does not fill the memory."""
+"""A small Parquet file that becomes large is refused, or read few rows at a time, to keep within the memory."""
 
 from __future__ import annotations
 
