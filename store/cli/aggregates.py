@@ -41,10 +41,11 @@ def chosen_rows(
     if prefix and (lower is not None or upper is not None):
         raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
     parts = _parts(table, index)
+    nullable = 0 if index is None else len(parts)
     return {
-        "lower": parse_bound(lower, parts, "--from"),
-        "upper": parse_bound(upper, parts, "--to"),
-        "prefix": parse_key(prefix, parts, prefix=True) if prefix else None,
+        "lower": parse_bound(lower, parts, "--from", nullable=nullable),
+        "upper": parse_bound(upper, parts, "--to", nullable=nullable),
+        "prefix": parse_key(prefix, parts, prefix=True, nullable=nullable) if prefix else None,
         "index": index,
         "filter": filter,
     }

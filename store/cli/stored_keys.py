@@ -40,8 +40,9 @@ def names_of(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
     return NO_NAMES
 
 
-def encoded(texts: Sequence[str], parts: Sequence[KeyPart]) -> bytes:
-    values = [_key_value(part) for part in parse_key(texts, parts, prefix=True)]
+def encoded(texts: Sequence[str], parts: Sequence[KeyPart], *, nullable: int = 0) -> bytes:
+    """As :func:`parse_key` reads them."""
+    values = [_key_value(part) for part in parse_key(texts, parts, prefix=True, nullable=nullable)]
     return encode_parts(values, parts[: len(values)])
 
 

@@ -131,10 +131,11 @@ def _scan(call: Call, parts: tuple[KeyPart, ...]) -> Scan:
         raise InvalidArgument(
             "lower" if lower is not None else "upper", "must not be given together with parts of a key"
         )
+    nullable = 0 if call.text("index") is None else len(parts)
     return Scan(
-        lower=parse_bound(lower, parts, "lower"),
-        upper=parse_bound(upper, parts, "upper"),
-        prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
+        lower=parse_bound(lower, parts, "lower", nullable=nullable),
+        upper=parse_bound(upper, parts, "upper", nullable=nullable),
+        prefix=parse_key(prefix, parts, prefix=True, nullable=nullable) if prefix else None,
         index=call.text("index"),
         filter=call.text("query"),
         columns=call.fields(),

@@ -14,8 +14,11 @@ timestamp      RFC 3339 with a zone, such as ``2013-01-01T10:00:00Z``, or micros
 date           ``2013-01-01``
 decimal        ``12.50``
 uuid           ``9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b``
-any, null      ``\N``
 =============  ==================================================================================
+
+A part of an index may be null, and null is ``\N`` there. So the text ``\N`` is ``\\N`` there, the text ``\\N`` is
+``\\\N``, and so on: the first backslash is an escape. No part of a primary key is null, so there ``\N`` is the text
+itself. JSON has a null of its own, and no other escapes.
 
 A bound is one part written so, or a JSON array of several: ``["2013-01-01T10:00:00Z", "UA"]``. The form of the
 key-value API's bytes is :mod:`cortado.store.transfer.byte_text`.
@@ -42,7 +45,8 @@ from cortado.store.keys.types import KeyPart, KeyType
 if TYPE_CHECKING:
     from cortado.store.client.values import Key, Part
 
-NULL_TEXT: Final = "\\N"
+_NULL_TEXT: Final = "\\N"
+_ESCAPED: Final = re.compile(r"\\+N")
 
 _WANTED: Final = {
     KeyType.BOOL: "true or false",
@@ -65,21 +69,24 @@ _FORMS: Final = {
 }
 
 
-def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False) -> Key:
-    """A key of the arguments of a command. Raises InvalidArgument naming the part, or how many parts there are."""
+def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False, nullable: int = 0) -> Key:
+    """A key of the arguments of a command. The first ``nullable`` parts may be null: those of an index. Raises
+    InvalidArgument naming the part, or how many parts there are."""
     if len(texts) > len(parts) or (len(texts) < len(parts) and not prefix):
         declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
         wanted = f"{'at most ' if prefix else ''}{_parts(len(parts))}: {declared}"
         raise InvalidArgument("key", f"must have {wanted}", _parts(len(texts)))
-    return tuple(parse_part(text, part) for text, part in zip(texts, parts, strict=False))
+    found = enumerate(zip(texts, parts, strict=False))
+    return tuple(parse_part(text, part, nullable=place < nullable) for place, (text, part) in found)
 
 
-def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str) -> Key | None:
-    """A bound of a range: one part, or a JSON array of parts. Raises InvalidArgument."""
+def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str, *, nullable: int = 0) -> Key | None:
+    """A bound of a range: one part, or a JSON array of parts; ``nullable`` as of :func:`parse_key`. Raises
+    InvalidArgument."""
     if text is None:
         return None
     if not text.startswith("["):
-        return parse_key([text], parts, prefix=True)
+        return parse_key([text], parts, prefix=True, nullable=nullable)
     values = parse_json(text, option)
     if len(values) > len(parts):
         raise InvalidArgument(option, f"must have at most {_parts(len(parts))}", _parts(len(values)))
@@ -94,12 +101,13 @@ def key_of_json(value: Any, parts: Sequence[KeyPart], field: str) -> Key:
     return tuple(_part_of_json(each, part) for each, part in zip(value, parts, strict=True))
 
 
-def parse_part(text: str, part: KeyPart) -> Part:
+def parse_part(text: str, part: KeyPart, *, nullable: bool = False) -> Part:
     """One part by its declared type. Raises InvalidArgument naming it."""
-    if text == NULL_TEXT:
+    if nullable and text == _NULL_TEXT:
         return None
+    is_escaped = nullable and _ESCAPED.fullmatch(text) is not None
     try:
-        return _parse_typed(text, part.type)
+        return _parse_typed(text[1:] if is_escaped else text, part.type)
     except (ValueError, InvalidOperation, OverflowError, binascii.Error):
         raise InvalidArgument(f"key.{part.path}", f"must be {_WANTED[part.type]}", repr(text)) from None
 

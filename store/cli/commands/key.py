@@ -149,5 +149,7 @@ def encode_entry(
     with session.client() as client:
         found = client.describe(table)
     declared = index_of(found, index)
-    key = index_prefix(found.table_id, declared.index_id) + encoded(parts, declared.parts + found.key)
+    key = index_prefix(found.table_id, declared.index_id) + encoded(
+        parts, declared.parts + found.key, nullable=len(declared.parts)
+    )
     return stored_key(key, version_at, key_names([found]))

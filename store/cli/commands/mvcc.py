@@ -112,8 +112,10 @@ def show_entry(
     database, name = split_table_name(table)
     with inspected(session, data_dir) as node:
         described = table_of(session, node, table)
-        declared = index_of(described, index).parts + described.key
-        values = key_to_proto(parse_key(parts, declared, prefix=True), declared, prefix=True)
+        indexed = index_of(described, index).parts
+        declared = indexed + described.key
+        key = parse_key(parts, declared, prefix=True, nullable=len(indexed))
+        values = key_to_proto(key, declared, prefix=True)
         target = pb.IndexTarget(database=database, table=name, index=index, values=values)
         _show(session, node, pb.ReadVersionsRequest(index=target), limit)
 

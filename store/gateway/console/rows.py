@@ -16,7 +16,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.elements import token_of
 from cortado.store.gateway.paths import is_kept, segment_of
-from cortado.store.transfer.key_text import NULL_TEXT, parse_key
+from cortado.store.transfer.key_text import parse_key
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
@@ -69,10 +69,7 @@ def held(value: Mapping[str, Any], path: str) -> Any:
 def _texts(value: Mapping[str, Any], descriptor: TableDescriptor) -> tuple[str, ...]:
     """The parts of a document's key, as :func:`parse_key` reads them."""
     parts = (held(value, each.path) for each in descriptor.key)
-    return tuple(
-        NULL_TEXT if each is None or each is ABSENT else each if isinstance(each, str) else json_text(each)
-        for each in parts
-    )
+    return tuple(each if isinstance(each, str) else json_text(each) for each in parts)
 
 
 def _scan(call: Call, at: str | None) -> Scan:

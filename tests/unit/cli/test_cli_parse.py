@@ -45,11 +45,42 @@ FLIGHTS = (
         (KeyType.DATE, "2013-01-31", date(2013, 1, 31)),
         (KeyType.DECIMAL, "-12.50", Decimal("-12.50")),
         (KeyType.UUID, "9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b", UUID("9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b")),
-        *((type, "\\N", None) for type in KeyType),
     ],
 )
 def test_a_part_is_read_by_its_declared_type(type: KeyType, text: str, meant: Any) -> None:
-    assert parse_part(text, KeyPart("part", type)) == meant
+    for nullable in (False, True):
+        assert parse_part(text, KeyPart("part", type), nullable=nullable) == meant
+
+
+@pytest.mark.parametrize("type", KeyType)
+def test_null_is_written_where_a_part_may_be_null_and_nowhere_else(type: KeyType) -> None:
+    part = KeyPart("part", type)
+    assert parse_part("\\N", part, nullable=True) is None
+    if type is KeyType.STRING:
+        assert parse_part("\\N", part) == "\\N"
+    else:
+        for text, nullable in (("\\N", False), ("\\\\N", True)):
+            with pytest.raises(InvalidArgument, match=r"key\.part"):
+                parse_part(text, part, nullable=nullable)
+
+
+def test_each_text_can_be_written_where_a_part_may_be_null() -> None:
+    part = KeyPart("part", KeyType.STRING)
+    for text in ("\\N", "\\\\N", "\\\\\\N"):
+        assert parse_part(f"\\{text}", part, nullable=True) == text
+        assert parse_part(text, part) == text
+    for text in ("N", "\\", "\\n", "\\NN", " \\N", "a\\N", "\\N\n", "\\x4e"):
+        assert parse_part(text, part, nullable=True) == parse_part(text, part) == text
+
+
+def test_the_first_parts_of_an_entry_may_be_null_and_those_of_its_key_not() -> None:
+    parts = [KeyPart("name", KeyType.STRING), KeyPart("id", KeyType.STRING)]
+    assert parse_key(["\\N", "\\N"], parts, nullable=1) == (None, "\\N")
+    assert parse_bound("\\N", parts, "--from", nullable=1) == (None,)
+    assert parse_bound("\\N", parts, "--from") == ("\\N",)
+    assert parse_bound('["\\\\N", null]', parts, "--from", nullable=1) == ("\\N", None)
+    with pytest.raises(InvalidArgument, match="a whole number"):
+        parse_bound('["\\\\N"]', [KeyPart("n", KeyType.INT64)], "--from", nullable=1)
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,20 @@ def test_avro_goes_in_and_comes_out(served: Gateway) -> None:
     assert served.request("GET", f"{ITEMS}/avro").json()["left"] == 3
     cut = served.request("PUT", f"{ITEMS}/avro", content=found.content[:-1], headers={"Content-Type": "avro/binary"})
     assert (cut.status_code, cut.json()["reason"]) == (400, "INVALID_DOCUMENT")
+
+
+def test_the_text_that_is_null_in_an_index_is_a_key_like_others(served: Gateway) -> None:
+    text, path = "\\N", f"{ITEMS}/%5CN"
+    stored = served.request("PUT", path, json={"id": text, "name": text})
+    assert stored.status_code == 200, stored.text
+    assert served.request("GET", path).json()["id"] == text
+    assert served.request("PATCH", path, json={"left": 3}).json()["left"] == 3
+    by_name = {given: served.request("GET", f"{ITEMS}/{given}?index=by_name").json() for given in ("%5C%5CN", "%5CN")}
+    assert [each["value"]["id"] for each in by_name["%5C%5CN"]["elements"]] == [text]
+    assert by_name["%5CN"]["elements"] == []
+    within = {"lower": text, "upper": f"{text}0"}
+    assert [each["value"]["id"] for each in served.request("GET", ITEMS, params=within).json()["elements"]] == [text]
+    seen = served.request("GET", f"{ITEMS}/%5CN:watch", params={"initialState": "true", "until": stored.json()["etag"]})
+    assert '"key": ["\\\\N"]' in seen.text
+    assert served.request("DELETE", path).json() == {"existed": True}
+    assert served.request("GET", path).status_code == 404
