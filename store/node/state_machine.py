@@ -102,53 +102,59 @@ class StateMachine:
         return self._unresolved
 
     def replaced(self) -> None:
-        """The engine's state is another one: a snapshot was installed."""
+        """The engine's state is another one: a snapshot was installed. To be called before anybody may read it."""
         self.removals.forget(self._begin())
 
     def repaired(self) -> None:
         """Stored items were repaired: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
         if self.are_safepoints_damaged:
-            self._load_safepoints()
+            self._load_safepoints(self._versions.snapshot(LARGEST))
         if self.restore is UNREADABLE:
-            self._load_restore()
+            self._load_restore(self._versions.snapshot(LARGEST))
 
     def _begin(self) -> int:
         """With the engine's state. Returns up to which entry something may have been removed from it."""
-        self._load_safepoints()
+        # A store of our own: nobody else may read while the state is replaced, nor by what followed from the old one.
+        own = VersionStore(self._engine)
+        own.on_damage = lambda damage: self._versions.on_damage(damage)
+        newest = own.snapshot(LARGEST)
+        self._load_safepoints(newest)
         self._unresolved = NOTHING_UNRESOLVED
-        self._load_restore()
-        self.load_roles()
+        self._load_restore(newest)
+        self._load_roles(newest)
         return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
-    def _load_safepoints(self) -> None:
+    def _load_safepoints(self, newest: Reader) -> None:
         try:
-            self._versions.safepoints = safepoints_of(self._versions.snapshot(LARGEST))
+            self._versions.safepoints = safepoints_of(newest)
             self.are_safepoints_damaged = False
         except CortadoError as damage:
             _LOG.error("the safepoints cannot be read: reads of the past are refused: %s", damage)
             self._versions.safepoints = Safepoints(self.load().last_ts)
             self.are_safepoints_damaged = True
 
-    def _load_restore(self) -> None:
+    def _load_restore(self, newest: Reader) -> None:
         try:
-            self._load_records()
+            self._load_records(newest)
         except CortadoError as damage:
             problem = "whether a restore is under way, or what large transactions have staged"
             _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
             self.restore = UNREADABLE
 
-    def _load_records(self) -> None:
+    def _load_records(self, newest: Reader) -> None:
         """Raises DataLoss, and changes nothing then."""
-        newest = self._versions.snapshot(LARGEST)
         restore, unresolved = restore_of(newest), unresolved_of(newest)
         self.restore = restore
         self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
 
     def load_roles(self) -> None:
         """Look at them again: something was put in place, or given up, below the log's back."""
+        self._load_roles(self._versions.snapshot(LARGEST))
+
+    def _load_roles(self, newest: Reader) -> None:
         with self._engine.read() as txn:
             is_enabled = self._load_from(txn).roles_on
-        self.roles = stored_roles(self._versions.snapshot(LARGEST), is_enabled=is_enabled)
+        self.roles = stored_roles(newest, is_enabled=is_enabled)
         if self.roles.problem:
             _LOG.error("nobody can say who may do what: nobody is served: %s", self.roles.problem)
 
@@ -245,7 +251,7 @@ class StateMachine:
             # stands.
             self.load_roles()
             with suppress(CortadoError):
-                self._load_records()
+                self._load_records(self._versions.snapshot(LARGEST))
                 self._was_given_up = False
 
     def _note_records(self, before: Unresolved) -> Unresolved:

@@ -257,8 +257,9 @@ class SnapshotReceiver:
 
     async def _resume_as_before(self) -> None:
         state = await self._run_scan(self._stored_state)
-        self._become(Idle())
+        # Readable last: what is to be refused from now on follows from the state, and is looked up in it.
         self._driver.resume(state)
+        self._become(Idle())
 
     async def _go_on(self, name: str) -> None:
         """At a start under a marker: install its file again, or get another."""
@@ -366,8 +367,9 @@ class SnapshotReceiver:
             return False
         self.installed += 1
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
-        self._become(Idle())
+        # Readable last: what is to be refused from now on follows from the state, and is looked up in it.
         self._driver.resume(state)
+        self._become(Idle())
         for damage in whole.damaged:
             self._on_damage(damage)
         await self._run_scan(self._delete_fetched)
