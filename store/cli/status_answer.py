@@ -12,8 +12,7 @@ from typing import Any, Final
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.cli.failures import OK
 from cortado.store.cli.render import Renderer, count, moment
-from cortado.store.cli.session import Session
-from cortado.store.client import DamagedItem, Members, MemberStatus, Status
+from cortado.store.client import Client, DamagedItem, Members, MemberStatus, Status
 from cortado.store.client.cluster import PatrolStatus
 from cortado.store.clock.spans import between_text
 from cortado.store.sizes import size_text
@@ -62,18 +61,17 @@ def damage_json(item: DamagedItem) -> dict[str, Any]:
     return {"key": item.key.hex() or None, "text": item.text, "problem": item.problem, "is_lost": item.is_lost}
 
 
-def ask_each(session: Session, members: Members, found: Status) -> list[Status | CortadoError]:
+def ask_each(client: Client, members: Members, found: Status, timeout_s: float) -> list[Status | CortadoError]:
     """What each member says, or why it says nothing. The one that answered already is not asked again."""
+    asking = client.with_timeout(min(timeout_s, _MEMBER_TIMEOUT_S))
 
     def ask(member: MemberStatus) -> Status | CortadoError:
         if member.node_id == found.node_id:
             return found
         if not member.joined:
             return Unavailable("it has not joined yet")
-        timeout_s = min(session.timeout_s, _MEMBER_TIMEOUT_S)
         try:
-            with dataclasses.replace(session, endpoint=member.address, timeout_s=timeout_s).client() as client:
-                said = client.status()
+            said = asking.status(member.address)
         except CortadoError as error:
             return error
         if (said.cluster_id, said.node_id) != (found.cluster_id, member.node_id):

@@ -20,7 +20,7 @@ from cortado.store.client.client_services import ClientServices
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
-from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
+from cortado.store.client.endpoints import Endpoints, Tls, check_endpoint, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
@@ -428,19 +428,23 @@ class AsyncClient(ClientTransactions, ClientServices):
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
 
-    async def status(self) -> Status:
-        """What the node says of itself."""
-        stub = self._connection.stubs.cluster
+    async def status(self, address: str | None = None) -> Status:
+        """What one node says of itself, whoever leads: the one at ``address``, by default the first of this client's
+        endpoints that answers. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
         return status_from_proto(
-            await self._connection.call(stub.Status, cluster_pb2.StatusRequest(), timeout_s=self._timeout_s)
+            await self._ask(self._connection.stubs.cluster.Status, cluster_pb2.StatusRequest(), address)
         )
 
-    async def clock(self) -> ClockReading:
-        """The node's clock."""
-        stub = self._connection.stubs.cluster
+    async def clock(self, address: str | None = None) -> ClockReading:
+        """The clock of one node, which is found as by :meth:`status`."""
         return clock_from_proto(
-            await self._connection.call(stub.Clock, cluster_pb2.ClockRequest(), timeout_s=self._timeout_s)
+            await self._ask(self._connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(), address)
         )
+
+    async def _ask(self, method: Method, request: Any, address: str | None) -> Any:
+        if address is None:
+            return await self._connection.call(method, request, timeout_s=self._timeout_s, of_endpoint=True)
+        return await self.open_call_at(check_endpoint(address), method, request)
 
     async def now(self) -> Timestamp:
         """A timestamp to read at: what is committed by now is at or below it, what is written later above.

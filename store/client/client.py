@@ -321,11 +321,11 @@ class Client:
     def membership(self) -> Membership:
         return Membership(self._core.membership)
 
-    def status(self) -> Status:
-        return run(self._core.status())
+    def status(self, address: str | None = None) -> Status:
+        return run(self._core.status(address))
 
-    def clock(self) -> ClockReading:
-        return run(self._core.clock())
+    def clock(self, address: str | None = None) -> ClockReading:
+        return run(self._core.clock(address))
 
     def now(self) -> Timestamp:
         return run(self._core.now())

@@ -211,23 +211,24 @@ class Connection:
         started_s: float | None = None,
         changes: bool = False,
         insists: bool = True,
+        of_endpoint: bool = False,
     ) -> Any:
         """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
 
         A request with a ``request_id`` is a write, and so is one that ``changes`` something without. Raises what the
         server refused with, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). ``started_s``: since when
         the time runs, by default now. Who does not insist takes a leader's word that it can't be done now, and makes no
-        second attempt where the first may have been made.
+        second attempt where the first may have been made. ``of_endpoint`` asks the first endpoint that answers.
         """
         if self._view is not None and method.is_read_at:
             return await read_through(self._view, self.base, method, request, timeout_s)
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
-        attempts.changes = changes
+        attempts.changes, attempts.stays = changes, of_endpoint and self._route.has_one_endpoint
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
             try:
-                channel = self._channel(anywhere=anywhere and not attempts.count)
+                channel = self._channel(anywhere and not attempts.count, attempts.count if of_endpoint else None)
                 reply = await self._attempt(channel, method, encoded, attempts)
             except Failed as failed:
                 failure = _of_any_member(failed.failure) if anywhere and not attempts.count else failed.failure
@@ -288,9 +289,9 @@ class Connection:
 
     async def _attempt(self, channel: Channel, method: Method, request: bytes, attempts: Attempts) -> Any:
         left_s = max(attempts.deadline_s - self._now_s(), 0.001)
-        address = channel.address
+        is_moved = stays if attempts.stays else lambda: self._search.is_elsewhere(channel.address)
         try:
-            return await channel.call(method, request, left_s, lambda: self._search.is_elsewhere(address))
+            return await channel.call(method, request, left_s, is_moved)
         except WireClosed:
             raise self._closed_channel() from None
 
@@ -316,7 +317,7 @@ class Connection:
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         started = False
         while True:
-            channel = self._channel(anywhere=anywhere and not attempts.count)
+            channel = self._channel(anywhere and not attempts.count)
             try:
                 with self.stream(channel, method, request.SerializeToString(), timeout_s) as stream:
                     while (reply := await stream.receive()) is not None:
@@ -442,9 +443,9 @@ class Connection:
 
     # --- channels --------------------------------------------------------------------------------------------
 
-    def _channel(self, *, anywhere: bool) -> Channel:
+    def _channel(self, anywhere: bool, turn: int | None = None) -> Channel:
         self.check_open()
-        address = self._route.anyone() if anywhere else self._route.target
+        address = self._route.address(anywhere, turn)
         channel = self._shared.channels.get(address)
         if channel is None or channel.is_closed:
             try:

@@ -156,6 +156,8 @@ class Attempts:
     timeout_s: float
     random: Callable[[], float]
     changes: bool = False
+    stays: bool = False
+    """Whether it is meant for the one node that the caller named."""
     waits_for_quotas: bool = True
     """Whether a quota that is used up is waited for."""
     count: int = 0

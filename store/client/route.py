@@ -39,6 +39,18 @@ class Route:
         self.known_leader = ""
         """The target, where a node said that it leads; empty where it is a guess."""
 
+    @property
+    def has_one_endpoint(self) -> bool:
+        """Whether the caller named one node."""
+        return len(self._endpoints) == 1
+
+    def address(self, anywhere: bool, turn: int | None) -> str:
+        """Where a call goes: to one of the endpoints that the caller named, where it has a ``turn``; to any member; or
+        to the leader."""
+        if turn is not None:
+            return self._endpoints[turn % len(self._endpoints)]
+        return self.anyone() if anywhere else self.target
+
     def follow(self, hinted: str, by: str) -> bool:
         """``by`` does not lead, and names ``hinted``. False where that is no help."""
         with self._lock:

@@ -81,7 +81,13 @@ def list_(session: Session) -> Answer:
     with session.client() as client:
         found = client.status()
         members = client.membership.members()
-    said = dict(zip([each.node_id for each in members.members], ask_each(session, members, found), strict=True))
+        said = dict(
+            zip(
+                [each.node_id for each in members.members],
+                ask_each(client, members, found, session.timeout_s),
+                strict=True,
+            )
+        )
     return _Damage(
         {node_id: each for node_id, each in said.items() if isinstance(each, Status)},
         {node_id: str(each) for node_id, each in said.items() if not isinstance(each, Status)},

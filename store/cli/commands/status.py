@@ -21,4 +21,4 @@ def status(session: Session) -> Answer:
     with session.client() as client:
         found = client.status()
         members = client.membership.members()
-    return StatusAnswer(found, members, ask_each(session, members, found))
+        return StatusAnswer(found, members, ask_each(client, members, found, session.timeout_s))
