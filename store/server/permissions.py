@@ -11,7 +11,8 @@ request, such as the tables of a large transaction; like the others they are dec
 writes once more where they are appended.
 
 A denial is decided from names alone: whether the resource exists is looked up by nobody before. Lists of names are for
-everybody who is known: their services leave out what the caller does not see (:meth:`Rights.sees`).
+everybody who is known: their services leave out what the caller does not see (:meth:`Rights.sees`). So are schemas:
+which subjects a caller may read is asked of the tables that follow them (:mod:`.schemas_service`).
 
 A call counts for the quotas of what it needs to read or write (:mod:`cortado.store.quotas`). ``adds`` finds where it
 adds data, which is refused where no more may be stored: what only removes is not. ``frees`` marks what makes room:
@@ -159,8 +160,7 @@ def _listed_tables(request: Any) -> Demands:
 
 
 def _subject_if_named(request: Any) -> Demands:
-    """What is of no subject everybody who is known may have: a schema by its id, since rows hold that, and the level of
-    all subjects. A list of the versions of all is cut to what its caller sees."""
+    """The level of all subjects everybody who is known may have."""
     return (Demand(READ, subject_resource(request.subject)),) if request.subject else KNOWN
 
 
@@ -344,9 +344,9 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table")),
     "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True, frees=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
-    "Schemas/Get": Rule(_subject_if_named, is_metered=False),
+    "Schemas/Get": Rule(_known, is_metered=False),
     "Schemas/ListSubjects": Rule(_known),
-    "Schemas/ListVersions": Rule(_subject_if_named, is_metered=False),
+    "Schemas/ListVersions": Rule(_known, is_metered=False),
     "Schemas/Check": Rule(_subject(READ), is_metered=False),
     "Schemas/GetCompatibility": Rule(_subject_if_named, is_metered=False),
     "Schemas/SetCompatibility": Rule(_subject(DEFINE), changes=True),

@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
-from cortado.store.auth.caller import CALLER, seen_by
-from cortado.store.auth.roles import Rights, subject_resource
+from cortado.store.auth.caller import CALLER, seen_by, unmet
+from cortado.store.auth.roles import Demand, Permission, Rights, subject_resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.deletion import VersionsDeleted, delete_versions
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, SubjectVersion
@@ -56,9 +56,27 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
-        """By subject and version, or by id; version 0 is the newest. Raises NotFound."""
+        """By subject and version, or by id, since rows hold that; version 0 is the newest. Raises NotFound."""
         read_ts = await self.newest()
+        await self._check_may_read(request.subject, read_ts)
         return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
+
+    async def _check_may_read(self, subject: str, newest: Timestamp) -> None:
+        """Readers of a subject may read its schemas, and so may readers of a table that follows it: its rows are of
+        them. Where no subject is named, what is found is cut to what the caller sees. Raises PermissionDenied."""
+        caller, replica = CALLER.get(), self.host.meta
+        if caller is None or not subject:
+            return
+        refusal = unmet(caller, Demand(Permission.READ, subject_resource(subject)))
+        if refusal is None:
+            return
+        applied = replica.store.snapshot(await replica.reads.applied_to(newest))
+        with self.host.reads.place():
+            tables = await self.host.scan(lambda: replica.catalog(applied).tables_by_subject().get(subject, ()))
+        for each in tables:
+            if unmet(caller, Demand(Permission.READ, table_resource(*each.split(".")))) is None:
+                return
+        raise refusal
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
         """A page of subjects that the caller may know of, with their tables; each is decoded on the scan thread."""
@@ -89,6 +107,7 @@ class SchemasService(Service):
         """A page of one subject's versions, or of all that have one schema id."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await replica.reads.applied_to(await self.newest())
+        await self._check_may_read(request.subject, newest)
 
         def page() -> tuple[Timestamp, list[schemas_pb2.SchemaVersion], bytes]:
             # A schema id never comes to mean another schema.

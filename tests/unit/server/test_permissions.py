@@ -107,7 +107,7 @@ OWN = common_pb2.ReadAt(
             tables_pb2.ListTablesRequest(database="a"),
             {Demand(Permission.SEE, check_grant("reader", "database:a").resource)},
         ),
-        ("Schemas/ListVersions", schemas_pb2.ListVersionsRequest(subject="a.b"), {_table_demand(READ)}),
+        ("Schemas/GetCompatibility", schemas_pb2.GetCompatibilityRequest(subject="a.b"), {_table_demand(READ)}),
         ("Schemas/ListVersions", schemas_pb2.ListVersionsRequest(schema_id=1), {Demand(Permission.KNOWN)}),
         ("Tables/CheckTable", tables_pb2.CheckTableRequest(database="a", name="b"), {_table_demand(READ)}),
         (

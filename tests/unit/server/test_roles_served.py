@@ -102,6 +102,28 @@ def test_a_denial_does_not_tell_whether_there_is_such_a_table(world: World) -> N
             assert denied.value.message() == (f"principal stranger may not do this: reader of table:{name} is needed")
 
 
+def test_readers_of_a_table_read_the_schemas_of_its_subject_whatever_that_is_called(world: World) -> None:
+    schema = '{"type": "record", "name": "S", "fields": [{"name": "id", "type": "long"}]}'
+    world.admin.create_database("follows")
+    for subject, table in (("follows.first", "second"), ("a-topic-value", "third")):
+        world.admin.schemas.register(subject, schema)
+        world.admin.create_table(f"follows.{table}", key=["id"], subject=subject)
+        world.admin.table(f"follows.{table}").put({"id": 1})
+        name = f"reader-{table}"
+        with world.client(name, ("reader", f"table:follows.{table}")) as reader:
+            assert [each.value for each in reader.table(f"follows.{table}").scan()] == [{"id": 1}]
+            assert reader.schemas.get(subject).subject == subject
+            assert [each.version for each in reader.schemas.versions(subject)] == [1]
+            with pytest.raises(PermissionDenied):
+                reader.schemas.register(subject, schema)
+        with world.client(f"other-{table}", ("reader", "table:follows.nothing")) as other:
+            for unknown in (subject, "no-such-subject"):
+                with pytest.raises(PermissionDenied):
+                    other.schemas.get(unknown)
+                with pytest.raises(PermissionDenied):
+                    other.schemas.versions(unknown)
+
+
 def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
     with world.client("owner", ("owner", "database:own")) as owner, world.client("guest") as guest:
         owner.create_database("own")
