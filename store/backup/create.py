@@ -4,7 +4,7 @@
 
     plan: the timestamp, ranges of keys ──► backup.checkpoint.json
     for each range, some at once: read ──► part-N.cortado.partial ── sync, rename ──► part-N.cortado
-    manifest.json, and the checkpoint goes
+    manifest.json, and the checkpoint goes: a run that finds both has this left to do
 
 A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So whatever ends
 this at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
@@ -80,6 +80,12 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
     streams = transferring(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
+    if isinstance(found, Manifest) and directory.has(CHECKPOINT):
+        # A run was ended between its last two steps: all is there.
+        check_same(client, request, found.shape)
+        finish(directory)
+        yield found
+        return
     if isinstance(found, Manifest):
         problem = f"holds a whole backup of {found.shape.timestamp} already: give an empty directory"
         raise InvalidArgument("DIR", problem, str(directory))
@@ -90,6 +96,12 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
     shape = found.shape
     with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
         yield _Making(client, directory, found, streams, report).run()
+
+
+def finish(directory: Directory) -> None:
+    """The last step, once the manifest is there."""
+    if directory.has(CHECKPOINT):
+        directory.remove(CHECKPOINT)
 
 
 def _begin(client: Client, request: BackupRequest, directory: Directory) -> Checkpoint:
@@ -174,7 +186,7 @@ class _Making:
         )
         manifest = Manifest(checkpoint.shape, parts)
         write_manifest(directory, manifest)
-        directory.remove(CHECKPOINT)
+        finish(self._directory)
         return manifest
 
     def _part(self, number: int) -> PartEnd:

@@ -43,7 +43,7 @@ from cortado.errors import (
     Unavailable,
 )
 from cortado.store.backup.chain import Backup, last_segment, look
-from cortado.store.backup.create import BackupRequest, backing_up, check_same
+from cortado.store.backup.create import BackupRequest, backing_up, check_same, finish
 from cortado.store.backup.manifest import (
     MANIFEST,
     SEGMENTS_MAX,
@@ -123,6 +123,7 @@ def follow_backup(client: Client, request: FollowRequest, stopping: Stopping, re
         lease = stack.enter_context(_MovingLease(client))
         if isinstance(found, Manifest):
             check_same(client, backup, found.shape)
+            finish(directory)
             tip = last_segment(directory, found)
             for part in range(len(tip.manifest.parts)):
                 tip.check(part)

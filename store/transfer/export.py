@@ -35,6 +35,8 @@ from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
 
 PART_ROWS: Final = 250_000
 _CUTS: Final = 256
+PARTS_MAX: Final = 40_000
+"""Of an export: its checkpoint and its manifest name each, and both are bounded where they are read."""
 """Key ranges that a table is cut into, before they are put together again to parts."""
 
 
@@ -169,6 +171,9 @@ def _plan(
             for number, each in enumerate(_joined(ranges, part_rows))
         ]
         plans.append(TablePlan(descriptor.name, descriptor.table_id, version, tuple(parts)))
+        if sum(len(each.parts) for each in plans) > PARTS_MAX:
+            problem = f"makes more than {PARTS_MAX} files: give a larger one, or export some of the tables"
+            raise InvalidArgument("--part-rows", problem, str(part_rows))
     return ts or then.now(), tuple(plans)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -12,15 +13,17 @@ from threading import Event, Thread
 import pytest
 
 from cortado.errors import InvalidArgument, SnapshotTooOld
-from cortado.store.backup.chain import chain_of
+from cortado.store.backup.chain import chain_of, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
+from cortado.store.backup.follow import FollowRequest, follow_backup
 from cortado.store.backup.manifest import CHECKPOINT, Manifest, part_name
 from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.blocking.backups import Backups
 from cortado.store.client.kv import Put
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.directory import LocalDirectory
 from support.cluster import running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
 
@@ -77,6 +80,39 @@ def test_a_backup_that_is_killed_goes_on_and_holds_the_same(server: ServerProces
     assert contents(again) == contents(whole)
     assert check_backup(killed).versions == whole.versions == 400
     assert not (killed / CHECKPOINT).exists()
+
+
+def test_a_backup_that_is_killed_behind_its_last_file_is_done_when_it_is_repeated(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Event()
+    stop.set()
+
+    class Killed(BaseException):
+        pass
+
+    def killed(_: object, name: str) -> None:
+        raise Killed
+
+    with Client(server.endpoint) as client:
+        for follow in (False, True):
+            directory = tmp_path / f"backup-{follow}"
+            with monkeypatch.context() as patch, pytest.raises(Killed):
+                patch.setattr(LocalDirectory, "remove", killed)
+                create_backup(client, BackupRequest(directory))
+            assert (directory / CHECKPOINT).exists()
+            with pytest.raises(InvalidArgument, match="history: was begun without it"):
+                create_backup(client, BackupRequest(directory, history=True))
+            client.kv("log").put(b"after", b"1")
+            if follow:
+                follow_backup(client, FollowRequest(BackupRequest(directory)), lambda: nullcontext(stop))
+            else:
+                again = create_backup(client, BackupRequest(directory))
+                assert again == whole_backup(LocalDirectory(directory))
+            assert not (directory / CHECKPOINT).exists()
+            # Now it is as any other: a name that is used twice by mistake loses nothing.
+            with pytest.raises(InvalidArgument, match="holds a whole backup of"):
+                create_backup(client, BackupRequest(directory))
 
 
 def test_what_follows_holds_what_changed_alone(server: ServerProcess, tmp_path: Path) -> None:
