@@ -3,7 +3,7 @@
 =================  ==========  ====================================================================================
 option             for         meaning
 =================  ==========  ====================================================================================
-``endpoint``       both        address of a node, or of some, with commas; default ``127.0.0.1:7621``
+``endpoint``       both        address of a node, or of some, with commas; default: what ``CORTADO_ENDPOINTS`` holds
 ``table``          both        ``database.table``; required, unless ``load()`` or ``save()`` is given it
 ``timeoutSeconds`` both        of each call; default 30
 ``tlsCa``          both        PEM file of the servers' authorities: encrypts; default: no encryption
@@ -54,7 +54,6 @@ Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions``, ``schemaVe
 A stream is written with ``operation``, ``onConflict``, ``chunkRows`` and ``txnAppId``.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
-
 The files of certificates are read where a connection is made: on the driver, and on each executor under the same path.
 """
 
@@ -68,10 +67,11 @@ from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
 from cortado.store.auth.tokens import check_token
-from cortado.store.client import DEFAULT_ENDPOINT, Tls
+from cortado.store.client import Tls
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
+from cortado.store.client.reach import reached
 from cortado.store.client.values import parse_at
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.retentions import parse_retention
@@ -336,7 +336,8 @@ def _connection(given: Mapping[str, str]) -> Connection:
     if not 0 < timeout_s <= TIMEOUT_SECONDS_MAX:
         limit = f"must be above 0 and at most {TIMEOUT_SECONDS_MAX}"
         raise InvalidArgument("option timeoutSeconds", limit, str(timeout_s))
-    return Connection(given.get("endpoint", DEFAULT_ENDPOINT), table, timeout_s, _tls(given), _token(given))
+    endpoint, tls, token = reached(given.get("endpoint"), _tls(given), _token(given))
+    return Connection(endpoint, table, timeout_s, tls, token)
 
 
 def _tls(given: Mapping[str, str]) -> Tls | None:

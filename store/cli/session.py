@@ -29,7 +29,6 @@ from cortado.store.settings.client import (
     CLIENT_SETTINGS,
     CONTEXT_VARIABLE,
     ENDPOINTS,
-    OTHER_VARIABLES,
     OUTPUT,
     PREFIX,
     TIMEOUT,
@@ -39,9 +38,9 @@ from cortado.store.settings.client import (
     TLS_CERT,
     TLS_KEY,
     TOKEN_FILE,
-    TOKEN_VARIABLE,
 )
-from cortado.store.settings.gather import FLAGS, Found, check_near_variables, gather
+from cortado.store.settings.gather import Found, gather
+from cortado.store.settings.reach import check_tls_files, check_variables_of_clients, token_source
 from cortado.store.settings.setting import Setting
 
 if TYPE_CHECKING:
@@ -175,10 +174,7 @@ class Session:
 
     @classmethod
     def _resolved(cls, given: Given, environment: Mapping[str, str]) -> Session:
-        known = {each.variable(PREFIX) for each in CLIENT_SETTINGS} | set(OTHER_VARIABLES)
-        of_others = ("CORTADO_SERVER_", "CORTADO_GATEWAY_")
-        ours = {name: value for name, value in environment.items() if not name.startswith(of_others)}
-        check_near_variables(known, ours, PREFIX)
+        check_variables_of_clients(environment)
         contexts = read_contexts(environment)
         chosen = choose(contexts, given.context, environment)
         found = gather(
@@ -200,7 +196,7 @@ class Session:
             tls_ca=_text(value[TLS_CA.name]),
             tls_cert=_text(value[TLS_CERT.name]),
             tls_key=_text(value[TLS_KEY.name]),
-            token=_token(by_name[TOKEN_FILE.name], environment),
+            token=token_source(by_name[TOKEN_FILE.name], environment),
             context=chosen,
             found=found,
             given=given,
@@ -238,14 +234,9 @@ class Session:
 
     def tls(self) -> Tls | None:
         """The files for encrypted connections, None for plain ones. Raises InvalidArgument."""
+        check_tls_files(self.tls_ca, self.tls_cert, self.tls_key, lambda setting: setting.flag)
         if self.tls_ca is None:
-            for name, value in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
-                if value is not None:
-                    raise InvalidArgument("--tls-ca", f"must be given with {name}")
             return None
-        if (self.tls_cert is None) != (self.tls_key is None):
-            given, missing = (TLS_CERT, TLS_KEY) if self.tls_key is None else (TLS_KEY, TLS_CERT)
-            raise InvalidArgument(missing.flag, f"must be given with {given.flag}")
         from cortado.store.client import Tls
 
         made = Tls(self.tls_ca, self.tls_cert, self.tls_key)
@@ -274,13 +265,6 @@ def _check_timeout(found: Found) -> None:
     if not 0 < found.value <= TIMEOUT_S_MAX:
         problem = f"must be above 0 and at most {TIMEOUT_S_MAX} seconds"
         raise InvalidArgument(found.named(), problem, f"{found.value:g}")
-
-
-def _token(found: Found, environment: Mapping[str, str]) -> TokenSource | None:
-    """A flag names a file; else the environment holds the token itself, or a file is named there or in the context.
-    The text is never an option's: other users of the host see those."""
-    text = environment.get(TOKEN_VARIABLE)
-    return found.value if found.origin == FLAGS or not text else text
 
 
 def _text(path: Any) -> str | None:

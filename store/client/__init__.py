@@ -72,7 +72,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+    from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.auth import AsyncAuth, AuthStatus, Issued, PrincipalInfo, RoleGrant, TokenInfo, WhoAmI
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.blocking.auth import Auth
@@ -121,7 +121,6 @@ if TYPE_CHECKING:
     from cortado.store.client.windows import ChangedRange, ChangeWindow
 
 __all__ = [
-    "DEFAULT_ENDPOINT",
     "AsyncAuth",
     "AsyncBatch",
     "AsyncClient",
@@ -230,7 +229,6 @@ _HOMES: Final = {
     "ClockReading": "cluster",
     "Collection": "blocking.collection",
     "CollectionStatus": "collection",
-    "DEFAULT_ENDPOINT": "async_client",
     "DamagedItem": "cluster",
     "Delete": "kv",
     "Deleted": "watch",

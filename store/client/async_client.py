@@ -23,6 +23,7 @@ from cortado.store.client.connection import Connection, ConnectionOptions, ReadF
 from cortado.store.client.endpoints import Endpoints, Tls, check_endpoint, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.public_faces import public_face
+from cortado.store.client.reach import reached
 from cortado.store.client.request_ids import REQUEST_ID_BYTES
 from cortado.store.client.runtime import Environment, Runtime
 from cortado.store.client.transaction_runs import Pace
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
 
-DEFAULT_ENDPOINT = "127.0.0.1:7621"
 _EPOCH_MAX = (1 << 16) - 1
 _STALE_MS_MAX = (1 << 32) - 1
 
@@ -62,8 +62,10 @@ class AsyncClient(ClientTransactions, ClientServices):
     errors are :mod:`cortado.errors`.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
-    find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
-    at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
+    find the others. Without it the variables of the command line say where the cluster is, and as whom it is called
+    (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
+    the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
+    always read at the leader. ``tls`` encrypts the connections.
     ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
@@ -75,7 +77,7 @@ class AsyncClient(ClientTransactions, ClientServices):
 
     def __init__(
         self,
-        endpoint: Endpoints = DEFAULT_ENDPOINT,
+        endpoint: Endpoints | None = None,
         *,
         timeout_s: float = 10.0,
         tls: Tls | None = None,
@@ -85,6 +87,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         times: Times = "exact",
         environment: Environment | None = None,
     ) -> None:
+        endpoint, tls, token = reached(endpoint, tls, token)
         options = ConnectionOptions(tls=tls, token=token, read_from=read_from, coalesce=coalesce, times=times)
         self._over(AsyncioRuntime(environment), endpoint, timeout_s, options)
 

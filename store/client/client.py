@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from cortado.errors import InvalidArgument
-from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+from cortado.store.client.async_client import AsyncClient
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.drive import run
@@ -18,6 +18,7 @@ from cortado.store.client.blocking.runtime import BlockingRuntime
 from cortado.store.client.cluster import ClockReading, Status
 from cortado.store.client.connection import ReadFrom
 from cortado.store.client.endpoints import Endpoints, Tls
+from cortado.store.client.reach import reached
 from cortado.store.client.runtime import Environment
 from cortado.store.client.transaction_runs import T
 from cortado.store.client.values import At, Times
@@ -57,8 +58,10 @@ class Client:
     errors are :mod:`cortado.errors`. A client is safe to share between threads, and not to use after a fork.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
-    find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
-    at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
+    find the others. Without it the variables of the command line say where the cluster is, and as whom it is called
+    (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
+    the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
+    always read at the leader. ``tls`` encrypts the connections.
     ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
@@ -67,7 +70,7 @@ class Client:
 
     def __init__(
         self,
-        endpoint: Endpoints = DEFAULT_ENDPOINT,
+        endpoint: Endpoints | None = None,
         *,
         timeout_s: float = 10.0,
         tls: Tls | None = None,
@@ -77,6 +80,7 @@ class Client:
         times: Times = "exact",
         environment: Environment | None = None,
     ) -> None:
+        endpoint, tls, token = reached(endpoint, tls, token)
         self._core = AsyncClient.over(
             BlockingRuntime(environment),
             endpoint,

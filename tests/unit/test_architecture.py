@@ -148,7 +148,8 @@ ALLOWED |= {
     "cortado.store.observe": NODE
     | {"cortado.store.quotas"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
-    "cortado.store.client": CLIENT | {"cortado.store.backup.runs"},
+    "cortado.store.client": CLIENT
+    | {"cortado.store.backup.runs", "cortado.store.settings.client", "cortado.store.settings.reach"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
     "cortado.store.gateway": CLIENT

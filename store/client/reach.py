@@ -1,0 +1,38 @@
+"""Whom a client calls where the application does not say it: the variables of the command line do."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+from cortado.errors import InvalidArgument
+from cortado.store.auth.tokens import check_token
+from cortado.store.client.authorization import TokenSource
+from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
+
+E = TypeVar("E", bound=Endpoints)
+
+
+def reached(
+    endpoint: E | None, tls: Tls | None, token: TokenSource | None
+) -> tuple[E | str, Tls | None, TokenSource | None]:
+    """Endpoints, files and token as given; without endpoints, what is not given is taken from the environment.
+
+    With endpoints nothing is: a token of the environment goes to the cluster that the environment names, and to no
+    other. Raises InvalidArgument that names the variable.
+    """
+    if endpoint is not None:
+        return endpoint, tls, token
+    from cortado.store.settings.client import ENDPOINTS, PREFIX, TOKEN_VARIABLE
+    from cortado.store.settings.reach import reach_of_environment
+
+    reach = reach_of_environment(os.environ)
+    try:
+        parse_endpoints(reach.endpoint)
+    except InvalidArgument as refused:
+        raise InvalidArgument(ENDPOINTS.variable(PREFIX), refused.problem, refused.value) from None
+    if isinstance(reach.token, str):
+        check_token(reach.token, TOKEN_VARIABLE)
+    if tls is None and reach.tls_ca is not None:
+        tls = Tls(reach.tls_ca, reach.tls_cert, reach.tls_key)
+    return reach.endpoint, tls, reach.token if token is None else token
