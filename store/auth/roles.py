@@ -147,7 +147,7 @@ class Rights:
 
 def database_of(table: Resource) -> Resource:
     """The database that a table is in."""
-    return Resource(_DATABASE + table[len(_TABLE) : table.index(".")])
+    return Resource(_DATABASE + table[len(_TABLE) :].partition(".")[0])
 
 
 def table_resource(database: str, table: str) -> Resource:

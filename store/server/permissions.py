@@ -33,7 +33,7 @@ from cortado.store.auth.roles import (
     CLUSTER,
     Demand,
     Permission,
-    Resource,
+    check_resource,
     database_resource,
     namespace_resource,
     subject_resource,
@@ -286,11 +286,12 @@ def _stored_job(permission: Permission) -> OfStored:
 
 
 def _granted(request: Any) -> Demands:
-    """The owner of a resource gives and takes roles there; those of the cluster are the admin's."""
+    """The owner of a resource gives and takes roles there; those of the cluster are the admin's. Raises
+    InvalidArgument."""
     resource = request.resource
     if request.role not in ("reader", "writer", "owner") or resource == CLUSTER or ":" not in resource:
         return (Demand(Permission.ADMINISTER),)
-    return (Demand(DEFINE, Resource(resource)),)
+    return (Demand(DEFINE, check_resource(resource)),)
 
 
 _known: Final = _always(Permission.KNOWN)

@@ -349,6 +349,17 @@ def test_a_caller_that_is_not_known_is_told_nothing(world: World, name: str) -> 
     assert world.call(name, _filled(world, name), principal="")[::2] == ("UNAUTHENTICATED", [])
 
 
+@pytest.mark.parametrize("name", sorted({*METHODS} - {"Calls/Exchange"}))
+def test_names_that_are_none_are_refused_and_are_no_defect(world: World, name: str) -> None:
+    request = message_class(METHODS[name].input_type)()
+    for text in ("NAME", "table:NAME", "a.b.c", ".", ":", "", "\u00e4\0", "x" * 5_000):
+        for principal in ("mallory", "alice"):
+            _fill(request, {each: text if isinstance(value, str) else text.encode() for each, value in _VALUES.items()})
+            code, message, _ = world.call(name, request, principal)
+            assert code not in ("INTERNAL", "UNKNOWN"), (text, message)
+    assert world.state() == world.kept
+
+
 @pytest.mark.parametrize("name", ["KeyValue/Scan", "KeyValue/ScanPage", "Watch/KeyValue", "KeyValue/DeleteRange"])
 def test_a_range_of_a_namespace_ends_with_it(world: World, name: str) -> None:
     """Namespaces lie side by side in the order of their names."""

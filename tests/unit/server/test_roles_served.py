@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ class World:
     admin: Client
     root: str
     """The admin's token."""
+    granting: Client = field(init=False)
+    """An owner's, which grants."""
 
     def client(self, name: str, *grants: tuple[str, str]) -> Client:
         issued = self.admin.auth.create(name)
@@ -77,7 +79,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             token = anybody.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text) as admin:
-            yield World(served, audit, admin, token.text)
+            world = World(served, audit, admin, token.text)
+            with world.client("granting", ("owner", "database:own")) as world.granting:
+                yield world
 
 
 def test_who_shows_nothing_is_refused_and_who_is_known_is_told_its_name(world: World) -> None:
@@ -142,6 +146,33 @@ def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
             owner.drop_database("shop")
         with pytest.raises(NotFound):
             owner.auth.grant("nobody-of-that-name", "reader", "table:own.rows")
+
+
+NO_RESOURCES = ["table:NAME", "table:", "table:.", "table:a.", "table:.b", "table:a.b.c", "table:\u00e4.b"]
+NO_RESOURCES += [
+    "database:",
+    "database:a.b",
+    "namespace:",
+    "namespace:a/b",
+    "x:y",
+    ":",
+    "cluster:",
+    "own",
+    "",
+    "x" * 2_000,
+]
+
+
+@pytest.mark.parametrize("resource", NO_RESOURCES)
+@pytest.mark.parametrize("role", ["reader", "writer", "owner"])
+def test_a_grant_on_what_is_no_resource_is_refused_by_field(world: World, role: str, resource: str) -> None:
+    for given in (world.admin, world.granting):
+        for change in (given.auth.grant, given.auth.revoke_grant):
+            with pytest.raises((InvalidArgument, PermissionDenied)) as refused:
+                change("granting", role, resource)
+            if given is world.admin or ":" in resource:
+                assert isinstance(refused.value, InvalidArgument)
+                assert refused.value.field == "resource"
 
 
 def test_a_write_is_refused_where_it_is_appended_whatever_was_decided_before(world: World) -> None:
