@@ -31,6 +31,7 @@ class Reason(StrEnum):
     BEHIND = "behind"
     NO_ROOM = "no_room"
     INSTALLING_SNAPSHOT = "installing_snapshot"
+    PORT_NOT_SERVED = "port_not_served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,14 @@ class Readiness:
         self._lag_ms_max = lag_ms_max
         self._starting: Host | None = None
         self._host: Host | None = None
+        self._is_served: Callable[[], bool] = lambda: True
         self._looked_ms = float("-inf")
         self._was_ready = False
 
-    def begin(self, host: Host) -> None:
-        """The node starts."""
+    def begin(self, host: Host, is_served: Callable[[], bool]) -> None:
+        """The node starts; ``is_served`` says whether clients can reach it."""
         self._starting = host
+        self._is_served = is_served
 
     def attach(self, host: Host) -> None:
         """The node has started."""
@@ -62,7 +65,7 @@ class Readiness:
 
     def is_ready(self) -> bool:
         """Cheap enough to be asked ten times a second: what takes a look at the disk may be half a second old."""
-        if self._host is None or not self._host.meta.ready:
+        if self._host is None or not self._host.meta.ready or not self._is_served():
             self._looked_ms = float("-inf")
             return False
         now_ms = self._monotonic_ms()
@@ -83,6 +86,8 @@ class Readiness:
         if failure is not None:
             return [Problem(Reason.FAILED, f"the node has stopped: {failure}")]
         found = []
+        if not self._is_served():
+            found.append(Problem(Reason.PORT_NOT_SERVED, "the port for clients is not served, and is to be again"))
         if status.is_stopping:
             found.append(Problem(Reason.STOPPING, "the node is stopping"))
         if status.unreadable:

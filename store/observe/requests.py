@@ -80,6 +80,10 @@ class Requests:
             found = self.methods[name] = MethodMeasures(name, self)
         return found
 
+    def received_bytes(self) -> int:
+        """Of all calls, since the start."""
+        return sum(each.received_bytes for each in self.methods.values())
+
     def refused(self, error: CortadoError) -> None:
         """Count a refusal, where it is for want of something."""
         if isinstance(error, ResourceExhausted):

@@ -54,12 +54,14 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """For a node that serves peers, for one that dials a node whose name it looks at itself, and for one that dials an
-    address that the other's certificate must be good for. Each side shows its certificate."""
+    """For a node that serves peers, for one that dials a node whose name it looks at itself, for one that dials an
+    address that the other's certificate must be good for, and for one that calls its own port for clients. Each side
+    shows its certificate."""
 
     serving: ssl.SSLContext
     calling: ssl.SSLContext
     calling_host: ssl.SSLContext
+    looking: ssl.SSLContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,13 @@ def contexts_of(files: TlsFiles) -> Contexts:
         made.load_verify_locations(files.ca)
         return made
 
+    looking = context(ssl.PROTOCOL_TLS_CLIENT)
+    looking.set_alpn_protocols(["h2"])
     return Contexts(
         serving=context(ssl.PROTOCOL_TLS_SERVER),
         calling=context(ssl.PROTOCOL_TLS_CLIENT),
         calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
+        looking=looking,
     )
 
 

@@ -2,7 +2,7 @@
 
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
-from cortado.store.server.exits import StartRefused
+from cortado.store.server.exits import ServerEnded
 from cortado.store.server.serving import serve
 
-__all__ = ["NodeLimits", "ServerConfig", "StartRefused", "serve"]
+__all__ = ["NodeLimits", "ServerConfig", "ServerEnded", "serve"]

@@ -4,6 +4,7 @@
 
     SIGTERM, SIGINT ─► leadership is handed over ─► new calls are refused ─► those in flight are answered ─► closed
     a failed disk, a defect in applying ─► the process ends, without touching the engine again
+    the port for clients is lost ─► the same as for SIGTERM, and an exit code of its own
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
-import grpc
 from grpc_health.v1 import health
 
 from cortado.errors import CortadoError, Unavailable
@@ -24,8 +24,9 @@ from cortado.store.node.host import Host
 from cortado.store.node.replica import Role
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.calls_service import CallsService
+from cortado.store.server.client_port import ClientPort
 from cortado.store.server.config import ServerConfig
-from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE
+from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE, PortLost
 from cortado.store.server.metering import Metering
 
 _LOG: Final = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Served:
     """Everything that runs, for the end of it."""
 
     config: ServerConfig
-    server: grpc.aio.Server
+    port: ClientPort
     host: Host
     transport: PeerTransport
     calls: CallsService
@@ -58,21 +59,23 @@ def stop_asked() -> asyncio.Event:
 
 
 async def until_stopped(served: Served, stop: asyncio.Event) -> None:
-    """Returns when the server has stopped as it was asked to; ends the process where the node failed."""
+    """Returns when the server has stopped as it was asked to; ends the process where the node failed. Raises PortLost
+    when it has stopped in order, since clients could not reach it."""
     stopped = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(served.host.failed())
-    await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
+    lost = asyncio.ensure_future(served.port.lost())
+    await asyncio.wait([stopped, failed, lost], return_when=asyncio.FIRST_COMPLETED)
     await served.healthy.enter_graceful_shutdown()
     if failed.done():
         # Who waits for an answer is told that it is unknown; then the process ends, without touching the engine again.
-        await served.server.stop(FAILURE_GRACE_S)
+        await served.port.stop(FAILURE_GRACE_S)
         logging.shutdown()
         os._exit(EXIT_IO if isinstance(failed.result(), StorageFailed) else EXIT_SOFTWARE)
     failed.cancel()
     await _hand_over(served)
     _LOG.info("stopping: %d ms for what is in flight", served.config.stop_grace_ms)
     # New calls are refused from here on, and the streams that carry calls end when these are answered.
-    ending = asyncio.ensure_future(served.server.stop(served.config.stop_grace_ms / 1000))
+    ending = asyncio.ensure_future(served.port.stop(served.config.stop_grace_ms / 1000))
     served.calls.stop()
     # Nor do streams end that wait for their quota.
     served.metering.stop()
@@ -82,6 +85,9 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     # Streams of peers would be waited for as long as the grace lasts.
     await served.transport.close()
     await ending
+    if lost.done():
+        raise PortLost(lost.result())
+    lost.cancel()
 
 
 async def _hand_over(served: Served) -> None:

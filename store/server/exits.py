@@ -4,6 +4,7 @@
 69  the cluster that it was to join could not be reached, or has no leader now: start it again later
 70  a defect while the log was applied
 74  the disk failed under a write
+75  the port for clients was not served any more, and could not be served again
 78  the cluster that it was to join refused it (not announced, another data directory, another cluster)
 ==  ==================================================================================================================
 """
@@ -17,13 +18,25 @@ from cortado.errors import CortadoError
 EXIT_UNAVAILABLE: Final = 69
 EXIT_SOFTWARE: Final = 70
 EXIT_IO: Final = 74
+EXIT_PORT: Final = 75
 EXIT_CONFIG: Final = 78
 
 
-class StartRefused(Exception):
-    """A server did not start: why, and with which code the process should end."""
+class ServerEnded(Exception):
+    """A server did not start, or ended without being told to: why, and with which code the process should end."""
 
     def __init__(self, error: CortadoError, exit_code: int) -> None:
         super().__init__(error, exit_code)
         self.error = error
         self.exit_code = exit_code
+
+
+class StartRefused(ServerEnded):
+    """It did not start."""
+
+
+class PortLost(ServerEnded):
+    """It ended in order, since no client could reach it."""
+
+    def __init__(self, error: CortadoError) -> None:
+        super().__init__(error, EXIT_PORT)

@@ -26,7 +26,6 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Final
 
-import grpc
 import uvloop
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2
@@ -74,6 +73,7 @@ from cortado.store.server.auth_service import AuthService
 from cortado.store.server.authority import Authority
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.calls_service import CallsService
+from cortado.store.server.client_port import ClientPort
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.config import ServerConfig
@@ -86,7 +86,7 @@ from cortado.store.server.jobs_service import JobsService
 from cortado.store.server.joining import answering_meanwhile, join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
-from cortado.store.server.listening import announce, bind, bind_peers, new_server
+from cortado.store.server.listening import announce, bind_peers
 from cortado.store.server.locked_out import switch_off_where_marked
 from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
@@ -118,7 +118,8 @@ def serve(config: ServerConfig) -> None:
     """Run a server until it is told to stop, by SIGTERM or SIGINT. What it writes is for its own user alone.
 
     Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, ResourceExhausted (no room for a new
-    directory), Unavailable (the address is taken), StartRefused (by the cluster that it was to join, or by the disk).
+    directory), Unavailable (the address is taken), StartRefused (by the cluster that it was to join, or by the disk),
+    PortLost.
     """
     config.check()
     os.umask(UMASK)
@@ -143,21 +144,26 @@ def serve(config: ServerConfig) -> None:
 async def _serve(config: ServerConfig, stores: Stores) -> None:
     engine = stores.engine
     certificates = _certificates(config, engine.identity.node_id)
-    server = new_server(connections_max(raise_open_files()))
-    address = bind(server, *config.address(), certificates, of_clients=config.has_client_certificates)
+    observing = Observing(config, engine, _monotonic_ms)
+    port = ClientPort(
+        *config.address(),
+        certificates,
+        of_clients=config.has_client_certificates,
+        connections_max=connections_max(raise_open_files()),
+        received=observing.requests.received_bytes,
+    )
     peer_sockets = bind_peers(*config.peer_address())
     peer_address = address_of(config.peer_address()[0], peer_sockets[0].getsockname()[1])
-    advertised = config.advertised(address, peer_address)
-    observing = Observing(config, engine, _monotonic_ms)
+    advertised = config.advertised(port.address, peer_address)
     await observing.start()
     async with answering_meanwhile(config, engine.identity, peer_sockets, certificates):
         await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
     host, transport = _make_host(config, stores, advertised, certificates)
     audit = Audit(config.data_dir / "audit", engine.identity.node_id, host.host_time.wall_ms)
-    served = _register(config, server, host, transport, observing, audit)
+    served = _register(config, port, host, transport, observing, audit)
     listener = PeerListener(PeersService(host, transport), transport)
-    observing.readiness.begin(host)
+    observing.readiness.begin(host, lambda: port.is_served)
     await host.start()
     observing.attach(host, transport, served.calls, served.metering.meters, certificates)
     try:
@@ -166,7 +172,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         beside += [switch_off_where_marked(host, config.data_dir)]
         beside += [served.metering.follow(), served.metering.measure()]
         async with _beside(beside):
-            await server.start()
+            await port.start()
             listener.start(peer_sockets)
             # What lives until the end need not be looked at by every collection.
             gc.collect()
@@ -175,8 +181,9 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
             gc.set_threshold(GC_THRESHOLD, 20, 20)
             # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
             stop = stop_asked()
-            announce(config, address, peer_address)
-            await until_stopped(served, stop)
+            announce(config, port.address, peer_address)
+            async with _beside([port.follow()]):
+                await until_stopped(served, stop)
     finally:
         await listener.close()
         await host.stop()
@@ -245,7 +252,7 @@ def _monotonic_ms() -> float:
 
 def _register(
     config: ServerConfig,
-    server: grpc.aio.Server,
+    port: ClientPort,
     host: Host,
     transport: PeerTransport,
     observing: Observing,
@@ -283,7 +290,7 @@ def _register(
     handlers = [
         rpc_handler(descriptor, servicer, requests, receiving, authority, replying) for descriptor, servicer in services
     ]
-    server.add_generic_rpc_handlers(handlers)
+    port.add_handlers(handlers)
     healthy = health.aio.HealthServicer()
     names = [descriptor.full_name for descriptor, _ in services]
     reflected = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
@@ -291,8 +298,8 @@ def _register(
         foreign_handler(health_pb2, "Health", healthy),
         foreign_handler(reflection_pb2, "ServerReflection", reflected),
     ]
-    server.add_generic_rpc_handlers(foreign)
-    return Served(config, server, host, transport, calls, metering, healthy, ["", *names])
+    port.add_handlers(foreign)
+    return Served(config, port, host, transport, calls, metering, healthy, ["", *names])
 
 
 def _descriptor(module: object, service: str) -> ServiceDescriptor:

@@ -11,6 +11,7 @@ from support.certificates import Certifier
 from support.http2 import (
     ACK,
     CHECK,
+    DATA,
     END_HEADERS,
     END_STREAM,
     GOAWAY,
@@ -23,7 +24,7 @@ from support.http2 import (
     frame,
     request,
 )
-from support.server_process import ServerProcess
+from support.server_process import ServerProcess, wait_until
 from support.tls_nodes import node_process
 
 pytestmark = pytest.mark.process
@@ -56,6 +57,12 @@ class Node:
 
     def connection(self, *, acknowledges: bool = True) -> Connection:
         return Connection(self.server.endpoint, self._tls, acknowledges=acknowledges)
+
+    def is_answered(self) -> bool:
+        """Whether a call of the health service is."""
+        with self.connection() as connection:
+            connection.send(frame(HEADERS, END_HEADERS, 1, request(CHECK)) + frame(DATA, END_STREAM, 1, bytes(5)))
+            return any(each.kind == HEADERS and each.stream == 1 for each in connection.frames())
 
 
 def test_a_client_is_told_the_bounds_of_streams_and_of_metadata(node: Node) -> None:
@@ -92,5 +99,19 @@ def test_a_call_with_much_metadata_that_nobody_looks_at_is_answered(node: Node) 
     repeated = field(b"a", b"x" * 100, is_indexed=True) + b"\xbe" * 2_000
     with node.connection(acknowledges=False) as connection:
         connection.send(frame(HEADERS, END_HEADERS, 1, request(CHECK) + repeated))
-        connection.send(frame(0, END_STREAM, 1, bytes(5)))
+        connection.send(frame(DATA, END_STREAM, 1, bytes(5)))
         assert next(each for each in connection.frames() if each.kind == HEADERS and each.stream == 1)
+
+
+def test_a_port_that_one_frame_has_ended_is_served_again(node: Node) -> None:
+    pid, hostile = node.server.pid, []
+    for _ in range(3):
+        # It stays open, so that what it has ended waits for it.
+        hostile.append(node.connection())
+        hostile[-1].send(frame(HEADERS, END_HEADERS | END_STREAM, 1, request(b"/\xff")))
+        wait_until(lambda: node.server.log.count("is served again") == len(hostile), "the port is served again")
+        assert node.is_answered()
+    for each in hostile:
+        each.close()
+    assert node.server.pid == pid
+    assert node.server.is_running

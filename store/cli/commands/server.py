@@ -46,13 +46,13 @@ def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> No
 
 def _run(flags: dict[str, Any], file: Path | None) -> None:
     with needing("server", "a server"):
-        from cortado.store.server import StartRefused, serve
+        from cortado.store.server import ServerEnded, serve
         from cortado.store.server.settings import configuration, gathered, placed
     config = configuration(gathered(flags, file, os.environ))
     try:
         serve(config)
     except InvalidArgument as refused:
         raise placed(refused, config) from refused
-    except StartRefused as refused:
+    except ServerEnded as refused:
         why = placed(refused.error, config) if isinstance(refused.error, InvalidArgument) else refused.error
         raise EndedWith(why, refused.exit_code) from refused

@@ -81,7 +81,7 @@ def test_before_it_has_started_it_is_not_ready() -> None:
 
 def test_one_that_cannot_start_for_want_of_room_says_so() -> None:
     starting, host = Readiness(lambda: NOW_MS), SimpleNamespace(refused_for="")
-    starting.begin(cast(Host, host))
+    starting.begin(cast(Host, host), lambda: True)
     assert [each.reason for each in starting.problems()] == [Reason.STARTING]
     host.refused_for = "the disk is full"
     reasons = [each.reason for each in starting.problems()]
