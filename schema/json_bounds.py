@@ -40,7 +40,7 @@ def check_json_bounds(text: bytes, what: str) -> None:
         count += sum(map(bare.count, _COUNTED))
         if count > ITEMS_MAX:
             problem = f"must hold at most {ITEMS_MAX} members, items, objects and arrays"
-            raise TooLarge(what, problem, f"more than {ITEMS_MAX}", count, ITEMS_MAX)
+            raise TooLarge(what, problem, f"more than {ITEMS_MAX}", ITEMS_MAX + 1, ITEMS_MAX)
         brackets += bare.translate(None, _NO_BRACKETS)
     if _is_deeper(bytes(brackets)):
         problem = f"must hold at most {DEPTH_MAX} objects and arrays in one another"

@@ -66,16 +66,14 @@ class Application:
         acts_without_roles: bool = False,
     ) -> None:
         self._is_public = is_public
+        self._on_behalf = only_with_roles if is_public else str
         self.bounds = Bounds(limits)
         forms, callers = Forms(without_roles=acts_without_roles), Callers(client)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:
             by_path.setdefault(each.path, []).append(each)
-        resources = {
-            path: _Resource(listed, client, self.bounds, callers, forms, is_public=is_public)
-            for path, listed in by_path.items()
-        }
+        resources = {path: _Resource(listed, client, self.bounds, callers, forms) for path, listed in by_path.items()}
         self._routes = Routes(resources)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,7 +82,10 @@ class Application:
         path = scope["path"] = scope["raw_path"].decode("latin-1")
         answer = Answer(self.bounds.measures, send)
         try:
-            self._check_request(Headers(scope=scope))
+            headers = Headers(scope=scope)
+            self._check_request(headers)
+            # Whoever calls here calls the cluster, and nobody else: a missing header is nobody's, and not ours.
+            ON_BEHALF.set(self._on_behalf(_authorization(headers) or NOBODY))
             found = self._routes.find(path)
             with nullcontext() if found is not None and found[0].is_probe else self.bounds.call():
                 if found is None:
@@ -135,8 +136,6 @@ class _Resource:
         bounds: Bounds,
         callers: Callers,
         forms: Forms,
-        *,
-        is_public: bool,
     ) -> None:
         self.is_probe = operations[0].is_probe
         self._operations = {each.method: each for each in operations}
@@ -144,7 +143,6 @@ class _Resource:
         self._client = client
         self._bounds = bounds
         self._callers = callers
-        self._on_behalf = only_with_roles if is_public else str
         self._forms = forms
         allowed = [*self._operations, *(["HEAD"] if "GET" in self._operations else [])]
         self._allowed = ", ".join(sorted(allowed))
@@ -161,8 +159,6 @@ class _Resource:
         request = Request(scope, receive)
         call: Call | None = None
         try:
-            # Whoever calls here calls the cluster, and nobody else: a header that is missing is nobody's, and not ours.
-            ON_BEHALF.set(self._on_behalf(_authorization(request) or NOBODY))
             call = Call(request, operation, self._client, self._bounds, self._callers, self._forms)
             response = await operation.handler(call)
         except (CortadoError, Refused) as error:
@@ -192,10 +188,10 @@ async def _answer(response: Response, scope: Scope, receive: Receive, send: Send
     await response(scope, receive, send)
 
 
-def _authorization(request: Request) -> str:
+def _authorization(headers: Headers) -> str:
     """As it was sent, empty where it was not; of a name and a password, which is all that some clients of Kafka's
     registry can send, the password as the token. Raises Refused."""
-    given = request.headers.getlist("authorization")
+    given = headers.getlist("authorization")
     if len(given) > 1 or any(not each.isascii() for each in given):
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
     scheme, _, rest = given[0].partition(" ") if given else ("", "", "")

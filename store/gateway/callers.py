@@ -55,9 +55,7 @@ class Callers:
         now_s = self._monotonic_s()
         if now_s < self._open_until_s:
             return ""
-        shown = token_of(ON_BEHALF.get())
-        # All malformed tokens share one entry.
-        key = digest_of(shown) if token_id_of(shown) else b""
+        key = shown_token()  # All malformed tokens share one entry.
         known, refused = self._known.get(key), self._refused.get(key)
         if known is not None and now_s < known[0]:
             return known[1]
@@ -85,6 +83,12 @@ class Callers:
             return ""
         _keep(self._known, key, self._monotonic_s() + KNOWN_S, who.principal.name)
         return who.principal.name
+
+
+def shown_token() -> bytes:
+    """Stands for the token of the running call; empty for none, and for one that has no token's form."""
+    text = token_of(ON_BEHALF.get())
+    return digest_of(text) if token_id_of(text) else b""
 
 
 def _keep(table: dict[bytes, tuple[float, str]], key: bytes, until_s: float, told: str) -> None:

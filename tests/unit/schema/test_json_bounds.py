@@ -27,7 +27,7 @@ def test_too_many_items_are_refused(text: bytes) -> None:
     with pytest.raises(TooLarge) as refused:
         check_json_bounds(text, "body")
     assert (refused.value.field, refused.value.limit) == ("body", ITEMS_MAX)
-    assert refused.value.length > ITEMS_MAX
+    assert refused.value.length == ITEMS_MAX + 1
 
 
 @pytest.mark.parametrize("brackets", [b"[]", b"{}"])
