@@ -193,7 +193,7 @@ class MembersResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., leader: _Optional[str] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
-    __slots__ = ("node_id", "address", "voter", "joined", "match_index", "behind", "last_heard_ms", "needs_snapshot", "peer_address")
+    __slots__ = ("node_id", "address", "voter", "joined", "match_index", "behind", "last_heard_ms", "needs_snapshot", "peer_address", "down")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     VOTER_FIELD_NUMBER: _ClassVar[int]
@@ -203,6 +203,7 @@ class MemberStatus(_message.Message):
     LAST_HEARD_MS_FIELD_NUMBER: _ClassVar[int]
     NEEDS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     PEER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DOWN_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     address: str
     voter: bool
@@ -212,7 +213,8 @@ class MemberStatus(_message.Message):
     last_heard_ms: int
     needs_snapshot: bool
     peer_address: str
-    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., voter: bool = ..., joined: bool = ..., match_index: _Optional[int] = ..., behind: _Optional[int] = ..., last_heard_ms: _Optional[int] = ..., needs_snapshot: bool = ..., peer_address: _Optional[str] = ...) -> None: ...
+    down: bool
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., voter: bool = ..., joined: bool = ..., match_index: _Optional[int] = ..., behind: _Optional[int] = ..., last_heard_ms: _Optional[int] = ..., needs_snapshot: bool = ..., peer_address: _Optional[str] = ..., down: bool = ...) -> None: ...
 
 class AddMemberRequest(_message.Message):
     __slots__ = ("node_id", "peer_address")

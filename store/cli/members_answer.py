@@ -55,9 +55,17 @@ def member_json(member: MemberStatus, leader: str) -> dict[str, object]:
 
 def _row(member: MemberStatus, leader: str, is_told_by_leader: bool) -> Sequence[object]:
     role = "leader" if leader and member.node_id == leader else "voter" if member.voter else "learner"
-    state = "not joined yet" if not member.joined else "needs a snapshot" if member.needs_snapshot else "joined"
+    state = _state(member)
     where = (member.node_id, member.address or "-", member.peer_address)
     if not is_told_by_leader or not member.joined:
         return (*where, role, state, "-", "-")
     heard = "-" if role == "leader" else f"{span_text(member.last_heard_ms)} ago"
-    return (*where, role, state, member.behind, heard)
+    return (*where, role, state, "unknown" if member.behind is None else member.behind, heard)
+
+
+def _state(member: MemberStatus) -> str:
+    if not member.joined:
+        return "not joined yet"
+    if member.down:
+        return "down"
+    return "needs a snapshot" if member.needs_snapshot else "joined"

@@ -106,8 +106,10 @@ class MemberStatus:
     """A node of the cluster. ``joined`` is False until its data directory has presented itself.
 
     The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
-    entries that is behind, and how long ago it was heard of. Clients reach it at ``address``, empty until it has
-    joined, the other nodes at ``peer_address``.
+    entries that is behind, and how long ago it was heard of. A member that is ``down`` was not heard of for longer than
+    an election may take: what it is ``behind`` is unknown (None).
+
+    Clients reach it at ``address``, empty until it has joined, the other nodes at ``peer_address``.
     """
 
     node_id: str
@@ -116,9 +118,10 @@ class MemberStatus:
     voter: bool
     joined: bool
     match_index: int = 0
-    behind: int = 0
+    behind: int | None = 0
     last_heard_ms: int = 0
     needs_snapshot: bool = False
+    down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +211,10 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
             each.voter,
             each.joined,
             each.match_index,
-            each.behind,
+            None if each.down else each.behind,
             each.last_heard_ms,
             each.needs_snapshot,
+            each.down,
         )
         for each in members
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from cortado.store.clock.spans import between_text, exact_span_text
+from cortado.store.clock.spans import between_text, exact_span_text, span_text
 from cortado.store.doctor.node_facts import answering, setting_of
 from cortado.store.doctor.probes import Facts, problem_of
 from cortado.store.doctor.verdicts import Check, check
@@ -115,17 +115,25 @@ def _states(nodes: Facts) -> Iterator[Check]:
             yield check(f"writes of {node['node_id']}", warn=True, found=f"slowed: {node['slowed']}", advice=advice)
     for node in _reached(nodes):
         for member in node["members"] if node["role"] == "leader" else ():
-            behind = member["behind"]
-            entries = "1 entry" if behind == 1 else f"{behind} entries"
             yield check(
                 f"lag of {member['node_id']}",
                 fail=False,
-                warn=behind > BEHIND_WARN or member["needs_snapshot"] or not member["joined"],
-                found=entries + ("; waits for a snapshot" if member["needs_snapshot"] else "")
-                if member["joined"]
-                else "it has not joined yet",
+                warn=member["down"]
+                or not member["joined"]
+                or member["needs_snapshot"]
+                or member["behind"] > BEHIND_WARN,
+                found=_lag(member),
                 advice="see whether it runs and reaches the leader; if it does, its disk or network is too slow",
             )
+
+
+def _lag(member: Facts) -> str:
+    if not member["joined"]:
+        return "it has not joined yet"
+    if member["down"]:
+        return f"unknown: down, not heard of for {span_text(member['last_heard_ms'])}"
+    entries = "1 entry" if member["behind"] == 1 else f"{member['behind']} entries"
+    return entries + ("; waits for a snapshot" if member["needs_snapshot"] else "")
 
 
 def _sameness(nodes: Facts) -> Iterator[Check]:

@@ -108,7 +108,8 @@ def _members(reply: pb.MembersResponse) -> list[Facts]:
             "peer_address": each.peer_address,
             "voter": each.voter,
             "joined": each.joined,
-            "behind": each.behind,
+            "behind": None if each.down else each.behind,
+            "down": each.down,
             "last_heard_ms": each.last_heard_ms,
             "needs_snapshot": each.needs_snapshot,
         }

@@ -193,7 +193,10 @@ class ClusterService(Service):
             known = progress.get(member.node_id)
             if known is not None:
                 status.match_index = known.match_index
-                status.behind = max(0, last_index - known.match_index)
+                status.down = known.last_heard_ms > self.host.raft.election_ms_max
+                if not status.down:
+                    # What it has had since it fell silent is not known.
+                    status.behind = max(0, last_index - known.match_index)
                 status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
                 status.needs_snapshot = known.needs_snapshot
             elif member.node_id == self.host.identity.node_id:

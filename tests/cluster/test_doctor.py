@@ -18,6 +18,7 @@ import pytest
 
 from cortado.proto.v1 import kv_pb2, kv_pb2_grpc
 from cortado.store.cli.app import run
+from cortado.store.client import Client
 from cortado.store.peers.credentials import TlsFiles
 from support.certificates import DAYS, NOW, Certifier
 from support.cluster import Cluster
@@ -149,6 +150,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made.end()
 
 
+def has_seen_down(client: Client, node_id: str) -> bool:
+    found = client.membership.members(at_leader=True).member(node_id)
+    return found is not None and found.down and found.behind is None
+
+
 def test_a_wrong_clock_and_a_dead_node_are_found_from_any_member(cluster: Cluster) -> None:
     wait_until(
         lambda: all(len(each.clock_offsets) == 2 for each in cluster.statuses().values()), "clocks are compared", 30.0
@@ -164,7 +170,15 @@ def test_a_wrong_clock_and_a_dead_node_are_found_from_any_member(cluster: Cluste
 
     cluster.kill("n2")
     cluster.leader(besides=["n2"])
+    with Client(cluster.endpoints) as client:
+        wait_until(lambda: has_seen_down(client, "n2"), "the leader takes it for dead")
     doctor = Doctor("--endpoint", cluster.endpoints)
+    verdict, found = doctor.checks["lag of n2"]
+    assert (verdict, found.partition(", ")[0]) == ("warn", "unknown: down")
+    with redirect_stdout(io.StringIO()) as shown:
+        run(["--endpoint", cluster.endpoints, "member", "list"])
+    [line] = [line.split() for line in shown.getvalue().splitlines() if line.startswith("n2")]
+    assert line[3:6] == ["voter", "down", "unknown"], line
     assert doctor.checks["majority"] == ("warn", "2 of 3 voters answer")
     assert doctor.checks["nodes answer"][1] == f"2 of 3; {cluster.addresses['n2']}: nothing listens there"
 

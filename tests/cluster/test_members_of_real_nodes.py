@@ -108,7 +108,7 @@ def wait_caught_up(cluster: Cluster) -> None:
         def are_caught_up() -> bool:
             found = client.membership.members(at_leader=True)
             others = [each for each in found.members if each.node_id != found.leader]
-            return all(each.behind < 50 and each.last_heard_ms < 1_000 for each in others)
+            return all(each.behind is not None and each.behind < 50 and each.last_heard_ms < 1_000 for each in others)
 
         wait_until(are_caught_up, "all members are caught up", 60.0)
 

@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any]], None]
 def node(number: int, role: str = "follower") -> dict[str, Any]:
     members = [
         {"node_id": f"n{i}", "address": f"h{i}:1", "voter": True, "joined": True, "behind": 0, "last_heard_ms": 5}
-        | {"needs_snapshot": False}
+        | {"needs_snapshot": False, "down": False}
         for i in (1, 2, 3)
     ]
     names = ("heartbeat-ms", "election-ms", "lease", "max-clock-offset-ms")
@@ -50,6 +50,9 @@ def node(number: int, role: str = "follower") -> dict[str, Any]:
         "members": members,
         "settings": [{"name": name, "value": "1", "origin": "default", "place": ""} for name in names],
     }
+
+
+DOWN = node(1)["members"][1] | {"down": True, "behind": None, "last_heard_ms": 7_000}
 
 
 def well() -> dict[str, Any]:
@@ -122,6 +125,7 @@ def test_nodes_in_each_others_place_are_named_though_each_is_well() -> None:
         ("nodes>h1:1>members>1>behind", 5_000, "warn", "lag of n2", "5000 entries"),
         ("nodes>h1:1>members>1>needs_snapshot", True, "warn", "lag of n2", "waits for a snapshot"),
         ("nodes>h1:1>members>1>joined", False, "warn", "lag of n2", "has not joined"),
+        ("nodes>h1:1>members>1", DOWN, "warn", "lag of n2", "unknown: down, not heard of for 7000 ms"),
         ("nodes>h2:1>version", "0.9", "warn", "version", "n2 0.9"),
         ("nodes>h2:1>cluster_id", "d", "fail", "cluster", "c, d"),
         ("nodes>h2:1>settings>1>value", "2", "warn", "setting election-ms", "n1 1, n2 2, n3 1"),

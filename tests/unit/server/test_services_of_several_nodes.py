@@ -11,6 +11,7 @@ import pytest
 
 from cortado.errors import NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
 from cortado.store.node.status import node_status
 from cortado.store.server.cluster_service import ClusterService
@@ -138,6 +139,29 @@ def test_who_is_asked_for_the_time_moves_no_clock_and_the_leader_alone_answers_f
         with pytest.raises(NotLeader, match="only the leader's time will do") as refused:
             await _cluster(n2).clock(cluster_pb2.ClockRequest(at_leader=True))
         assert refused.value.leader == n1.identity.address
+
+    world.run(scenario)
+
+
+def test_a_member_that_fell_silent_is_down_and_nobody_knows_what_it_is_behind() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, *_ = await world.grow("n1", "n2", "n3")
+
+        async def told() -> dict[str, tuple[bool, int]]:
+            reply = await _cluster(n1).members(cluster_pb2.MembersRequest(at_leader=True))
+            return {each.node_id: (each.down, each.behind) for each in reply.members}  # type: ignore[attr-defined]
+
+        assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (False, 0)}
+        world.places["n3"].crash()
+        await n1.meta.write(epoch_after(0))
+        await world.sleep(n1.raft.election_ms_max + 2 * n1.raft.heartbeat_ms)
+        assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (True, 0)}
+        await world.places["n3"].start()
+        await world.settled()
+        await world.sleep(2 * n1.raft.heartbeat_ms)
+        assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (False, 0)}
 
     world.run(scenario)
 

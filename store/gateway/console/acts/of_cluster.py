@@ -29,7 +29,7 @@ async def _member(client: AsyncClient, target: Texts) -> Sight:
         raise NotFound("member", target["node"])
     role = "leader" if found.node_id == members.leader else "voter" if found.voter else "learner"
     voters = sum(each.voter for each in members.members)
-    behind = "-" if not found.joined else f"{found.behind:,} entries"
+    behind = "-" if not found.joined else "unknown: it is down" if found.behind is None else f"{found.behind:,} entries"
     return Sight(
         (
             ("Node", found.node_id),
