@@ -33,13 +33,15 @@ from cortado.store.transfer.run_import import NAMESPACE_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is asked for. ``format`` and ``compression`` are None where the destination says them."""
+    """What is asked for. ``format`` and ``compression`` are None where the destination says them, ``null_text`` where
+    CSV says null by an empty cell."""
 
     source: str
     destination: str
     selection: Selection
     format: str | None
     compression: str | None
+    null_text: str | None
     part_rows: int | None
     resume: bool
     force: bool
@@ -52,10 +54,12 @@ def run_export(client: Client, request: ExportRequest, report: Report) -> Export
     if not is_whole and not _is_directory(destination):
         if request.resume:
             raise InvalidArgument("--resume", "needs a directory: a file is written whole or not at all")
-        encoding = encoding_to_write(request.format, request.compression, destination, Format.JSONL)
+        encoding = encoding_to_write(request.format, request.compression, destination, Format.JSONL, request.null_text)
         return _export_file(client, request, encoding, report)
     if destination == STDIN:
         raise InvalidArgument("DESTINATION", "must be a directory for a database")
+    if request.null_text is not None:
+        raise InvalidArgument("--null", "is for a file: a directory's parts say null by an empty cell")
     default = Format.AVRO if is_whole else Format.JSONL
     database, tables = _tables_of(source)
     into = Into(

@@ -5,6 +5,7 @@ format     suffix                      compression when writing          also wh
 =========  ==========================  ================================  =====================================
 jsonl      ``.jsonl`` ``.ndjson``      none (default), gzip
            ``.json``, and ``.gz``
+csv        ``.csv``, and ``.csv.gz``   none (default), gzip
 avro       ``.avro``                   deflate (default), none,          bzip2, xz
                                        snappy *, zstd *
 parquet *  ``.parquet``                snappy (default), none, gzip,     what pyarrow reads
@@ -16,6 +17,7 @@ Those with a star need pyarrow, which ``pip install 'cortadodb[arrow]'`` brings;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -23,12 +25,14 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.extras import needing
+from cortado.store.transfer.csv_text import check_null_text
 
 
 class Format(StrEnum):
     """How rows are written."""
 
     JSONL = "jsonl"
+    CSV = "csv"
     AVRO = "avro"
     PARQUET = "parquet"
 
@@ -45,6 +49,7 @@ class Compression(StrEnum):
 
 _WRITTEN_AS: Final = {
     Format.JSONL: (Compression.NONE, Compression.GZIP),
+    Format.CSV: (Compression.NONE, Compression.GZIP),
     Format.AVRO: (Compression.DEFLATE, Compression.NONE, Compression.SNAPPY, Compression.ZSTD),
     Format.PARQUET: (Compression.SNAPPY, Compression.NONE, Compression.GZIP, Compression.ZSTD),
 }
@@ -52,28 +57,33 @@ _OF_SUFFIX: Final = {
     ".jsonl": Format.JSONL,
     ".ndjson": Format.JSONL,
     ".json": Format.JSONL,
+    ".csv": Format.CSV,
     ".avro": Format.AVRO,
     ".parquet": Format.PARQUET,
 }
 GZIP_SUFFIX: Final = ".gz"
+_TEXTS: Final = (Format.JSONL, Format.CSV)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A format and its compression."""
+    """A format and its compression; ``null_text`` is how CSV says null."""
 
     format: Format
     compression: Compression
+    null_text: str = ""
 
     @property
     def suffix(self) -> str:
         """What a file's name ends with."""
-        if self.format is Format.JSONL and self.compression is Compression.GZIP:
+        if self.format in _TEXTS and self.compression is Compression.GZIP:
             return f".{self.format}{GZIP_SUFFIX}"
         return f".{self.format}"
 
 
-def encoding_to_write(format: str | None, compression: str | None, name: str, default: Format) -> Encoding:
+def encoding_to_write(
+    format: str | None, compression: str | None, name: str, default: Format, null_text: str | None = None
+) -> Encoding:
     """What a file of this ``name`` is written as: what was asked for, else what its suffix says, else ``default``.
 
     Raises InvalidArgument for a format or a compression that there is not, Unsupported where its library is missing.
@@ -89,12 +99,12 @@ def encoding_to_write(format: str | None, compression: str | None, name: str, de
         if chosen is None:
             raise InvalidArgument("--compression", f"must be one of {', '.join(known)} for {found}", repr(compression))
     else:
-        chosen = Compression.GZIP if found is Format.JSONL and name.endswith(GZIP_SUFFIX) else known[0]
+        chosen = Compression.GZIP if found in _TEXTS and name.endswith(GZIP_SUFFIX) else known[0]
     if found is Format.PARQUET:
         pyarrow_for("Parquet")
     elif chosen in (Compression.SNAPPY, Compression.ZSTD):
         pyarrow_for(f"Avro compressed by {chosen}")
-    return Encoding(found, chosen)
+    return Encoding(found, chosen, null_text_of(null_text, [found]))
 
 
 def format_to_read(format: str | None, name: str) -> Format:
@@ -104,6 +114,15 @@ def format_to_read(format: str | None, name: str) -> Format:
         known = ", ".join(_OF_SUFFIX)
         raise InvalidArgument("--format", f"must be given for a file that ends with none of {known}", name)
     return found
+
+
+def null_text_of(null_text: str | None, formats: Sequence[Format]) -> str:
+    """How null is said in files of these formats. Raises InvalidArgument where it cannot be said so."""
+    if null_text is None:
+        return ""
+    if any(each is not Format.CSV for each in formats):
+        raise InvalidArgument("--null", "is for CSV alone", repr(null_text))
+    return check_null_text(null_text)
 
 
 def check_format(format: str | None) -> Format | None:

@@ -9,17 +9,16 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final, cast
 
-from cortado.errors import CortadoError, InvalidArgument, TooLarge
+from cortado.errors import InvalidArgument, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import parse_json_bytes
-from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
+from cortado.store.transfer.rows import Collected, RowChunk, Target
 
 LINE_BYTES_MAX: Final = 16 << 20
 """A document has at most 1 MiB as Avro; what becomes that never takes as much JSON."""
-_CHUNK_ROWS: Final = 1_000
-_CHUNK_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -31,8 +30,8 @@ def uncompressed(file: BinaryIO) -> BinaryIO:
     return buffered
 
 
-def lines_of(file: BinaryIO, name: str, lines_skipped: int = 0) -> Iterator[tuple[int, bytes]]:
-    """(number, line) of what is not empty; a line over the limit comes cut off behind it."""
+def each_line(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """(number, line) of a file; a line over the limit comes cut off behind it. Raises InvalidArgument."""
     readline = uncompressed(file).readline
     number = 0
     try:
@@ -41,21 +40,40 @@ def lines_of(file: BinaryIO, name: str, lines_skipped: int = 0) -> Iterator[tupl
             if len(line) > LINE_BYTES_MAX:
                 while (rest := readline(LINE_BYTES_MAX)) and not rest.endswith(b"\n"):
                     pass
-            if number > lines_skipped and not line.isspace():
-                yield number, line
+            yield number, line
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InvalidArgument("file", f"is damaged behind line {number}: {error}", name) from None
     except OSError as error:
         raise InvalidArgument("file", f"cannot be read: {error.strerror or error}", name) from None
 
 
+def lines_of(file: BinaryIO, name: str, lines_skipped: int = 0) -> Iterator[tuple[int, bytes]]:
+    """As :func:`each_line`, behind the first ``lines_skipped``, without those that are empty."""
+    for number, line in each_line(file, name):
+        if number > lines_skipped and not line.isspace():
+            yield number, line
+
+
+def line_text(line: bytes) -> str:
+    """The text of a line, with its end. Raises InvalidArgument, TooLarge."""
+    _check_length(line)
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument("line", f"must be UTF-8: {error.reason} at byte {error.start}") from None
+
+
 def value_of(line: bytes) -> Any:
     """The JSON value of a line. Raises InvalidArgument, TooLarge."""
+    _check_length(line)
+    check_json_bounds(line, "line")
+    return parse_json_bytes(line.rstrip(b"\r\n"), "line")
+
+
+def _check_length(line: bytes) -> None:
     if len(line) > LINE_BYTES_MAX:
         problem = f"has more than {LINE_BYTES_MAX} bytes"
         raise TooLarge("line", problem, length=len(line), limit=LINE_BYTES_MAX)
-    check_json_bounds(line, "line")
-    return parse_json_bytes(line.rstrip(b"\r\n"), "line")
 
 
 def text_of_line(line: bytes) -> str | None:
@@ -67,51 +85,14 @@ def text_of_line(line: bytes) -> str | None:
 
 def json_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
     """The rows of a file from the line behind ``rows_skipped``. Raises InvalidArgument where it cannot be read."""
-    collected = _Collected(name, target)
+    collected = Collected(name, target)
     for number, line in lines_of(file, name, rows_skipped):
-        collected.add(number, line)
+        collected.add(number, len(line), partial(_body_of, target, line), partial(text_of_line, line))
         if collected.is_full:
             yield collected.chunk()
-            collected = _Collected(name, target)
+            collected = Collected(name, target)
     yield collected.chunk()
 
 
-class _Collected:
-    """Lines that become one chunk."""
-
-    def __init__(self, name: str, target: Target) -> None:
-        self._name = name
-        self._target = target
-        self._lines: list[bytes] = []
-        self._bodies: list[bytes] = []
-        self._places: list[int] = []
-        self._refused: list[BadRow] = []
-        self._bytes = self._last = 0
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._bodies) + len(self._refused) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES
-
-    def add(self, number: int, line: bytes) -> None:
-        self._last = number
-        self._bytes += len(line)
-        try:
-            body = self._target.body_of(value_of(line))
-        except CortadoError as error:
-            self._refused.append(BadRow(self._name, number, error, text_of_line(line)))
-            return
-        self._lines.append(line)
-        self._bodies.append(body)
-        self._places.append(number)
-
-    def chunk(self) -> RowChunk:
-        lines = self._lines
-        return RowChunk(
-            self._target.schema_id,
-            b"".join(self._bodies),
-            packed_lengths([len(body) for body in self._bodies]),
-            self._places,
-            self._last,
-            lambda row, _body: text_of_line(lines[row]) or "",
-            self._refused,
-        )
+def _body_of(target: Target, line: bytes) -> bytes:
+    return target.body_of(value_of(line))

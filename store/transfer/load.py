@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
@@ -25,6 +26,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.transfer.avro_source import avro_chunks
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import Checkpoint, Position
+from cortado.store.transfer.csv_source import csv_chunks
 from cortado.store.transfer.files import disk_errors, open_to_read
 from cortado.store.transfer.formats import Format
 from cortado.store.transfer.json_source import json_chunks
@@ -41,6 +43,7 @@ BAD_MAX: Final = 1_000
 Reader: TypeAlias = Callable[[BinaryIO, str, Target, int], Iterator[RowChunk]]
 _READERS: Final[dict[Format, Reader]] = {
     Format.JSONL: json_chunks,
+    Format.CSV: csv_chunks,
     Format.AVRO: avro_chunks,
     Format.PARQUET: parquet_chunks,
 }
@@ -48,12 +51,13 @@ _READERS: Final[dict[Format, Reader]] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file to read: at ``path``, or else an open ``stream``."""
+    """A file to read: at ``path``, or else an open ``stream``. ``null_text`` is how CSV says null."""
 
     name: str
     format: Format
     path: Path | None = None
     stream: BinaryIO | None = None
+    null_text: str = ""
 
     @property
     def bytes(self) -> int:
@@ -62,6 +66,13 @@ class Input:
             return 0
         with disk_errors(self.path, "read"):
             return self.path.stat().st_size
+
+    def chunks(self, file: BinaryIO, target: Target, rows_skipped: int) -> Iterator[RowChunk]:
+        """The rows of the opened file, behind those at places up to ``rows_skipped``."""
+        read = _READERS[self.format]
+        if self.format is Format.CSV:
+            read = partial(csv_chunks, null_text=self.null_text)
+        return read(file, self.name, target, rows_skipped)
 
     def open(self) -> BinaryIO:
         """Raises InvalidArgument."""
@@ -135,8 +146,7 @@ class Load:
     def _file(self, task: Task) -> None:
         before = sum(each.input.bytes for each in self._tasks[: self.position.file])
         with closing(task.input.open()) as file:
-            read = _READERS[task.input.format]
-            chunks = read(file, task.input.name, task.target, self.position.row)
+            chunks = task.input.chunks(file, task.target, self.position.row)
             while True:
                 segment = self._segment(task, chunks, before, file)
                 stored = task.store.store(segment.take())

@@ -9,6 +9,7 @@ An ``etag`` beside them, as ``kv scan -o json`` shows it, is left aside when pai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,6 +67,12 @@ class PairTarget(Target):
     def body_of(self, value: Any) -> bytes:
         key, held = pair_from_json(value)
         return pair_body(key, held)
+
+    def body_of_texts(self, texts: Mapping[str, str | None]) -> bytes:
+        return self.body_of(dict(texts))
+
+    def json_of_texts(self, texts: Mapping[str, str | None]) -> Any:
+        return dict(texts)
 
     def json_of(self, row: dict[str, Any], _schema: Schema, /) -> Any:
         return pair_to_json(row["key"], row["value"])

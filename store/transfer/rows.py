@@ -1,21 +1,26 @@
 """Rows on their way in: what every reader yields, what it needs to know of where they go, and rows that are bad.
 
-A *place* is what a person finds a row by in its file: the line of JSON lines, the row's number in an Avro or a Parquet
-file, from 1 on.
+A *place* is what a person finds a row by in its file, from 1 on: its line in JSON lines and CSV, its number among the
+rows of an Avro or a Parquet file.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from cortado.errors import CortadoError
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.json_text import json_text
 from cortado.schema.model import Schema
+from cortado.schema.text_format import from_texts
+
+_CHUNK_ROWS: Final = 1_000
+_CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,19 @@ class Target:
     def body_of(self, value: Any) -> bytes:
         """The body of a row in JSON. Raises InvalidDocument, TooLarge."""
         return encode_document(self.schema, from_json_value(self.schema, value))
+
+    def body_of_texts(self, texts: Mapping[str, str | None]) -> bytes:
+        """The body of a row whose fields have these texts. Raises InvalidDocument, TooLarge."""
+        return encode_document(self.schema, from_texts(self.schema, texts))
+
+    def json_of_texts(self, texts: Mapping[str, str | None]) -> Any:
+        """A row of texts as JSON; a text that is not of its field's type stands as it is."""
+        return {name: self._json_of_text(name, text) for name, text in texts.items()}
+
+    def _json_of_text(self, name: str, text: str | None) -> Any:
+        with suppress(CortadoError):
+            return to_json_value(self.schema, from_texts(self.schema, {name: text}))[name]
+        return text
 
     def json_of(self, row: dict[str, Any], schema: Schema, /) -> Any:
         """A row of ``schema`` as JSON."""
@@ -84,6 +102,55 @@ class RowChunk:
         start = sum(struct.unpack_from(f"<{row}I", self.lengths))
         (length,) = struct.unpack_from("<I", self.lengths, 4 * row)
         return self.text_of(row, self.data[start : start + length])
+
+
+class Collected:
+    """Rows of a text file that become one chunk. The text of a row is asked for only if it is bad."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        self._name = name
+        self._target = target
+        self._texts: list[Callable[[], str | None]] = []
+        self._bodies: list[bytes] = []
+        self._places: list[int] = []
+        self._refused: list[BadRow] = []
+        self._bytes = self._last = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._bodies) + len(self._refused) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES
+
+    def add(self, place: int, size: int, body_of: Callable[[], bytes], text_of: Callable[[], str | None]) -> None:
+        """A row of ``size`` bytes; it is refused where its body cannot be made."""
+        try:
+            body = body_of()
+        except CortadoError as error:
+            self.refuse(place, size, error, text_of())
+            return
+        self._last = place
+        self._bytes += size
+        self._texts.append(text_of)
+        self._bodies.append(body)
+        self._places.append(place)
+
+    def refuse(self, place: int, size: int, error: CortadoError, text: str | None = None) -> None:
+        """A row that cannot have a body."""
+        self._last = place
+        self._bytes += size
+        self._refused.append(BadRow(self._name, place, error, text))
+
+    def chunk(self) -> RowChunk:
+        """All of them."""
+        texts = self._texts
+        return RowChunk(
+            self._target.schema_id,
+            b"".join(self._bodies),
+            packed_lengths([len(body) for body in self._bodies]),
+            self._places,
+            self._last,
+            lambda row, _body: texts[row](),
+            self._refused,
+        )
 
 
 def packed_lengths(lengths: Sequence[int]) -> bytes:

@@ -19,7 +19,7 @@ from cortado.store.names import check_database, check_namespace, split_table_nam
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
 from cortado.store.transfer.files import below
-from cortado.store.transfer.formats import format_to_read
+from cortado.store.transfer.formats import format_to_read, null_text_of
 from cortado.store.transfer.load import BAD_MAX, Input, Load, Loaded, Task
 from cortado.store.transfer.manifest import MANIFEST
 from cortado.store.transfer.pairs import pair_target
@@ -38,12 +38,14 @@ class ImportRequest:
     """What is asked for. ``target`` is ``database.table``, a database, or ``kv:namespace``; a file is a path or ``-``.
 
     ``create`` makes a table that is not there, by ``key``, ``indexes`` and ``schema`` (a declaration), or as the export
-    says. ``bad_rows`` is where bad rows are kept; more than ``bad_max`` of them end the import.
+    says. ``bad_rows`` is where bad rows are kept; more than ``bad_max`` of them end the import. ``null_text`` says null
+    in CSV.
     """
 
     target: str
     files: tuple[str, ...]
     format: str | None = None
+    null_text: str | None = None
     mode: PutMode = "upsert"
     expires: Expires = None
     create: bool = False
@@ -145,6 +147,8 @@ class _Source:
         self._is_pairs = request.target.startswith(NAMESPACE_PREFIX)
         self._export = self._opened_export()
         self._inputs = [] if self._export is not None else [self._input(each, stdin) for each in request.files]
+        if self._export is not None and request.null_text is not None:
+            raise InvalidArgument("--null", "is for files: an export's directory says null in its own way")
 
     def identity(self) -> dict[str, Any]:
         """What tells this import from another one."""
@@ -188,10 +192,12 @@ class _Source:
         return Export.open(Path(directories[0]), table)
 
     def _input(self, name: str, stdin: BinaryIO) -> Input:
+        asked = self._request
         if name == STDIN:
-            format = format_to_read(self._request.format or "jsonl", name)
-            return Input("standard input", format, stream=stdin)
-        return Input(name, format_to_read(self._request.format, name), Path(name))
+            format = format_to_read(asked.format or "jsonl", name)
+            return Input("standard input", format, stream=stdin, null_text=null_text_of(asked.null_text, [format]))
+        format = format_to_read(asked.format, name)
+        return Input(name, format, Path(name), null_text=null_text_of(asked.null_text, [format]))
 
     # --- tables ------------------------------------------------------------------------------------------------
 

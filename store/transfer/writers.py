@@ -2,6 +2,7 @@
 
 ==========  =======================================================================================
 jsonl       each row decoded, and written as :mod:`cortado.schema.json_format` has it
+csv         each row decoded, and its fields written as :mod:`cortado.schema.text_format` has them
 avro        rows go through as the bytes they are stored as; only those of an older schema version
             are decoded, and written as the newest one has them
 parquet     whole columns, by way of Arrow
@@ -23,14 +24,16 @@ from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
 from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
+from cortado.schema.text_format import to_texts
 from cortado.store.client import Table
 from cortado.store.client.documents import RowBatch
 from cortado.store.client.kv import KvPair
 from cortado.store.client.values import At, Key
 from cortado.store.transfer.avro_file import ContainerWriter
+from cortado.store.transfer.csv_text import line_of
 from cortado.store.transfer.files import Sink
 from cortado.store.transfer.formats import Compression, Encoding, Format, pyarrow_for
-from cortado.store.transfer.pairs import PAIR_SCHEMA_TEXT, pair_body, pair_to_json
+from cortado.store.transfer.pairs import PAIR_SCHEMA, PAIR_SCHEMA_TEXT, pair_body, pair_to_json
 
 SCHEMA_KEY: Final = "cortado.avro.schema"
 """In a Parquet file's metadata: the Avro schema of the rows, from which a table can be made again."""
@@ -57,6 +60,11 @@ class RowScan:
     def batches(self) -> Iterator[RowBatch]:
         return self.table.scan_batches(self.lower, self.upper, filter=self.filter, columns=self.columns, at=self.at)
 
+    @property
+    def selected(self) -> Schema:
+        """The schema of the rows that come, with their columns alone."""
+        return self.schema if self.columns is None else select_fields(self.schema, self.columns, self.table.full_name)
+
     def reader_of(self, batch: RowBatch) -> Schema:
         """What the rows of a batch are to look like. A selection of columns looks so already."""
         return self.schema if batch.schema_id else batch.schema
@@ -69,6 +77,8 @@ def write_rows(
     match encoding.format:
         case Format.JSONL:
             yield from _write_lines((_document_lines(batch, scan) for batch in scan.batches()), encoding, sink)
+        case Format.CSV:
+            yield from _write_csv(scan, encoding, sink)
         case Format.AVRO:
             yield from _write_avro(scan, encoding, sink, name, metadata)
         case Format.PARQUET:
@@ -83,6 +93,10 @@ def write_pairs(
     match encoding.format:
         case Format.JSONL:
             yield from _write_lines(map(_pair_lines, pieces), encoding, sink)
+        case Format.CSV:
+            names = [each.name for each in PAIR_SCHEMA.record.fields]
+            lines = (_pair_records(piece, encoding.null_text) for piece in pieces)
+            yield from _write_lines(lines, encoding, sink, ",".join(names))
         case Format.AVRO:
             writer = ContainerWriter(sink, PAIR_SCHEMA_TEXT, encoding.compression, name=name, metadata=metadata)
             for piece in pieces:
@@ -101,7 +115,7 @@ def write_pairs(
                     yield len(piece)
 
 
-# --- JSON lines ----------------------------------------------------------------------------------------------------
+# --- texts ---------------------------------------------------------------------------------------------------------
 
 
 def _document_lines(batch: RowBatch, scan: RowScan) -> list[str]:
@@ -114,12 +128,30 @@ def _pair_lines(piece: list[KvPair]) -> list[str]:
     return [json_text(pair_to_json(pair.key, pair.value)) for pair in piece]
 
 
-def _write_lines(pieces: Iterable[list[str]], encoding: Encoding, sink: Sink) -> Iterator[int]:
+def _write_csv(scan: RowScan, encoding: Encoding, sink: Sink) -> Iterator[int]:
+    names = [each.name for each in scan.selected.record.fields]
+    pieces = (_document_records(batch, scan, names, encoding.null_text) for batch in scan.batches())
+    yield from _write_lines(pieces, encoding, sink, ",".join(names))
+
+
+def _document_records(batch: RowBatch, scan: RowScan, names: list[str], null_text: str) -> list[str]:
+    writer, reader = batch.schema, scan.reader_of(batch)
+    rows = (to_texts(reader, decode_document(writer, body, reader)) for body in batch.each_body())
+    return [line_of([row[name] for name in names], null_text) for row in rows]
+
+
+def _pair_records(piece: list[KvPair], null_text: str) -> list[str]:
+    return [line_of(pair_to_json(pair.key, pair.value).values(), null_text) for pair in piece]
+
+
+def _write_lines(pieces: Iterable[list[str]], encoding: Encoding, sink: Sink, header: str = "") -> Iterator[int]:
     with ExitStack() as stack:
         if encoding.compression is Compression.GZIP:
             # Without a time, so that the same rows are the same bytes.
             file = gzip.GzipFile("", "wb", _GZIP_LEVEL, cast("Any", sink), mtime=0)
             sink = cast(Sink, stack.enter_context(file))
+        if header:
+            sink.write(f"{header}\n".encode())
         for lines in pieces:
             if lines:
                 sink.write(("\n".join(lines) + "\n").encode())
@@ -155,11 +187,8 @@ def _write_parquet(scan: RowScan, encoding: Encoding, sink: Sink, metadata: Mapp
     pyarrow_for("Parquet")
     from cortado.schema.columnar.arrow import arrow_schema
 
-    schema = scan.schema
-    if scan.columns is not None:
-        schema = select_fields(schema, scan.columns, scan.table.full_name)
     described = {**metadata, SCHEMA_KEY: scan.schema.text}
-    with _parquet_writer(sink, arrow_schema(schema).with_metadata(described), encoding) as writer:
+    with _parquet_writer(sink, arrow_schema(scan.selected).with_metadata(described), encoding) as writer:
         batches = scan.table.scan_arrow(
             scan.lower,
             scan.upper,

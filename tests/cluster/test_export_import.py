@@ -22,7 +22,7 @@ from support.small_disk import mounted_disk
 
 pytestmark = pytest.mark.process
 
-FORMATS = ["rows.jsonl", "rows.jsonl.gz", "rows.avro", "rows.parquet"]
+FORMATS = ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.csv.gz", "rows.avro", "rows.parquet"]
 FIRST: dict[str, Any] = {
     "type": "record",
     "name": "Row",
@@ -128,7 +128,7 @@ def test_a_table_comes_back_from_a_file(cortado: CommandLine, client: Client, ro
     cortado("export", rows, file)
     copy = f"{rows}_copy"
     Path("schema.avsc").write_text(json.dumps(SECOND))
-    with_schema = ["--schema", "schema.avsc"] if "jsonl" in file else []
+    with_schema = ["--schema", "schema.avsc"] if "jsonl" in file or "csv" in file else []
     making = ["--create", "--key", "id desc", "--index", "by_name=name,id", "--unique", "u=uuid", *with_schema]
     [done] = cortado.json("import", copy, file, *making)
     assert (done["written"], done["refused"]) == (90, 0)
@@ -529,9 +529,12 @@ def test_a_reader_that_goes_away_and_an_interrupt_end_it(cortado: CommandLine, c
         (("export", "kv:n", "out/"), 2, "must be a file"),
         (("export", "kv:n", "a.jsonl", "--filter", "a = 1"), 2, "tables alone"),
         (("export", "a.b", "a.jsonl", "--resume"), 2, "needs a directory"),
-        (("export", "a.b", "a.jsonl", "--format", "csv"), 2, "jsonl, avro, parquet"),
+        (("export", "a.b", "a.jsonl", "--format", "xml"), 2, "jsonl, csv, avro, parquet"),
+        (("export", "a.b", "a.jsonl", "--null", "x"), 2, "--null: is for CSV alone"),
+        (("export", "a.b", "out/", "--format", "csv", "--null", "x"), 2, "--null: is for a file"),
+        (("import", "a.b", "no.jsonl", "--null", "x"), 2, "--null: is for CSV alone"),
         (("import", "a.b", "no.jsonl"), 2, "No such file"),
-        (("import", "a.b", "no.csv"), 2, "--format"),
+        (("import", "a.b", "no.xml"), 2, "--format"),
         (("import", "a", "no.jsonl"), 2, "an export's directory"),
         (("import", "kv:n", "-", "--resume"), 2, "not standard input"),
         (("import", "a.b", "-", "--key", "id"), 2, "--create"),

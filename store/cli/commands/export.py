@@ -19,7 +19,7 @@ class Files:
     format: Annotated[
         str | None,
         Option(
-            help="jsonl, avro or parquet.",
+            help="jsonl, csv, avro or parquet.",
             show_default="by the suffix, else jsonl; avro for a database",
             metavar="NAME",
         ),
@@ -28,9 +28,12 @@ class Files:
         str | None,
         Option(
             help="none, gzip, deflate, snappy or zstd, as the format allows.",
-            show_default="none for jsonl, deflate for avro, snappy for parquet",
+            show_default="none for jsonl and csv, deflate for avro, snappy for parquet",
             metavar="NAME",
         ),
+    ] = None
+    null: Annotated[
+        str | None, Option("--null", help="The text for null in CSV.", show_default="an empty cell", metavar="TEXT")
     ] = None
     part_rows: Annotated[
         int | None,
@@ -50,6 +53,7 @@ class Files:
     examples="""
         cortado export flights.airlines > airlines.jsonl
         cortado export flights.flights flights.parquet
+        cortado export flights.flights flights.csv --null NULL
         cortado export flights backup/
         cortado export flights.flights flights/ --format avro --resume
         cortado export flights.flights late.jsonl.gz --filter 'arr_delay > 60' --columns carrier,flight
@@ -81,7 +85,15 @@ def export(
     chosen = chosen_columns(columns)
     selection = Selection(at, filter, None if chosen is None else tuple(chosen))
     request = ExportRequest(
-        source, destination, selection, files.format, files.compression, files.part_rows, files.resume, files.force
+        source,
+        destination,
+        selection,
+        files.format,
+        files.compression,
+        files.null,
+        files.part_rows,
+        files.resume,
+        files.force,
     )
     with session.client() as client, showing_progress(quiet=quiet) as report:
         done = run_export(client, request, report)

@@ -75,6 +75,7 @@ class Course:
     "import",
     examples="""
         cortado import flights.airlines airlines.jsonl
+        cortado import flights.airlines airlines.csv --null NULL
         cortado import flights.flights part-*.avro --create --key time_hour --key carrier --key flight
         cortado import flights.flights flights.parquet --bad-rows bad.jsonl --max-bad 100
         cortado import flights backup/ --resume
@@ -88,7 +89,11 @@ def import_(
     making: Making,
     course: Course,
     format: Annotated[
-        str | None, Option(help="jsonl, avro or parquet.", show_default="by the suffix", metavar="NAME")
+        str | None, Option(help="jsonl, csv, avro or parquet.", show_default="by the suffix", metavar="NAME")
+    ] = None,
+    null: Annotated[
+        str | None,
+        Option("--null", help="The text for null in CSV.", show_default="an empty cell", metavar="TEXT"),
     ] = None,
     mode: ModeOption = Mode.UPSERT,
     ttl_ms: TtlOption = None,
@@ -112,6 +117,7 @@ def import_(
         target,
         tuple(file),
         format=format,
+        null_text=null,
         mode=mode.value,
         expires=expires_of(ttl_ms),
         create=making.create,

@@ -268,10 +268,10 @@ def test_formats_by_name(format: str | None, compression: str | None, name: str,
 def test_what_a_format_has_not_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="none, gzip for jsonl"):
         encoding_to_write("jsonl", "zstd", "a", Format.JSONL)
-    with pytest.raises(InvalidArgument, match="jsonl, avro, parquet"):
-        encoding_to_write("csv", None, "a", Format.JSONL)
+    with pytest.raises(InvalidArgument, match="jsonl, csv, avro, parquet"):
+        encoding_to_write("xml", None, "a", Format.JSONL)
     with pytest.raises(InvalidArgument, match="--format"):
-        format_to_read(None, "rows.csv")
+        format_to_read(None, "rows.xml")
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
