@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
-from cortado.schema.json_text import parse_json_bytes
+from cortado.schema.json_text import not_utf8, parse_json_bytes
 from cortado.store.transfer.rows import Collected, RowChunk, Target
 
 LINE_BYTES_MAX: Final = 16 << 20
@@ -60,7 +60,7 @@ def line_text(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InvalidArgument("line", f"must be UTF-8: {error.reason} at byte {error.start}") from None
+        raise InvalidArgument("line", not_utf8(error)) from None
 
 
 def value_of(line: bytes) -> Any:
