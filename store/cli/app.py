@@ -54,6 +54,7 @@ HOMES: Final = {
     "count": Home("Count the documents of a key range, as of one timestamp.", ("documents",)),
     "put": Home("Store one document, or many from a file or standard input (JSON, one a line).", ("documents",)),
     "update": Home("Change some fields of a document, or when it expires, and show the result.", ("documents",)),
+    "add": Home("Add to a whole number of a document, within bounds, and show the sum.", ("documents",)),
     "kv": Home("Key-value pairs (bytes to bytes) in namespaces.", ("kv",)),
     "txn": Home("Transactions over documents and pairs.", ("txn",)),
     "watch": Home("Stream changes in commit order, without gaps.", ("watch",)),

@@ -201,9 +201,9 @@ def _parameter(name: str, default: Any, kind: Any, declared: Option | Argument) 
 
 
 def missing(params: list[click.Parameter], values: dict[str, Any]) -> click.Parameter | None:
-    """The first argument that must be given, and was not."""
-    arguments = (each for each in params if isinstance(each, ShownArgument) and each.is_needed)
-    return next((each for each in arguments if values.get(each.name or "") in (None, ())), None)
+    """The first argument or option that must be given, and was not: some versions of click miss an option."""
+    needed = (each for each in params if each.required or (isinstance(each, ShownArgument) and each.is_needed))
+    return next((each for each in needed if values.get(each.name or "") in (None, ())), None)
 
 
 def given(params: list[click.Parameter], values: dict[str, Any]) -> Iterator[tuple[str, Any]]:

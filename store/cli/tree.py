@@ -14,15 +14,15 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
+from cortado.store.cli.other_words import COMMANDS, OPTIONS, meant
 from cortado.store.cli.session import ALONE, GLOBAL_PANEL, Outer, Session, global_options
-from cortado.store.settings.gather import nearest
 from cortado.store.settings.setting import Setting
 
 HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
@@ -121,6 +121,13 @@ class Command(click.Command):
             context_settings=dict(HELP_NAMES),
         )
         self.declared = declared
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, with the option that was perhaps meant."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as unknown:
+            _refuse_option(ctx, unknown.option_name)
 
     def invoke(self, ctx: click.Context) -> None:
         """Resolves the session, runs the function, and shows what it answers."""
@@ -224,7 +231,10 @@ class Group(click.Group):
         if not args and not ctx.resilient_parsing:
             sys.stderr.write(ctx.get_help() + "\n")
             raise click.UsageError("", ctx)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as unknown:
+            _refuse_option(ctx, unknown.option_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -233,7 +243,7 @@ class Group(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             there = self.list_commands(ctx)
-            near = nearest(name, there)
+            near = meant(name, COMMANDS, [*there, *_options_of(self)])
             others = f"; {' '.join(self._path)} has {', '.join(there)}" if self._path else ""
             ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else others))
         return super().resolve_command(ctx, args)
@@ -253,6 +263,16 @@ class Group(click.Group):
                 rows.append((name, self._homes[name].help.rstrip(".")))
         with formatter.section("Commands"):
             formatter.write_dl(rows, col_max=_COLUMN_MAX)
+
+
+def _refuse_option(ctx: click.Context, name: str) -> NoReturn:
+    near = meant(name, OPTIONS, _options_of(ctx.command))
+    ctx.fail(f"no such option {name}" + (f"; did you mean {near}?" if near else ""))
+
+
+def _options_of(command: click.Command) -> list[str]:
+    shown = (each for each in command.params if isinstance(each, click.Option) and not each.hidden)
+    return [name for each in shown for name in each.opts]
 
 
 def outer_of(ctx: click.Context) -> Outer:

@@ -20,7 +20,8 @@ cat > flights.avsc <<'END'
   {"name": "tailnum", "type": ["null", "string"], "default": null},
   {"name": "origin", "type": "string"},
   {"name": "dest", "type": "string"},
-  {"name": "arr_delay", "type": ["null", "double"], "default": null}
+  {"name": "arr_delay", "type": ["null", "double"], "default": null},
+  {"name": "seats", "type": "int", "default": 0}
 ]}
 END
 cat > shop.avsc <<'END'

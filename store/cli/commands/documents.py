@@ -1,4 +1,4 @@
-"""``cortado get``, ``put``, ``update``, ``delete`` and ``scan``: documents of tables."""
+"""``cortado get``, ``put``, ``update``, ``add``, ``delete``, ``scan`` and ``count``: documents of tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.additions import Addition
 from cortado.store.cli.aggregates import Aggregates, chosen_rows
 from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.asking import DryRunOption, dry_delete
@@ -288,6 +289,35 @@ def update(
         named = handle.codec.changes_from_json(changes)
         found = handle.update(key_values, named, if_match=if_match, expires=expires_of(ttl_ms))
     return OneDocument(found, meta=meta)
+
+
+@command(
+    "add",
+    examples="""
+        cortado add flights.flights 2013-01-01T10:00:00Z UA 1545 --field seats --by 5
+        cortado add flights.flights 2013-01-01T10:00:00Z UA 1545 --field seats --by -2 --min 0
+    """,
+)
+def add(
+    session: Session,
+    table: TableArgument,
+    key: DocumentKeyArgument,
+    field: Annotated[
+        str, Option("--field", help="The int or long that is added to, or its path a.b.", metavar="FIELD")
+    ],
+    addition: Addition,
+) -> Answer:
+    """Add to a whole number of a document, within bounds, and show the sum. Exit code 4 if it would leave them.
+
+    Adds conflict with no other adds, however many callers there are.
+    """
+    from cortado.store.transfer.key_text import parse_key
+
+    with session.client() as client:
+        handle = client.table(table)
+        parsed = parse_key(key, handle.descriptor.key)
+        total = handle.add(parsed, field, addition.by, **addition.asked())
+    return Said(str(total), {"sum": total})
 
 
 # --- how documents are shown -----------------------------------------------------------------------------------

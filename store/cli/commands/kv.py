@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.additions import Addition
 from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm, dry_delete
 from cortado.store.cli.common_options import (
@@ -209,6 +210,24 @@ def cas(
             parse_bytes(key, "KEY"), parse_bytes(value, "VALUE"), if_value=parse_bytes(expected, "EXPECTED")
         )
     return Said(f"stored, with etag {etag}", {"etag": etag})
+
+
+@command(
+    "kv add",
+    examples="""
+        cortado kv add counters clicks
+        cortado kv add counters seats --by 2 --min 0 --max 100
+    """,
+)
+def add(session: Session, namespace: NamespaceArgument, key: PairKeyArgument, addition: Addition) -> Answer:
+    """Add to a counter, within bounds, and show the sum. Exit code 4 if it would leave them.
+
+    A counter is a value of 8 bytes, a signed number with its most significant byte first; where there is no pair it
+    begins at 0. Adds conflict with no other adds, however many callers there are.
+    """
+    with session.client() as client:
+        total = client.kv(namespace).add(parse_bytes(key, "KEY"), addition.by, **addition.asked())
+    return Said(str(total), {"sum": total})
 
 
 @command(

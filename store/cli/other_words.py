@@ -1,0 +1,136 @@
+"""Words of other systems for what is called otherwise here: a refusal of one says which of ours was meant.
+
+A word may mean several of ours; the first one that the command has is suggested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from cortado.store.settings.gather import nearest
+
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    # conditions and columns: SQL, MongoDB, DynamoDB
+    "--where": ("--filter",),
+    "--condition": ("--filter", "--if-match"),
+    "--query": ("--filter",),
+    "--predicate": ("--filter",),
+    "--select": ("--columns",),
+    "--fields": ("--columns",),
+    "--projection": ("--columns",),
+    "--having": ("--filter",),
+    "--aggregation": ("--aggregate",),
+    # how much, and in which order
+    "--top": ("--limit",),
+    "--head": ("--limit",),
+    "--max-items": ("--limit",),
+    "--count": ("--count-only", "--limit"),
+    "--size": ("--limit",),
+    "--desc": ("--reverse",),
+    "--descending": ("--reverse",),
+    "--order-by": ("--index",),
+    # ranges
+    "--start": ("--from", "--after"),
+    "--begin": ("--from", "--after"),
+    "--lower": ("--from",),
+    "--end": ("--to", "--until"),
+    "--stop": ("--to", "--until"),
+    "--upper": ("--to",),
+    # time: etcd, CockroachDB, Delta
+    "--rev": ("--at", "--after"),
+    "--revision": ("--at", "--after"),
+    "--as-of": ("--at",),
+    "--timestamp": ("--at", "--after"),
+    "--snapshot": ("--at",),
+    "--since": ("--after",),
+    "--follow": ("--state",),
+    "--prev-kv": ("--previous",),
+    # writes: Redis, etcd, DynamoDB
+    "--expire": ("--ttl", "--expires"),
+    "--expiry": ("--ttl", "--expires"),
+    "--ex": ("--ttl",),
+    "--px": ("--ttl",),
+    "--nx": ("--if-absent", "--mode"),
+    "--xx": ("--if-present", "--mode"),
+    "--if-not-exists": ("--if-absent", "--mode"),
+    "--if-exists": ("--if-present", "--mode"),
+    "--etag": ("--if-match",),
+    "--delta": ("--by",),
+    "--increment": ("--by",),
+    "--amount": ("--by",),
+    "--column": ("--field",),
+    "--value": ("--by", "--set"),
+    "--primary-key": ("--key",),
+    "--pk": ("--key",),
+    "--force": ("--yes",),
+    "--no-confirm": ("--yes",),
+    "--dryrun": ("--dry-run",),
+    # where, and as whom: etcd, psql, curl, kubectl
+    "--endpoints": ("--endpoint",),
+    "--host": ("--endpoint",),
+    "--hosts": ("--endpoint",),
+    "--server": ("--endpoint",),
+    "--url": ("--endpoint",),
+    "--address": ("--endpoint", "--listen"),
+    "--bootstrap-server": ("--endpoint",),
+    "--cacert": ("--tls-ca",),
+    "--ca-file": ("--tls-ca",),
+    "--cert": ("--tls-cert",),
+    "--cert-file": ("--tls-cert",),
+    "--key": ("--tls-key",),
+    "--key-file": ("--tls-key",),
+    "--token": ("--token-file",),
+    "--password": ("--token-file",),
+    "--user": ("--token-file",),
+    "--username": ("--token-file",),
+    "--profile": ("--context",),
+    "--json": ("--output",),
+    "--write-out": ("--output",),
+    "--command-timeout": ("--timeout",),
+}
+
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "select": ("scan",),
+    "find": ("scan",),
+    "query": ("scan",),
+    "range": ("scan",),
+    "insert": ("put",),
+    "upsert": ("put",),
+    "set": ("put",),
+    "save": ("put",),
+    "rm": ("delete", "remove", "drop"),
+    "del": ("delete", "remove", "drop"),
+    "remove": ("delete", "drop"),
+    "delete": ("drop", "remove"),
+    "incr": ("add",),
+    "incrby": ("add",),
+    "increment": ("add",),
+    "modify": ("update", "alter"),
+    "subscribe": ("watch",),
+    "tail": ("watch",),
+    "dump": ("export",),
+    "load": ("import",),
+    "copy": ("import",),
+    "ls": ("list",),
+    "show": ("list", "describe", "status"),
+    "info": ("status", "describe"),
+    "start": ("server", "up"),
+    "stop": ("down",),
+    "nodes": ("member",),
+    "database": ("db",),
+    "keyspace": ("db",),
+    "tables": ("table",),
+    "users": ("auth",),
+    "user": ("auth",),
+    "repl": ("shell",),
+    "cli": ("shell",),
+    "check": ("doctor",),
+    "version": ("--version",),
+}
+
+
+def meant(word: str, words: Mapping[str, tuple[str, ...]], there: Collection[str]) -> str:
+    """Which of ``there`` was meant by ``word``: what other systems call so, or the nearest name. Empty for none."""
+    known = next((each for each in words.get(word, ()) if each in there), "")
+    return known or nearest(word, there)
