@@ -284,6 +284,8 @@ def _table_entry(descriptor: TableDescriptor, version: int, files: tuple[FileEnt
         version,
         _paths(descriptor.key),
         tuple(IndexEntry(each.name, _paths(each.parts), each.unique) for each in ready),
+        descriptor.retention_ms,
+        descriptor.ttl_ms,
         files,
     )
 

@@ -22,13 +22,22 @@ from typing import Any, Final
 from cortado.errors import InvalidArgument
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.retentions import KEEP_ALL
 from cortado.store.transfer.files import read_json, write_json
 from cortado.store.transfer.json_fields import Fields
 
 MANIFEST: Final = "manifest.json"
 # There as long as the export is not done.
 CHECKPOINT: Final = "export.checkpoint.json"
-VERSION: Final = 1
+VERSION: Final = 2
+
+KEPT_OF_TABLE: Final = ("name", "subject", "key", "indexes", "retention_ms", "ttl_ms")
+"""Of a table's descriptor: what an export holds and an import makes again."""
+LEFT_OF_TABLE: Final = ("table_id", "database", "version", "next_index_id", "named_ts")
+"""Of a table's descriptor: what belongs to the table in its cluster alone."""
+KEPT_OF_INDEX: Final = ("name", "parts", "unique")
+LEFT_OF_INDEX: Final = ("index_id", "state", "ready_ts", "job_id", "failure", "failed_keys")
+"""Only indexes that are ready are kept, and each is made anew with its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +61,19 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table. Its rows are written by version ``schema_version`` of its subject."""
+    """A table, :data:`KEPT_OF_TABLE` and its files. Its rows are written by version ``schema_version`` of its subject.
+
+    Old versions are kept for ``retention_ms``, and documents expire ``ttl_ms`` after their commit, both with the
+    descriptor's values.
+    """
 
     name: str
     subject: str
     schema_version: int
     key: tuple[str, ...]
     indexes: tuple[IndexEntry, ...]
+    retention_ms: int
+    ttl_ms: int
     files: tuple[FileEntry, ...]
 
     @property
@@ -177,6 +192,8 @@ def _table(fields: Fields) -> TableEntry:
         fields.whole("schema_version", 1),
         fields.texts("key"),
         fields.each("indexes", _index),
+        fields.whole("retention_ms", KEEP_ALL),
+        fields.whole("ttl_ms"),
         fields.each("files", read_file),
     )
 

@@ -118,7 +118,14 @@ def make_table_of(client: Client, manifest: Manifest, entry: TableEntry, full_na
     subject = subject_name(manifest, entry, full_name)
     restore_subject(client, manifest.subject(entry.subject), subject)
     indexes = [Index(each.name, list(each.parts), each.unique) for each in entry.indexes]
-    client.create_table(full_name, list(entry.key), subject=subject, indexes=indexes)
+    client.create_table(
+        full_name,
+        list(entry.key),
+        subject=subject,
+        indexes=indexes,
+        retention_ms=entry.retention_ms,
+        ttl_ms=entry.ttl_ms,
+    )
 
 
 def subject_name(manifest: Manifest, entry: TableEntry, full_name: str) -> str:

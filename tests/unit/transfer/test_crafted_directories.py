@@ -44,7 +44,7 @@ EXPORT: Final = Manifest(
     None,
     None,
     (SUBJECT,),
-    (TableEntry("rows", "shop.rows", 1, ("id",), (), (DONE,)),),
+    (TableEntry("rows", "shop.rows", 1, ("id",), (), 0, 0, (DONE,)),),
 )
 HUGE: Final = 10**300
 

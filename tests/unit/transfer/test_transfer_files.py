@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cortado.errors import InvalidArgument, InvalidDocument, Unsupported
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.retentions import KEEP_ALL
 from cortado.store.transfer import formats
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import Checkpoint, Position, files_identity
@@ -19,6 +22,10 @@ from cortado.store.transfer.files import WholeFile
 from cortado.store.transfer.formats import Compression, Encoding, Format, encoding_to_write, format_to_read
 from cortado.store.transfer.json_source import json_chunks
 from cortado.store.transfer.manifest import (
+    KEPT_OF_INDEX,
+    KEPT_OF_TABLE,
+    LEFT_OF_INDEX,
+    LEFT_OF_TABLE,
     FileEntry,
     IndexEntry,
     Manifest,
@@ -93,6 +100,8 @@ MANIFEST = Manifest(
             1,
             ("id desc",),
             (IndexEntry("by_name", ("name",), True),),
+            KEEP_ALL,
+            86_400_000,
             (FileEntry("rows/part-00000.avro", 3, 10, "0" * 64),),
         ),
     ),
@@ -150,10 +159,21 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == MANIFEST
 
 
+def test_each_field_of_a_table_is_kept_by_an_export_or_left_on_purpose() -> None:
+    for descriptor, entry, kept, left, more in (
+        (TableDescriptor, TableEntry, KEPT_OF_TABLE, LEFT_OF_TABLE, {"schema_version", "files"}),
+        (IndexDescriptor, IndexEntry, KEPT_OF_INDEX, LEFT_OF_INDEX, set()),
+    ):
+        assert sorted([*kept, *left]) == sorted(each.name for each in fields(descriptor))
+        assert {*kept} | more == {each.name for each in fields(entry)}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "field"),
     [
-        (("cortado_export",), 2, "manifest"),
+        (("cortado_export",), 1, "manifest"),
+        (("tables", 0, "ttl_ms"), None, "manifest.tables[0].ttl_ms"),
+        (("tables", 0, "retention_ms"), -2, "manifest.tables[0].retention_ms"),
         (("timestamp",), 5, "manifest.timestamp"),
         (("tables",), None, "manifest.tables"),
         (("tables", 0, "files", 0, "path"), "../../etc/passwd", "manifest.tables[0].files[0].path"),
