@@ -82,6 +82,8 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        # Bytes of a body that was not taken: an idle connection would hold them until its next call.
+        self.cycle.body = bytearray()
         if self._unread:
             self._unset_keepalive_if_required()
             self._read()
@@ -93,7 +95,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         is_asked = self._is_body_awaited() and not self.cycle.response_started
-        if self._is_within_call() and not is_asked:
+        if self.flow.write_paused or (self._is_within_call() and not is_asked):
             self.bounds.places.work(self)
         else:
             self.bounds.places.rest(self)
@@ -190,6 +192,7 @@ class Connection(HttpToolsProtocol):
         super().pause_writing()
         self._stop_timer("_stall_timer")
         self._stall_timer = self.loop.call_later(self.limits.stalled_ms / 1000, self._stands_still)
+        self._keep_place()
 
     def _stands_still(self) -> None:
         self.bounds.reject("stalled")
@@ -198,6 +201,7 @@ class Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._stop_timer("_stall_timer")
         super().resume_writing()
+        self._keep_place()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What uvicorn calls for what is no HTTP; ``msg`` says no more than that."""

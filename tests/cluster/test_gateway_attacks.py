@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -392,6 +393,42 @@ def test_bodies_that_have_stalled_make_room_for_one_that_comes(node: ServerProce
         finally:
             for each in stalled:
                 each.close()
+
+
+def test_a_body_that_is_not_taken_is_not_kept(node: ServerProcess, tmp_path: Path) -> None:
+    refused = PUT.replace(b"PUT", b"POST") + b"Content-Length: 1000000\r\n\r\n" + b"x" * 200_000
+    count = 300
+    with gateway_process(node.endpoint, tmp_path) as running:
+        before = anonymous_bytes(running.process.pid)
+        idle = [running.connect() for _ in range(count)]
+        try:
+            for each in idle:
+                each.sendall(refused)
+                assert read_answer(each).status == 405
+            assert running.send(GET + END).body == b"value"
+            assert (anonymous_bytes(running.process.pid) - before) // count < 60_000
+        finally:
+            for each in idle:
+                each.close()
+
+
+def test_an_answer_that_is_still_read_is_not_cut_off_for_a_new_connection(node: ServerProcess, tmp_path: Path) -> None:
+    keys = ", ".join(f'"{b64encode(b"%03d" % i).decode()}"' for i in range(5))
+    asked = f'{{"namespace": "large", "keys": [{keys}]}}'.encode()
+    head = b"POST /cortado.v1.KeyValue/MultiGet HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    few = limits({"connections-max": 2})
+    with gateway_process(node.endpoint, tmp_path, *few) as running, running.connect(receive_bytes=4_096) as reading:
+        reading.sendall(head + b"Content-Length: %d\r\n\r\n" % len(asked) + asked)
+        begun = reading.recv(1_000)
+        others = [running.connect() for _ in range(3)]
+        try:
+            assert running.send(GET + END).body == b"value"
+            answer = read_answer(reading, begun)
+        finally:
+            for each in others:
+                each.close()
+        assert answer.status == 200
+        assert len(answer.body) == int(answer.headers["content-length"]) > 5 * ROW_BYTES
 
 
 def test_connections_leave_files_for_those_to_the_cluster(node: ServerProcess, tmp_path: Path) -> None:
