@@ -55,17 +55,20 @@ def admits_null(avro_type: AvroType) -> bool:
     return NULL in avro_type.branches if isinstance(avro_type, Union) else avro_type == NULL
 
 
-def from_texts(schema: Schema, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The document whose fields have these texts, ready for :func:`~cortado.schema.documents.encode_document`.
+def from_texts(schema: Schema, texts: Mapping[str, Any], *, empty_is_null: bool = False) -> dict[str, Any]:
+    """A document from the texts of its fields, ready for :func:`~cortado.schema.documents.encode_document`.
 
-    What is no text stands as it is. Raises InvalidDocument, with the field, for a text that is not of its type.
+    Values that are no texts stay as they are. ``empty_is_null``: the empty text is null where the field may be null.
+    Raises InvalidDocument, with the field, for a text that is not of its type.
     """
-    reads = _reads(schema.record)
+    reads = _reads(schema.record, empty_is_null)
     document: dict[str, Any] = {}
     for name, text in texts.items():
         read = reads.get(name)
         if read is None:
-            raise InvalidDocument(str(name), "the schema has no such field")
+            # Python's DictReader has cells beyond the header under None.
+            problem = "has more cells than the header" if name is None else "the schema has no such field"
+            raise InvalidDocument("" if name is None else str(name), problem)
         document[name] = _read(read, name, text) if isinstance(text, str) else text
     return document
 
@@ -87,8 +90,15 @@ def _read(read: Read, name: str, text: str) -> Any:
 
 
 @lru_cache(_COMPILED_MAX)
-def _reads(record: Record) -> dict[str, Read]:
-    return {field.name: _reader(field.type) for field in record.fields}
+def _reads(record: Record, empty_is_null: bool) -> dict[str, Read]:
+    reads = {field.name: _reader(field.type) for field in record.fields}
+    if empty_is_null:
+        reads |= {each.name: _or_null(reads[each.name]) for each in record.fields if admits_null(each.type)}
+    return reads
+
+
+def _or_null(read: Read) -> Read:
+    return lambda text: None if text == "" else read(text)
 
 
 def _reader(avro_type: AvroType) -> Read:

@@ -17,21 +17,22 @@ asked for: an application that never does needs none of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.extras import needing
 from cortado.schema.documents import encode_document
 from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
-from cortado.store.client.arguments import texts, whole
+from cortado.store.client.arguments import iterable, texts, whole
 from cortado.store.client.chunks import CHUNK_ROWS_MAX
 from cortado.store.client.documents import RowBatch
 from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan
-from cortado.store.client.streams import Rows, any_of
+from cortado.store.client.streams import ArrowStream, Rows, any_of
 
 with needing("arrow", "Arrow"):
     import numpy as np
@@ -162,6 +163,32 @@ def table_of(schema: Schema, rows: Sequence[Sequence[Any]], places: Sequence[int
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
+
+
+def record_batches_of(source: Rows[pa.RecordBatch] | pa.RecordBatch | ArrowStream) -> Rows[pa.RecordBatch]:
+    """The record batches of an Arrow object, or of a data frame. Raises InvalidArgument."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        source = _table_of_pandas(source)
+    if isinstance(source, pa.RecordBatch):
+        return [source]
+    if isinstance(source, pa.Table):
+        return cast("Rows[pa.RecordBatch]", source.to_batches(max_chunksize=ARROW_BATCH_ROWS))
+    if hasattr(source, "__arrow_c_stream__"):
+        try:
+            return cast("Rows[pa.RecordBatch]", pa.RecordBatchReader.from_stream(source))
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidArgument("batches", f"must be a stream of rows: {error}", type(source).__name__) from None
+    return iterable(source, "batches")
+
+
+def _table_of_pandas(frame: Any) -> pa.Table:
+    """Its columns, and the levels of its index that have names: one without a name only counts rows."""
+    names = [name for name in frame.index.names if name is not None]
+    try:
+        return pa.Table.from_pandas(frame.reset_index(names) if names else frame, preserve_index=False)
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidArgument("batches", f"must be a frame that Arrow can hold: {error}") from None
 
 
 async def rows_of_arrow(

@@ -20,6 +20,7 @@ from cortado.schema.fields import select_fields
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, LogicalKind, Primitive, Record, Schema, Union
 from cortado.schema.parse import parse_schema
+from cortado.schema.text_format import from_texts
 from cortado.store.client.arguments import text
 from cortado.store.client.document_types import document_type, to_mapping, to_plain
 from cortado.store.client.notebook import grid
@@ -198,6 +199,19 @@ class AsyncDocumentCodec:
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
             return version.schema_id, self._body(schema, _from_json(schema, value))
+
+        return await self._with_newest(attempt)
+
+    async def encode_texts(self, row: Any) -> tuple[int, bytes]:
+        """As :meth:`encode`, for a dict whose texts are read by the types of their fields.
+
+        An empty text is null where the field may be null.
+        """
+
+        def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
+            if not isinstance(row, Mapping):
+                raise InvalidDocument("", "must be a dict of texts", type(row).__name__)
+            return version.schema_id, self._body(schema, from_texts(schema, row, empty_is_null=True))
 
         return await self._with_newest(attempt)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from cortado.store.client.public_faces import OURS
 
@@ -12,6 +12,12 @@ T = TypeVar("T")
 
 Rows: TypeAlias = Iterable[T] | AsyncIterable[T]
 """A source of rows; the synchronous face takes iterables only."""
+
+
+class ArrowStream(Protocol):
+    """An object of Arrow's PyCapsule interface: a table, a reader, a data frame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 async def items(pages: AsyncGenerator[Iterable[T], None]) -> AsyncGenerator[T, None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown, Unsupported
 from cortado.proto.v1 import common_pb2, documents_pb2, transactions_pb2
 from cortado.schema.fields import select_fields
-from cortado.store.client.arguments import callback, iterable, text, texts
+from cortado.store.client.arguments import callback, flag, iterable, text, texts
 from cortado.store.client.arrow_reads import ArrowReads
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
@@ -19,7 +19,7 @@ from cortado.store.client.operations import addition, required
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, put_mode, whole_rows
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.streams import Rows
+from cortado.store.client.streams import ArrowStream, Rows
 from cortado.store.client.values import (
     Expires,
     KeyLike,
@@ -159,6 +159,7 @@ class AsyncTable(ArrowReads[D]):
         documents: Rows[Mapping[str, Any]],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -171,6 +172,7 @@ class AsyncTable(ArrowReads[D]):
         documents: Rows[D],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -182,6 +184,7 @@ class AsyncTable(ArrowReads[D]):
         documents: Rows[Any],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -189,15 +192,22 @@ class AsyncTable(ArrowReads[D]):
     ) -> BulkResult:
         """Stores many documents, each chunk one commit; a bad document is refused by itself, with its place.
 
-        ``progress`` is called with the number of rows that are done. They expire as with :meth:`put`, a timedelta after
-        their chunk's commit. With ``unchanged_since`` a row is refused whose
-        stored version is newer than that and differs. Raises OutcomeUnknown where no answer came in time.
+        ``parse`` reads texts by the types of their fields: rows of Python's ``csv.DictReader``. ``progress`` is called
+        with the number of rows that are done. They expire as with :meth:`put`, a timedelta after their chunk's commit.
+        With ``unchanged_since`` a row is refused whose stored version is newer than that and differs. Raises
+        OutcomeUnknown where no answer came in time.
         """
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(documents, "documents")
+        encode: Callable[[Any], Awaitable[tuple[int, bytes]]] = self.codec.encode
+        if flag(parse, "parse"):
+            if self._document_type is not None:
+                problem = "is for rows of texts, and this handle has a document type"
+                raise InvalidArgument("parse", problem, self._document_type.__name__)
+            encode = self.codec.encode_texts
         await self._check_type()
-        return await load.run(chunks_of_documents(source, self.codec.encode, rows_max, load.result.refuse))
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
 
     async def bulk_json(
         self,
@@ -303,7 +313,7 @@ class AsyncTable(ArrowReads[D]):
 
     async def bulk_arrow(
         self,
-        batches: Rows[pa.RecordBatch],
+        batches: Rows[pa.RecordBatch] | pa.RecordBatch | ArrowStream,
         *,
         mode: BulkMode = "upsert",
         columns: Sequence[str] | None = None,
@@ -312,15 +322,18 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, from Arrow record batches. Needs pyarrow and numpy.
+        """As :meth:`bulk`, from Arrow: a table, a record batch, or several; or a data frame of pandas or polars, and
+        anything else that gives an Arrow stream. Needs pyarrow and numpy.
 
-        A field without a column gets its default. With the mode "update" the fields ``columns`` of rows that are there
-        are changed, and all others stay; with "delete" the primary key's columns are looked at, and no others. Raises,
-        before anything of that batch is sent, NotFound for a column that the schema lacks, InvalidArgument for one that
-        is missing or of another type, and InvalidDocument, with path and row, for a value that the schema does not
-        admit.
+        A field without a column gets its default, and levels of a pandas index are columns where they have names. With
+        the mode "update" the fields ``columns`` of rows that are there are changed, and all others stay; with "delete"
+        the primary key's columns are looked at, and no others.
+
+        Raises, before anything of that record batch is sent, NotFound for a column that the schema lacks,
+        InvalidArgument for one that is missing or of another type, and InvalidDocument, with path and row, for a value
+        that the schema does not admit. A table or a frame is sent in record batches of 20,000 rows.
         """
-        from cortado.store.client.arrow import rows_of_arrow
+        from cortado.store.client.arrow import record_batches_of, rows_of_arrow
 
         chunk_limits(chunk_rows)
         known = bulk_mode(mode)
@@ -332,7 +345,7 @@ class AsyncTable(ArrowReads[D]):
             names = await self._key_columns()
         load = self._bulk_load(known, unchanged_since, expires, progress, names)
         version, schema = await self.codec.schema()
-        source = iterable(batches, "batches")
+        source = record_batches_of(batches)
         rows = rows_of_arrow(
             source,
             version.schema_id,

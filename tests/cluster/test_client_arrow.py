@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cortado.errors import NotFound
+from cortado.errors import InvalidArgument, NotFound
 from cortado.store.client import Client, Table
 
 pa = pytest.importorskip("pyarrow")
@@ -56,6 +56,46 @@ def test_rows_come_as_record_batches_of_one_schema_and_go_back(client: Client, r
     result = copy.bulk_arrow(batches, mode="insert")
     assert (result.written, result.refused) == (3_000, 0)
     assert [document.value for document in copy.scan()] == [document.value for document in rows.scan()]
+
+
+def test_whatever_is_arrow_is_loaded(rows: Table) -> None:
+    table = pa.Table.from_pylist([{**row(number), "fare": None} for number in range(1, 4)])
+    table = table.set_column(3, "fare", pa.nulls(3, pa.decimal128(8, 2)))
+    (batch,) = table.to_batches()
+
+    class OfStream:
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            return table.__arrow_c_stream__(requested_schema)
+
+    for source in (table, batch, [batch], iter([batch]), table.to_reader(), OfStream()):
+        assert rows.bulk_arrow(source).written == 3
+    assert rows.bulk_arrow(table.slice(0, 0)).written == 0
+    assert [document.value["name"] for document in rows.scan()] == ["name 1", "name 2", None]
+
+
+def test_frames_of_pandas_are_loaded_with_the_parts_of_their_index_that_have_names(rows: Table) -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = {"at": pandas.to_datetime(["2013-01-01"] * 3, utc=True), "fare": [None] * 3, "tags": [["x"]] * 3}
+    frame = pandas.DataFrame({"id": [1, 2, 3], "name": ["a", None, "c"], **columns})
+    assert rows.bulk_arrow(frame).written == 3
+    assert rows.bulk_arrow(frame[frame.id > 1], mode="replace").written == 2
+    assert rows.bulk_arrow(frame.set_index("id"), mode="replace").written == 3
+    assert [document.value["name"] for document in rows.scan()] == ["a", None, "c"]
+    with pytest.raises(InvalidArgument, match=r"batches: must be a frame that Arrow can hold: .*column name"):
+        rows.bulk_arrow(frame.assign(name=["a", 5, "c"]))
+
+
+def test_frames_of_polars_are_loaded(rows: Table) -> None:
+    polars = pytest.importorskip("polars")
+    at = datetime(2013, 1, 1, tzinfo=UTC)
+    frame = polars.DataFrame(
+        {"id": [1, 2], "name": ["a", None], "at": [at, at], "fare": [None] * 2, "tags": [["x"], []]}
+    )
+    assert rows.bulk_arrow(frame).written == 2
+    assert [document.value["tags"] for document in rows.scan()] == [["x"], []]
+    for wrong in (frame.lazy(), frame["id"]):
+        with pytest.raises(InvalidArgument, match="batches"):
+            rows.bulk_arrow(wrong)
 
 
 def test_old_and_new_rows_come_alike_and_columns_can_be_chosen(client: Client, rows: Table) -> None:

@@ -37,6 +37,9 @@ class DocumentCodec:
     def encode_json(self, value: Any) -> tuple[int, bytes]:
         return run(self._core.encode_json(value))
 
+    def encode_texts(self, row: Any) -> tuple[int, bytes]:
+        return run(self._core.encode_texts(row))
+
     def encode_fields(
         self, document: Mapping[str, Any], columns: tuple[str, ...], table_name: str
     ) -> tuple[int, bytes]:

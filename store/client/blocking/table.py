@@ -16,6 +16,7 @@ from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.notebook import table_html
 from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
+from cortado.store.client.streams import ArrowStream
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Expires, Key, KeyLike
 from cortado.store.client.watch import WatchOptions
@@ -243,6 +244,7 @@ class Table(Generic[D]):
         documents: Iterable[Mapping[str, Any]],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -255,6 +257,7 @@ class Table(Generic[D]):
         documents: Iterable[D],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -266,6 +269,7 @@ class Table(Generic[D]):
         documents: Iterable[Any],
         *,
         mode: PutMode = "upsert",
+        parse: bool = False,
         chunk_rows: int = 1_000,
         unchanged_since: Timestamp | None = None,
         expires: Expires = None,
@@ -275,6 +279,7 @@ class Table(Generic[D]):
             self._core.bulk(
                 documents,
                 mode=mode,
+                parse=parse,
                 chunk_rows=chunk_rows,
                 unchanged_since=unchanged_since,
                 expires=expires,
@@ -365,7 +370,7 @@ class Table(Generic[D]):
 
     def bulk_arrow(
         self,
-        batches: Iterable[pa.RecordBatch],
+        batches: Iterable[pa.RecordBatch] | pa.RecordBatch | ArrowStream,
         *,
         mode: BulkMode = "upsert",
         columns: Sequence[str] | None = None,
