@@ -231,13 +231,17 @@ class Call:
         """The result of ``made`` for the body, which must be JSON. A large body is parsed beside the loop."""
         self.media_type()
         body = await self.body()
-        return await beside(len(body), lambda: made(_json_of(body)))
+        return await self.beside(lambda: made(_json_of(body)))
 
     async def form(self) -> dict[str, str]:
         """The fields of a form, which is the body."""
         self.media_type()
         body = await self.body()
-        return await beside(len(body), lambda: parameters(body))
+        return await self.beside(lambda: parameters(body))
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """The result of ``work`` on the body: on that of a large one beside the loop."""
+        return await beside(0 if self._body is None else self._body.size_bytes, work)
 
     async def _caller(self) -> str:
         """The caller whose share the body uses: the principal, or the address while roles are off. Raises as

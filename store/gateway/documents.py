@@ -6,14 +6,17 @@ newest schema, or in the version that ``schemaVersion`` names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from cortado.errors import ConditionFailed, InvalidArgument, NotFound
+from cortado.errors import ConditionFailed, InvalidArgument, InvalidDocument, NotFound
 from cortado.schema.documents import decode_document
+from cortado.schema.json_format import from_json_value
+from cortado.schema.model import Schema
 from cortado.store.client.documents import Document, type_at
 from cortado.store.client.put_mode import PutMode
 from cortado.store.client.scans import Scan
@@ -120,16 +123,32 @@ async def put(call: Call) -> Response:
     """The etag of what was stored; 201 where it was asked to be new."""
     table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
-    if call.media_type() == AVRO:
-        document = decode_document((await table.codec.schema())[1], await call.body())
-    else:
-        given = await call.json()
-        if has_text_longs(call):
-            given = longs_from_text((await table.codec.schema())[1].root, given)
-        document = await table.codec.from_json(given)
+    document = await _document_of(call, table)
     check_key(document, key, (await table.descriptor()).key)
     etag = await table.put(document, mode=mode_of(asked), if_match=asked.if_match, expires=call.expires())
     return json_response({"etag": etag}, 201 if asked.if_absent else 200, {"ETag": quoted(etag)})
+
+
+async def _document_of(call: Call, table: AsyncTable) -> dict[str, Any]:
+    """The document of the body. Raises InvalidDocument."""
+    read: Callable[[Schema], Any]
+    if call.media_type() == AVRO:
+        read = partial(decode_document, body=await call.body())
+    else:
+        read = partial(_document_of_json, given=await call.json(), has_text_longs=has_text_longs(call))
+    try:
+        document = await call.beside(partial(read, (await table.codec.schema())[1]))
+    except InvalidDocument:
+        # It may fit a schema that was registered since.
+        if not await table.codec.refresh():
+            raise
+        document = await call.beside(partial(read, (await table.codec.schema())[1]))
+    found: dict[str, Any] = document
+    return found
+
+
+def _document_of_json(schema: Schema, *, given: Any, has_text_longs: bool) -> Any:
+    return from_json_value(schema.root, longs_from_text(schema.root, given) if has_text_longs else given)
 
 
 async def patch(call: Call) -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cortado.store.gateway import calls
+from cortado.store.gateway import calls, documents
 from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway, gateway
 
@@ -192,6 +192,27 @@ def test_a_body_of_too_many_items_or_too_deep_is_refused(served: Gateway, method
     assert refused.status_code in (413, 422), refused.text
     told = refused.json()
     assert "must hold at most" in told.get("detail", told.get("message"))
+
+
+@pytest.mark.parametrize("kind", ["application/json", "avro/binary"])
+def test_a_large_document_is_made_beside_the_loop(served: Gateway, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    threads = []
+    for name in ("from_json_value", "decode_document"):
+        made = getattr(documents, name)
+
+        def told(*given: Any, made: Any = made, **more: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return made(*given, **more)
+
+        monkeypatch.setattr(documents, name, told)
+    for size in (1, 32 << 10):
+        value = {"id": "beside", "maker": {"name": "x" * size}}
+        made_of = served.run(served.client.table("shop.items").codec.encode(value))[1]
+        content = json.dumps(value).encode() if kind == "application/json" else made_of
+        put = served.request("PUT", "/v1/db/shop/items/beside", content=content, headers={"Content-Type": kind})
+        assert put.status_code == 200, put.text
+        assert served.request("GET", "/v1/db/shop/items/beside").json()["maker"] == value["maker"]
+    assert [name.startswith("cortado-gateway-beside") for name in threads] == [False, True]
 
 
 def test_a_byte_order_mark_is_named(served: Gateway) -> None:
