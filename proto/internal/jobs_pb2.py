@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/internal/jobs.proto\x12\x10\x63ortado.internal\"\xbe\x01\n\tStoredJob\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x12\n\nparameters\x18\x04 \x01(\x0c\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x06 \x01(\x0c\x12\x0c\n\x04\x64one\x18\x07 \x01(\x04\x12\r\n\x05total\x18\x08 \x01(\x04\x12\x12\n\ncreated_ts\x18\t \x01(\x0c\x12\x10\n\x08\x65nded_ts\x18\n \x01(\x0c\x12\r\n\x05\x65rror\x18\x0b \x01(\t\"!\n\nStoredJobs\x12\x13\n\x0bnext_job_id\x18\x01 \x01(\x04\"W\n\x10StoredIndexBuild\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08index_id\x18\x02 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x03 \x01(\t\x12\r\n\x05table\x18\x04 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/internal/jobs.proto\x12\x10\x63ortado.internal\"\xd1\x01\n\tStoredJob\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x12\n\nparameters\x18\x04 \x01(\x0c\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x06 \x01(\x0c\x12\x0c\n\x04\x64one\x18\x07 \x01(\x04\x12\r\n\x05total\x18\x08 \x01(\x04\x12\x12\n\ncreated_ts\x18\t \x01(\x0c\x12\x10\n\x08\x65nded_ts\x18\n \x01(\x0c\x12\r\n\x05\x65rror\x18\x0b \x01(\t\x12\x11\n\tprincipal\x18\x0c \x01(\t\"!\n\nStoredJobs\x12\x13\n\x0bnext_job_id\x18\x01 \x01(\x04\"W\n\x10StoredIndexBuild\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08index_id\x18\x02 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x03 \x01(\t\x12\r\n\x05table\x18\x04 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,9 +22,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.jobs
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_STOREDJOB']._serialized_start=56
-  _globals['_STOREDJOB']._serialized_end=246
-  _globals['_STOREDJOBS']._serialized_start=248
-  _globals['_STOREDJOBS']._serialized_end=281
-  _globals['_STOREDINDEXBUILD']._serialized_start=283
-  _globals['_STOREDINDEXBUILD']._serialized_end=370
+  _globals['_STOREDJOB']._serialized_end=265
+  _globals['_STOREDJOBS']._serialized_start=267
+  _globals['_STOREDJOBS']._serialized_end=300
+  _globals['_STOREDINDEXBUILD']._serialized_start=302
+  _globals['_STOREDINDEXBUILD']._serialized_end=389
 # @@protoc_insertion_point(module_scope)

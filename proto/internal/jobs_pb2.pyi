@@ -5,7 +5,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StoredJob(_message.Message):
-    __slots__ = ("job_id", "kind", "target", "parameters", "state", "cursor", "done", "total", "created_ts", "ended_ts", "error")
+    __slots__ = ("job_id", "kind", "target", "parameters", "state", "cursor", "done", "total", "created_ts", "ended_ts", "error", "principal")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class StoredJob(_message.Message):
     CREATED_TS_FIELD_NUMBER: _ClassVar[int]
     ENDED_TS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     job_id: int
     kind: str
     target: str
@@ -28,7 +29,8 @@ class StoredJob(_message.Message):
     created_ts: bytes
     ended_ts: bytes
     error: str
-    def __init__(self, job_id: _Optional[int] = ..., kind: _Optional[str] = ..., target: _Optional[str] = ..., parameters: _Optional[bytes] = ..., state: _Optional[str] = ..., cursor: _Optional[bytes] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., created_ts: _Optional[bytes] = ..., ended_ts: _Optional[bytes] = ..., error: _Optional[str] = ...) -> None: ...
+    principal: str
+    def __init__(self, job_id: _Optional[int] = ..., kind: _Optional[str] = ..., target: _Optional[str] = ..., parameters: _Optional[bytes] = ..., state: _Optional[str] = ..., cursor: _Optional[bytes] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., created_ts: _Optional[bytes] = ..., ended_ts: _Optional[bytes] = ..., error: _Optional[str] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredJobs(_message.Message):
     __slots__ = ("next_job_id",)

@@ -17,6 +17,8 @@ next goes on where the last step ended, and nothing is done twice or left out::
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -29,6 +31,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.owners import ANYBODY, Asker, check_share
 from cortado.store.stored_messages import decode_stored
 
 JOBS_KEY: Final = meta_key("jobs")
@@ -75,6 +78,8 @@ class Job:
     total: int = 0
     ended_ts: Timestamp = ZERO
     error: str = ""
+    principal: str = ""
+    """Which began it, empty where there was none."""
 
     def ended(self, state: JobState, ts: Timestamp, error: str = "") -> Job:
         return replace(self, state=state, ended_ts=ts, error=error)
@@ -108,22 +113,45 @@ def put_job(mutations: Mutations, job: Job) -> None:
 
 
 def begin_job(
-    reader: Reader, mutations: Mutations, kind: JobKind, target: str, parameters: bytes, commit_ts: Timestamp
+    reader: Reader,
+    mutations: Mutations,
+    kind: JobKind,
+    target: str,
+    parameters: bytes,
+    commit_ts: Timestamp,
+    asker: Asker = ANYBODY,
 ) -> Job:
-    """A new job, put into ``mutations``. Those that ended longest ago go where there are too many. Raises TooLarge."""
+    """A new job, put into ``mutations``. Where too many have ended, those go that ended longest ago, of the principal
+    that has most of them. Raises TooLarge, ResourceExhausted where the rest is left for other principals."""
     # On the loop, where a thousand jobs are too many to be made of what is stored.
     known = [decode_stored(pb.StoredJob, version.payload, "jobs") for _, version in reader.scan(*meta_range("job"))]
-    ended = sorted((each.ended_ts, each.job_id) for each in known if each.ended_ts)
+    ended = sorted((each.ended_ts, each.job_id, each.principal) for each in known if each.ended_ts)
     unfinished = len(known) - len(ended)
     if unfinished >= UNFINISHED_MAX:
         problem = f"there are {unfinished} that have not ended, the most that are allowed"
         raise TooLarge("jobs", problem, "", unfinished, UNFINISHED_MAX)
-    for _, job_id in ended[: max(len(ended) - FINISHED_MAX, 0)]:
+    own = sum(each.principal == asker.principal for each in known if not each.ended_ts)
+    check_share(asker, "jobs", own=own, total=unfinished, limit=UNFINISHED_MAX)
+    for job_id in _forgotten(ended):
         mutations.delete(job_key(job_id))
-    job = Job(next_job_id(reader), kind, target, parameters, commit_ts)
+    job = Job(next_job_id(reader), kind, target, parameters, commit_ts, principal=asker.principal)
     put_job(mutations, job)
     mutations.put(JOBS_KEY, _encode_counter(job.job_id + 1))
     return job
+
+
+def _forgotten(ended: Sequence[tuple[bytes, int, str]]) -> list[int]:
+    """Which of the jobs that have ended are remembered no longer: when, number and principal of each, the oldest
+    first. No principal's jobs push out those of one that has fewer."""
+    left, found = list(ended), []
+    counts = Counter(principal for *_, principal in ended)
+    while len(left) > FINISHED_MAX:
+        most = max(counts.values())
+        going = next(each for each in left if counts[each[2]] == most)
+        left.remove(going)
+        counts[going[2]] -= 1
+        found.append(going[1])
+    return found
 
 
 def next_job_id(reader: Reader) -> int:
@@ -178,6 +206,7 @@ def encode_job(job: Job) -> bytes:
         created_ts=bytes(job.created_ts),
         ended_ts=b"" if job.ended_ts == ZERO else bytes(job.ended_ts),
         error=job.error,
+        principal=job.principal,
     ).SerializeToString(deterministic=True)
 
 
@@ -197,6 +226,7 @@ def decode_job(payload: bytes) -> Job:
             total=stored.total,
             ended_ts=Timestamp.from_bytes(stored.ended_ts) if stored.ended_ts else ZERO,
             error=stored.error,
+            principal=stored.principal,
         )
     except (ValueError, InvalidArgument) as malformed:
         raise DataLoss("jobs", f"a job does not decode: {malformed}") from malformed

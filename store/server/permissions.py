@@ -342,7 +342,9 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/UndropDatabase": Rule(_undropped_database, changes=True),
     "Tables/ListDropped": Rule(_view),
     "Tables/CheckTable": Rule(_checked_table),
-    "Tables/CreateIndex": Rule(_named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table")),
+    "Tables/CreateIndex": Rule(
+        _named_table(DEFINE, "table"), changes=True, adds=_named_table(DEFINE, "table"), owns_names=True
+    ),
     "Tables/DropIndex": Rule(_named_table(DEFINE, "table"), changes=True, frees=True),
     "Schemas/Register": Rule(_subject(DEFINE), changes=True),
     "Schemas/Get": Rule(_known, is_metered=False),

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, InvalidPageToken, KeyLocked
 from cortado.proto.v1 import tables_pb2
-from cortado.store.auth.caller import CALLER, seen_by
+from cortado.store.auth.caller import CALLER, asking, seen_by
 from cortado.store.auth.roles import database_resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import (
@@ -272,11 +272,11 @@ class TablesService(Service):
 
     async def create_index(self, request: tables_pb2.CreateIndexRequest) -> bytes:
         """Answers when the job is committed, not when the index is built."""
-        declaration = _index_declaration(request.index, "index")
+        declaration, asked_by = _index_declaration(request.index, "index"), asking()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
-            return begin_build(catalog, commit_ts, request.database, request.table, declaration)
+            return begin_build(catalog, commit_ts, request.database, request.table, declaration, asked_by())
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, IndexBegun)

@@ -42,6 +42,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.owners import ANYBODY, Asker
 from cortado.store.staging.records import find_record
 from cortado.store.staging.stage import check_settled
 from cortado.store.stored_messages import decode_stored
@@ -88,11 +89,17 @@ class Pace:
 
 
 def begin_build(
-    catalog: Catalog, commit_ts: Timestamp, database: str, name: str, declaration: IndexDeclaration
+    catalog: Catalog,
+    commit_ts: Timestamp,
+    database: str,
+    name: str,
+    declaration: IndexDeclaration,
+    asker: Asker = ANYBODY,
 ) -> Evaluation:
-    """A new index of a table, to be built by a job; replies IndexBegun.
+    """A new index of a table, to be built by a job of the caller's; replies IndexBegun.
 
-    Raises NotFound (database, table), InvalidArgument (a name, a path or its type), AlreadyExists, TooLarge.
+    Raises NotFound (database, table), InvalidArgument (a name, a path or its type), AlreadyExists, TooLarge, and
+    ResourceExhausted where the caller has its share of jobs.
     """
     table = catalog.table(names.check_database(database), names.check_table(name))
     names.check_index(declaration.name, "index.name")
@@ -110,7 +117,7 @@ def begin_build(
     index_id = table.next_index_id
     parameters = _encode(StoredIndexBuild(table_id=table.table_id, index_id=index_id, database=database, table=name))
     target = index_label(table, IndexDescriptor(index_id, declaration.name, parts))
-    job = begin_job(catalog.reader, mutations, JobKind.INDEX, target, parameters, commit_ts)
+    job = begin_job(catalog.reader, mutations, JobKind.INDEX, target, parameters, commit_ts, asker)
     index = IndexDescriptor(
         index_id, declaration.name, parts, declaration.unique, IndexState.BUILDING, job_id=job.job_id
     )

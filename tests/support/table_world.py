@@ -23,6 +23,7 @@ from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.owners import ANYBODY, Asker
 from cortado.store.tables import read
 from cortado.store.tables.build import IndexBegun, Pace, begin_build, build_step, drop_index
 from cortado.store.tables.bulk import evaluate_bulk
@@ -126,10 +127,10 @@ class TableWorld:
 
     # --- indexes of tables that have rows --------------------------------------------------------------------
 
-    def begin_index(self, table: str, declaration: IndexDeclaration) -> int:
+    def begin_index(self, table: str, declaration: IndexDeclaration, asker: Asker = ANYBODY) -> int:
         """Begin to build an index; the job's number."""
         _, done = self.store.write(
-            lambda reader, ts: begin_build(self.catalog(reader), ts, DATABASE, table, declaration)
+            lambda reader, ts: begin_build(self.catalog(reader), ts, DATABASE, table, declaration, asker)
         )
         assert isinstance(done.reply, IndexBegun)
         return done.reply.job.job_id

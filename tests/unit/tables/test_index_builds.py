@@ -6,14 +6,23 @@ from typing import Any
 
 import pytest
 
-from cortado.errors import AlreadyExists, IndexNotReady, InvalidArgument, NotFound, TooLarge, UniqueViolation
+from cortado.errors import (
+    AlreadyExists,
+    IndexNotReady,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+    TooLarge,
+    UniqueViolation,
+)
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import drop
 from cortado.store.catalog.declare import INDEXES_MAX
 from cortado.store.catalog.descriptors import IndexDescriptor, IndexState
 from cortado.store.catalog.registry import set_compatibility
 from cortado.store.jobs import job as jobs
-from cortado.store.jobs.job import JobState, jobs_of, next_job_id, pause, resume
+from cortado.store.jobs.job import JobState, job_of, jobs_of, next_job_id, pause, resume
+from cortado.store.owners import Asker
 from cortado.store.tables.build import Pace, build_step, cancel_build
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check
@@ -377,6 +386,32 @@ def test_jobs_are_bounded_and_those_that_ended_first_go_first(
     known = [each.job_id for each in jobs_of(world.store.snapshot())]
     assert known == [1, 3, 4, 5]
     assert next_job_id(world.store.snapshot()) == 6
+
+
+ALICE, MALLORY = (Asker(name, is_open=False, operates=False) for name in ("alice", "mallory"))
+
+
+def test_jobs_have_a_share_for_each_principal(world: TableWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "UNFINISHED_MAX", 4)
+    for number in range(2):
+        world.begin_index("things", index(f"i{number}", "code"), MALLORY)
+    with pytest.raises(ResourceExhausted, match="principal mallory has 2 of 2 jobs: the 2 left are for others"):
+        world.begin_index("things", PLAIN, MALLORY)
+    job_id = world.begin_index("things", PLAIN, ALICE)
+    assert job_of(world.store.snapshot(), job_id).principal == "alice"
+
+
+def test_jobs_that_ended_are_pushed_out_by_those_of_their_own_principal(
+    world: TableWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "FINISHED_MAX", 3)
+    first = world.begin_index("things", PLAIN, ALICE)
+    world.build(first)
+    world.drop_index("things", "plain")
+    for _ in range(6):
+        world.build(world.begin_index("things", PLAIN, MALLORY))
+        world.drop_index("things", "plain")
+    assert [each.job_id for each in jobs_of(world.store.snapshot())] == [first, 5, 6, 7]
 
 
 def test_a_job_that_begins_makes_nothing_of_those_that_are_known(
