@@ -12,7 +12,8 @@ from cortado.errors import NotFound, PermissionDenied, Unauthenticated
 from cortado.proto.v1 import auth_pb2
 from cortado.store.auth.caller import Caller
 from cortado.store.auth.current import Credential
-from cortado.store.auth.roles import Demand, Permission, Resource
+from cortado.store.auth.roles import Demand, Permission, Resource, Rights
+from cortado.store.server import audit as audit_log
 from cortado.store.server.audit import FILE_BYTES_MAX, LINE_BYTES_MAX, LINE_MS, LINES_AT_ONCE, Audit
 
 NEEDED = (Demand(Permission.ADMINISTER),)
@@ -76,6 +77,22 @@ def test_a_principal_that_is_denied_pushes_nothing_out(tmp_path: Path) -> None:
     assert (said[0], said[-3:]) == ("root", ["other"] * 3)
     assert 100 < said.count("reports") < LINES_AT_ONCE
     assert sum(each.get("lines_missing", 0) for each in found) == 4_200 - said.count("reports")
+
+
+def test_an_owner_that_changes_its_own_all_the_time_pushes_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "CHANGES_AT_ONCE", 100)
+    audit = Audit(tmp_path, "n1", lambda: 1_700_000_000_000.0)
+    for name in ("owner", "root"):
+        changing = Caller(Credential(), NEEDED, name=name, rights=Rights.of([]))
+        for _ in range(300 if name == "owner" else 3):
+            audit.ended("cortado.v1.Schemas/SetCompatibility", changing, None, None, changes=True)
+    audit.close()
+    found = lines(tmp_path)
+    said = [each["principal"] for each in found if "principal" in each]
+    assert (said.count("owner"), said.count("root")) == (100, 3)
+    assert sum(each.get("lines_missing", 0) for each in found) == 200
 
 
 def test_changes_that_fail_are_bounded_as_denials_are_and_those_that_are_made_are_not(tmp_path: Path) -> None:
