@@ -3,11 +3,14 @@
 The cluster decides each call. But it decides when the call reaches it, and by then the gateway has read, checked and
 parsed the body. So the gateway asks the cluster for the caller's principal first, and caches the answer::
 
-    a token ─► cached? ─────────────────────────────► its principal, or the same refusal
-                 └ no: one WhoAmI per token ────────► cached: a principal for KNOWN_S, a refusal for REFUSED_S
+    a token ─► cached? ── for less than KNOWN_S ────► its principal
+                 │     └─ for less than STALE_S ────► its principal, and a look-up behind it
+                 │     └─ refused within REFUSED_S ─► the same refusal
+                 └ no ── one look-up per token ─────► its principal, or a refusal
 
 The cache grants no right. It only says which bodies are received, and which principal's share they use. The cluster
-refuses the call of a principal that was revoked meanwhile.
+refuses the call of a principal that was revoked meanwhile. So an old answer does no harm, and calls need no second
+answer of the cluster before their own.
 
 Known and refused callers have separate tables, so strangers evict no known caller. At most STRANGERS_MAX new tokens are
 looked up at a time; further new ones wait, and known ones do not wait behind them.
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from cortado.store.client import AsyncClient
 
 KNOWN_S: Final = 5.0
+STALE_S: Final = 60.0
 REFUSED_S: Final = 1.0
 KEPT_MAX: Final = 4_096
 """Entries of each table; the oldest is evicted first."""
@@ -43,29 +47,34 @@ class Callers:
         self._client = client
         self._monotonic_s = monotonic_s
         self._known: dict[bytes, tuple[float, str]] = {}
+        """The time of the answer, and the principal; the last answered stands last."""
         self._refused: dict[bytes, tuple[float, str]] = {}
+        """The same, with the refusal."""
+        self._open_s = float("-inf")
+        """When roles were off last, so that no caller had a principal."""
         self._asking: dict[bytes, asyncio.Task[str]] = {}
         self._strangers = asyncio.Semaphore(STRANGERS_MAX)
-        self._open_until_s = float("-inf")
-        """Until then no caller is looked up: roles were off a moment ago."""
 
     async def known(self) -> str:
         """The name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
         cluster's error if the look-up fails."""
-        now_s = self._monotonic_s()
-        if now_s < self._open_until_s:
-            return ""
-        key = shown_token()  # All malformed tokens share one entry.
-        known, refused = self._known.get(key), self._refused.get(key)
-        if known is not None and now_s < known[0]:
-            return known[1]
-        if refused is not None and now_s < refused[0]:
-            raise Unauthenticated(refused[1])
+        key, now_s = shown_token(), self._monotonic_s()  # All malformed tokens share one entry.
+        refused_s, refusal = self._refused.get(key, (float("-inf"), ""))
+        if now_s - refused_s < REFUSED_S:
+            raise Unauthenticated(refusal)
+        known_s, name = max(self._known.get(key, (float("-inf"), "")), (self._open_s, ""))
+        if now_s - known_s < STALE_S:
+            if now_s - known_s >= (KNOWN_S if name else REFUSED_S):
+                self._look_up(key).add_done_callback(_forget)
+            return name
+        # A caller that hangs up must not cancel the look-up of the others.
+        return await asyncio.shield(self._look_up(key))
+
+    def _look_up(self, key: bytes) -> asyncio.Task[str]:
         task = self._asking.get(key)
         if task is None:
             self._asking[key] = task = asyncio.create_task(self._ask(key))
-        # A caller that hangs up must not cancel the look-up of the others.
-        return await asyncio.shield(task)
+        return task
 
     async def _ask(self, key: bytes) -> str:
         try:
@@ -74,15 +83,25 @@ class Callers:
             if who.enabled and who.principal is None:
                 raise Unauthenticated("the call shows no principal")
         except Unauthenticated as error:
-            _keep(self._refused, key, self._monotonic_s() + REFUSED_S, error.problem)
+            self._known.pop(key, None)
+            self._open_s = float("-inf")
+            _keep(self._refused, key, self._monotonic_s(), error.problem)
             raise
         finally:
             del self._asking[key]
+        self._refused.pop(key, None)
         if who.principal is None or not who.enabled:
-            self._open_until_s = self._monotonic_s() + REFUSED_S
+            self._open_s = self._monotonic_s()
             return ""
-        _keep(self._known, key, self._monotonic_s() + KNOWN_S, who.principal.name)
+        self._open_s = float("-inf")
+        _keep(self._known, key, self._monotonic_s(), who.principal.name)
         return who.principal.name
+
+
+def _forget(task: asyncio.Task[str]) -> None:
+    """Its outcome is in the cache; no caller waits for it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def shown_token() -> bytes:
@@ -91,8 +110,8 @@ def shown_token() -> bytes:
     return digest_of(text) if token_id_of(text) else b""
 
 
-def _keep(table: dict[bytes, tuple[float, str]], key: bytes, until_s: float, told: str) -> None:
+def _keep(table: dict[bytes, tuple[float, str]], key: bytes, now_s: float, told: str) -> None:
     table.pop(key, None)
     if len(table) >= KEPT_MAX:
         del table[next(iter(table))]
-    table[key] = until_s, told
+    table[key] = now_s, told

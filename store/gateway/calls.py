@@ -64,6 +64,8 @@ class Call:
         self._request = request
         self._path: dict[str, str] = request.path_params
         self._body: Body | None = None
+        self.timeout_s: float | None = None
+        """How long the caller waits, where it has said so."""
         self._query = parameters(request.scope["query_string"])
         if self._query:
             self._check_known()
@@ -246,8 +248,13 @@ class Call:
     async def _caller(self) -> str:
         """The caller whose share the body uses: the principal, or the address while roles are off. Raises as
         :meth:`Callers.known`."""
-        with self.bounds.waiting():
-            principal = await self.callers.known()
+        try:
+            with self.bounds.waiting():
+                async with asyncio.timeout(self.timeout_s):
+                    principal = await self.callers.known()
+        except TimeoutError:
+            timeout_ms = round((self.timeout_s or 0) * 1000)
+            raise DeadlineExceeded(f"no node has authenticated the caller within {timeout_ms} ms", timeout_ms) from None
         if principal:
             return f"principal {principal}"
         client = self._request.client

@@ -55,7 +55,8 @@ async def unary(method: Method, call: Call) -> Response:
         if not (timeout.isascii() and timeout.isdigit() and len(timeout) <= 10 and 0 < int(timeout) <= _TIMEOUT_MS_MAX):
             problem = f"must be a whole number from 1 to {_TIMEOUT_MS_MAX}"
             raise InvalidArgument("Connect-Timeout-Ms", problem, shown(timeout))
-        client = client.with_timeout(int(timeout) / 1000)
+        call.timeout_s = int(timeout) / 1000
+        client = client.with_timeout(call.timeout_s)
     request = await call.json_as(partial(_request_of, method))
     return json_response(MessageToDict(await client.open_call(method, request)))
 

@@ -6,11 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
+
 from cortado.errors import Unauthenticated, Unavailable
 from cortado.store.client import AsyncClient
 from cortado.store.client.auth import PrincipalInfo, WhoAmI
 from cortado.store.client.authorization import NOBODY, ON_BEHALF
-from cortado.store.gateway.callers import KEPT_MAX, KNOWN_S, REFUSED_S, Callers
+from cortado.store.gateway.callers import KEPT_MAX, KNOWN_S, REFUSED_S, STALE_S, Callers
 
 
 def token(number: int) -> str:
@@ -48,6 +50,10 @@ class Cluster:
         except (Unauthenticated, Unavailable) as error:
             return type(error)
 
+    async def settled(self) -> None:
+        """Until each look-up has its answer."""
+        await asyncio.gather(*self.callers._asking.values(), return_exceptions=True)
+
     def add(self, number: int, name: str) -> str:
         header = f"Bearer {token(number)}"
         self.answers[header] = WhoAmI(True, PrincipalInfo(name, "token", (), ()))
@@ -67,6 +73,8 @@ def test_a_principal_is_asked_for_once_in_a_while() -> None:
         assert len(cluster.asked) == 1
         cluster.now_s += KNOWN_S
         del cluster.answers[header]
+        assert await cluster.known(header) == "app", "an old answer serves until the next one is there"
+        await cluster.settled()
         assert await cluster.known(header) is Unauthenticated
         assert len(cluster.asked) == 2
 
@@ -111,7 +119,44 @@ def test_while_roles_are_off_nobody_is_asked_for_each_time() -> None:
         assert cluster.asked == [NOBODY]
         cluster.now_s += REFUSED_S
         cluster.answers = {NOBODY: WhoAmI(True, None)}
+        assert await cluster.known(NOBODY) == ""
+        await cluster.settled()
         assert await cluster.known(NOBODY) is Unauthenticated
+
+    run(calls())
+
+
+@pytest.mark.parametrize("header", [NOBODY, f"Bearer {token(1)}"])
+def test_an_old_answer_serves_for_a_while_where_the_cluster_gives_no_new_one(header: str) -> None:
+    cluster = Cluster()
+    cluster.add(1, "app")
+    cluster.answers[NOBODY] = WhoAmI(False, None)
+
+    async def calls() -> None:
+        name = await cluster.known(header)
+        cluster.answers = dict.fromkeys(cluster.answers, Unavailable("nobody leads"))
+        for _ in range(3):
+            cluster.now_s += STALE_S / 4
+            assert await cluster.known(header) == name
+            await cluster.settled()
+        cluster.now_s += STALE_S / 4
+        assert await cluster.known(header) is Unavailable
+
+    run(calls())
+
+
+def test_roles_that_are_switched_are_told_with_the_next_answer() -> None:
+    cluster = Cluster()
+    header = cluster.add(1, "app")
+    app = cluster.answers[header]
+
+    async def calls() -> None:
+        for answer, name in ((app, "app"), (WhoAmI(False, None), ""), (app, "app"), (WhoAmI(False, None), "")):
+            cluster.answers[header] = answer
+            cluster.now_s += KNOWN_S
+            await cluster.known(header)
+            await cluster.settled()
+            assert await cluster.known(header) == name
 
     run(calls())
 
