@@ -138,6 +138,86 @@ class ListDatabasesResponse(_message.Message):
     databases: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., databases: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class Size(_message.Message):
+    __slots__ = ("count", "is_estimated", "bytes")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    IS_ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    is_estimated: bool
+    bytes: int
+    def __init__(self, count: _Optional[int] = ..., is_estimated: bool = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class IndexSize(_message.Message):
+    __slots__ = ("name", "size")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size: Size
+    def __init__(self, name: _Optional[str] = ..., size: _Optional[_Union[Size, _Mapping]] = ...) -> None: ...
+
+class TableSize(_message.Message):
+    __slots__ = ("database", "name", "rows", "indexes")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    rows: Size
+    indexes: _containers.RepeatedCompositeFieldContainer[IndexSize]
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., rows: _Optional[_Union[Size, _Mapping]] = ..., indexes: _Optional[_Iterable[_Union[IndexSize, _Mapping]]] = ...) -> None: ...
+
+class TableSizesRequest(_message.Message):
+    __slots__ = ("database", "name", "page_size", "page_token")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    page_size: int
+    page_token: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+
+class TableSizesResponse(_message.Message):
+    __slots__ = ("header", "tables", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    tables: _containers.RepeatedCompositeFieldContainer[TableSize]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableSize, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
+class DatabaseSize(_message.Message):
+    __slots__ = ("name", "tables", "rows")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tables: int
+    rows: Size
+    def __init__(self, name: _Optional[str] = ..., tables: _Optional[int] = ..., rows: _Optional[_Union[Size, _Mapping]] = ...) -> None: ...
+
+class DatabaseSizesRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: bytes
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+
+class DatabaseSizesResponse(_message.Message):
+    __slots__ = ("header", "databases", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DATABASES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    databases: _containers.RepeatedCompositeFieldContainer[DatabaseSize]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., databases: _Optional[_Iterable[_Union[DatabaseSize, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
 class CreateTableRequest(_message.Message):
     __slots__ = ("database", "name", "subject", "key", "indexes", "request_id", "retention_ms", "ttl_ms")
     DATABASE_FIELD_NUMBER: _ClassVar[int]

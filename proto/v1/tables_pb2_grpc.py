@@ -40,6 +40,16 @@ class TablesStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.FromString,
                 )
+        self.TableSizes = channel.unary_unary(
+                '/cortado.v1.Tables/TableSizes',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesResponse.FromString,
+                )
+        self.DatabaseSizes = channel.unary_unary(
+                '/cortado.v1.Tables/DatabaseSizes',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesResponse.FromString,
+                )
         self.AlterTable = channel.unary_unary(
                 '/cortado.v1.Tables/AlterTable',
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.SerializeToString,
@@ -131,6 +141,20 @@ class TablesServicer(object):
 
     def DescribeTable(self, request, context):
         """The description of one table.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TableSizes(self, request, context):
+        """How much tables have stored at the node that answers, and about how many rows they have.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DatabaseSizes(self, request, context):
+        """The same of databases.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -240,6 +264,16 @@ def add_TablesServicer_to_server(servicer, server):
                     servicer.DescribeTable,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.SerializeToString,
+            ),
+            'TableSizes': grpc.unary_unary_rpc_method_handler(
+                    servicer.TableSizes,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesResponse.SerializeToString,
+            ),
+            'DatabaseSizes': grpc.unary_unary_rpc_method_handler(
+                    servicer.DatabaseSizes,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesResponse.SerializeToString,
             ),
             'AlterTable': grpc.unary_unary_rpc_method_handler(
                     servicer.AlterTable,
@@ -389,6 +423,40 @@ class Tables(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DescribeTable',
             cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def TableSizes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/TableSizes',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.TableSizesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DatabaseSizes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DatabaseSizes',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DatabaseSizesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -201,9 +201,10 @@ class Catalog:
             found = self._state.tables_by_subject = names
         return found
 
-    def count_tables(self) -> int:
-        """How many tables there are. There may be ten thousand, which take long to decode."""
-        return sum(1 for _ in self._payloads("table"))
+    def count_tables(self, database: str | None = None) -> int:
+        """How many tables there are, of one database or of all. There may be ten thousand, which take long to
+        decode."""
+        return sum(1 for _ in self._payloads("table", *(() if database is None else (database,))))
 
     def tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables whose documents follow ``subject``."""

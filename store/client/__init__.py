@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions, Staging
     from cortado.store.client.blocking.quotas import Quotas
     from cortado.store.client.blocking.schemas import Schemas
+    from cortado.store.client.blocking.sizes import Sizes
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.blocking.watch import Watch
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from cortado.store.client.quotas import AsyncQuotas, QuotaInfo
     from cortado.store.client.scans import KeyRange
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
+    from cortado.store.client.sizes import AsyncSizes, DatabaseSize, Size, TableSize
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
     from cortado.store.client.transaction import AsyncTransaction
@@ -133,6 +135,7 @@ __all__ = [
     "AsyncMembership",
     "AsyncQuotas",
     "AsyncSchemas",
+    "AsyncSizes",
     "AsyncStaging",
     "AsyncTable",
     "AsyncTransaction",
@@ -152,6 +155,7 @@ __all__ = [
     "Collection",
     "CollectionStatus",
     "DamagedItem",
+    "DatabaseSize",
     "Delete",
     "Deleted",
     "Document",
@@ -183,11 +187,14 @@ __all__ = [
     "SchemaCheck",
     "SchemaVersion",
     "Schemas",
+    "Size",
+    "Sizes",
     "Staging",
     "Stale",
     "Status",
     "SubjectSummary",
     "Table",
+    "TableSize",
     "Tls",
     "TokenInfo",
     "Transaction",
@@ -211,6 +218,7 @@ _HOMES: Final = {
     "AsyncMembership": "cluster",
     "AsyncQuotas": "quotas",
     "AsyncSchemas": "schemas",
+    "AsyncSizes": "sizes",
     "AsyncStaging": "large_transactions",
     "AsyncTable": "table",
     "AsyncTransaction": "transaction",
@@ -230,6 +238,7 @@ _HOMES: Final = {
     "Collection": "blocking.collection",
     "CollectionStatus": "collection",
     "DamagedItem": "cluster",
+    "DatabaseSize": "sizes",
     "Delete": "kv",
     "Deleted": "watch",
     "Document": "documents",
@@ -261,11 +270,14 @@ _HOMES: Final = {
     "SchemaCheck": "schemas",
     "SchemaVersion": "schemas",
     "Schemas": "blocking.schemas",
+    "Size": "sizes",
+    "Sizes": "blocking.sizes",
     "Staging": "blocking.large_transactions",
     "Stale": "values",
     "Status": "cluster",
     "SubjectSummary": "schemas",
     "Table": "blocking.table",
+    "TableSize": "sizes",
     "Tls": "endpoints",
     "TokenInfo": "auth",
     "Transaction": "blocking.transaction",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions
     from cortado.store.client.blocking.quotas import Quotas
     from cortado.store.client.blocking.schemas import Schemas
+    from cortado.store.client.blocking.sizes import Sizes
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.documents import D
@@ -300,6 +301,12 @@ class Client:
         from cortado.store.client.blocking.auth import Auth
 
         return Auth(self._core.auth)
+
+    @property
+    def sizes(self) -> Sizes:
+        from cortado.store.client.blocking.sizes import Sizes
+
+        return Sizes(self._core.sizes)
 
     @property
     def quotas(self) -> Quotas:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cortado.store.client.cluster import AsyncMembership
     from cortado.store.client.jobs import AsyncJobs
     from cortado.store.client.quotas import AsyncQuotas
+    from cortado.store.client.sizes import AsyncSizes
 
 
 @public_face
@@ -35,6 +36,13 @@ class ClientServices:
         from cortado.store.client.quotas import AsyncQuotas
 
         return AsyncQuotas(self._connection, timeout_s=self._timeout_s)
+
+    @property
+    def sizes(self) -> AsyncSizes:
+        """How much tables, indexes and databases have stored."""
+        from cortado.store.client.sizes import AsyncSizes
+
+        return AsyncSizes(self._connection, timeout_s=self._timeout_s)
 
     @property
     def jobs(self) -> AsyncJobs:

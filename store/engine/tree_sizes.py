@@ -1,4 +1,4 @@
-"""How many bytes the items of a range have, told from the pages of LMDB's tree: of all, or where they are many of some.
+"""How many items a range has, and how many bytes, told from the pages of LMDB's tree: of all, or of some of many.
 
 ::
 
@@ -6,22 +6,25 @@
     branch pages    | ■ ■ ■ | ■ ■ ■ | ...            and each stands for those beside it
     leaf pages      | ■ - - - ■ - - - ■ - - - ...    a leaf says how long its keys and values are, large values too
 
-So it takes some twenty milliseconds, whatever the range holds, and no value is read. Of a range of a few MiB it is
-exact; of a larger one it is as right as the pages that are read are like their neighbours: a few percent.
+So it takes some twenty milliseconds, whatever the range holds, and no value is read but for its first byte, where items
+are counted by that. Of a range of a few MiB it is exact; of a larger one it is as right as the pages that are read are
+like their neighbours: a few percent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import string_at
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from cortado.store.engine.data_file import DamagedDataFile
 from cortado.store.engine.interface import Space
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.mapped import MappedFile, Tree
 from cortado.store.engine.page_check import META_PAGES
-from cortado.store.engine.page_nodes import KeyOrder, PageKind, Pages, TreePages
+from cortado.store.engine.page_nodes import HEADER_BYTES, NODE_BIG_DATA, KeyOrder, PageKind, Pages, TreePages
 from cortado.store.engine.tree_bounds import overlapping
 
 BRANCHES_MAX: Final = 128
@@ -29,27 +32,54 @@ BRANCHES_MAX: Final = 128
 LEAVES_MAX: Final = 1_024
 """Of 4 KiB each, so that some 4 MiB are measured exactly."""
 
+Counts: TypeAlias = Callable[[bytes, int], bool]
+"""Whether an item counts, by its key and the first byte of its value, -1 where it has none: of each one, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeUse:
+    """About what a range has: its items, those that count, and the bytes of keys and values, without what LMDB adds to
+    them. ``is_exact`` where all of it was read."""
+
+    items: int = 0
+    counted: int = 0
+    bytes: int = 0
+    is_exact: bool = True
+
 
 def range_bytes(
     mapped: MappedFile, start: bytes, end: bytes, *, branches_max: int = BRANCHES_MAX, leaves_max: int = LEAVES_MAX
 ) -> int | None:
-    """About the bytes of keys and values in ``[start, end)`` of the data space, without what LMDB adds to them.
+    """The bytes of :func:`range_use`. Raises Unavailable."""
+    found = range_use(mapped, start, end, branches_max=branches_max, leaves_max=leaves_max)
+    return None if found is None else found.bytes
 
-    None where a page is not what its place in the tree says. Raises Unavailable where the engine is closed.
+
+def range_use(
+    mapped: MappedFile,
+    start: bytes,
+    end: bytes,
+    *,
+    branches_max: int = BRANCHES_MAX,
+    leaves_max: int = LEAVES_MAX,
+    counts: Counts | None = None,
+) -> RangeUse | None:
+    """What ``[start, end)`` of the data space has. None where a page is not what its place in the tree says. Raises
+    Unavailable where the engine is closed.
     """
     with mapped.tree(Space.DATA) as tree:
         if tree is None:
             return None
         base, page_size, last_page, root, depth = tree
         if not depth:
-            return 0
+            return RangeUse()
         pages, weight = Pages(np.array([root]), [b""], [b""]), 1.0
         for level in range(depth):
             is_leaf = level == depth - 1
             pages, share = _some(pages, leaves_max if is_leaf else branches_max)
             weight *= share
             if not len(pages):
-                return 0
+                return RangeUse()
             if ((pages.numbers < META_PAGES) | (pages.numbers > last_page)).any():
                 return None
             raw = b"".join(string_at(base + number * page_size, page_size) for number in pages.numbers.tolist())
@@ -59,7 +89,13 @@ def range_bytes(
             except DamagedDataFile:
                 return None
             if is_leaf:
-                return round(_bytes_within(found, start, end) * weight)
+                use = _within(found, start, end)
+                counted = 0 if counts is None else _counted(found, start, end, counts, tree)
+                if counted is None:
+                    return None
+                return RangeUse(
+                    round(use.items * weight), round(counted * weight), round(use.bytes * weight), weight == 1.0
+                )
             pages = overlapping(found.child_pages(), start, end)
     return None
 
@@ -74,12 +110,12 @@ def _some(pages: Pages, most: int) -> tuple[Pages, float]:
     return Pages(pages.numbers[places], lows, highs), count / most
 
 
-def _bytes_within(leaves: TreePages, start: bytes, end: bytes) -> int:
+def _within(leaves: TreePages, start: bytes, end: bytes) -> RangeUse:
     """Those at the ends of the range may hold items of others."""
     size = leaves.key_bytes + leaves.data_bytes
     bounds = zip(leaves.pages.lows, leaves.pages.highs, strict=True)
     partly = [place for place, (low, high) in enumerate(bounds) if low < start or not high or high > end]
-    total = int(size.sum())
+    items, total = len(size), int(size.sum())
     begins = leaves.data_starts() - leaves.key_bytes
     for page in partly:
         first, count = int(leaves.firsts[page]), int(leaves.counts[page])
@@ -87,5 +123,30 @@ def _bytes_within(leaves: TreePages, start: bytes, end: bytes) -> int:
             begin = int(begins[node])
             key = leaves.raw[begin : begin + int(leaves.key_bytes[node])]
             if not start <= key < end:
+                items -= 1
                 total -= int(size[node])
-    return total
+    return RangeUse(items, 0, total)
+
+
+def _counted(leaves: TreePages, start: bytes, end: bytes, counts: Counts, tree: Tree) -> int | None:
+    """How many items of the range count; None where a large value is not where its leaf says."""
+    base, page_size, last_page, *_ = tree
+    raw, firsts = leaves.raw, leaves.data_starts()
+    begins = (firsts - leaves.key_bytes).tolist()
+    is_large = (leaves.flags & NODE_BIG_DATA) != 0
+    numbers = leaves.numbers_at(np.where(is_large, firsts, 0)).tolist()
+    found = 0
+    for begin, place, large, number, size in zip(
+        begins, firsts.tolist(), is_large.tolist(), numbers, leaves.data_bytes.tolist(), strict=True
+    ):
+        key = raw[begin:place]
+        if not start <= key < end:
+            continue
+        if not large:
+            first = raw[place] if size else -1
+        elif META_PAGES <= number <= last_page:
+            first = string_at(base + number * page_size + HEADER_BYTES, 1)[0]
+        else:
+            return None
+        found += counts(key, first)
+    return found

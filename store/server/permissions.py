@@ -159,6 +159,13 @@ def _listed_tables(request: Any) -> Demands:
     return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else KNOWN
 
 
+def _sized_tables(request: Any) -> Demands:
+    """A list of sizes is cut to the tables that its caller may read."""
+    if request.name:
+        return (Demand(READ, table_resource(request.database, request.name)),)
+    return _listed_tables(request)
+
+
 def _subject_if_named(request: Any) -> Demands:
     """The level of all subjects everybody who is known may have."""
     return (Demand(READ, subject_resource(request.subject)),) if request.subject else KNOWN
@@ -333,6 +340,8 @@ RULES: Final[dict[str, Rule]] = {
     "Tables/CreateTable": Rule(_created_table, changes=True),
     "Tables/ListTables": Rule(_listed_tables),
     "Tables/DescribeTable": Rule(_named_table(READ), is_metered=False),
+    "Tables/TableSizes": Rule(_sized_tables, is_metered=False),
+    "Tables/DatabaseSizes": Rule(_known),
     "Tables/AlterTable": Rule(_named_table(DEFINE), changes=True, frees=True),
     "Tables/DropTable": Rule(_named_table(DEFINE), changes=True, frees=True),
     "Tables/TruncateTable": Rule(_named_table(DEFINE), changes=True, frees=True),

@@ -42,7 +42,8 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import dropped_message, read_at_text, timestamp_message
 from cortado.store.server.listing import next_page
-from cortado.store.server.service import Service, Step
+from cortado.store.server.service import Step
+from cortado.store.server.sizes_service import SizesService
 from cortado.store.tables.build import IndexBegun, IndexDropped, begin_build, drop_index
 from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
 from cortado.store.tables.repair import REPAIRED_MAX, Repaired, evaluate_repair
@@ -55,7 +56,7 @@ REPLY_PROBLEMS_MAX: Final = 1_000
 _NUMBER_DIGITS: Final = 10
 
 
-class TablesService(Service):
+class TablesService(SizesService):
     """The catalogue's changes, and table check."""
 
     async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:

@@ -230,9 +230,10 @@ def test_tables_and_databases_are_listed_described_checked_and_split(
     cortado: Shell, flights: str, database: str
 ) -> None:
     cortado("put", flights, stdin="\n".join(json.dumps(DOCUMENT | {"flight": n}) for n in range(100)))
-    assert {"database": database} in cortado.json("db", "list")
+    sizes = {each["database"]: each["size"] for each in cortado.json("db", "list")}
+    assert (sizes[database]["tables"], sizes[database]["rows"], sizes[database]["rows_estimated"]) == (1, 100, False)
     [table] = cortado.json("table", "list", database)
-    assert table["table"] == flights
+    assert (table["table"], table["size"]["rows"], table["size"]["indexes"][0]["entries"]) == (flights, 100, 100)
     assert cortado.json("table", "describe", flights) == [table]
     assert "by_tailnum" in cortado("table", "describe", flights)
     [checked] = cortado.json("table", "check", flights)

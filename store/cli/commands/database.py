@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Rows, Said
@@ -12,7 +12,11 @@ from cortado.store.cli.completing import complete_databases
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
+from cortado.store.cli.sizes import bytes_text, count_text
 from cortado.store.cli.tree import command
+
+if TYPE_CHECKING:
+    from cortado.store.client import DatabaseSize
 
 
 @command("db create", examples="cortado db create flights")
@@ -31,10 +35,28 @@ def create(session: Session, name: Annotated[str, Argument(help="The new databas
     """,
 )
 def list_databases(session: Session) -> Answer:
-    """List the databases."""
+    """List the databases, with their tables, rows and bytes.
+
+    ~ stands before an estimate. Bytes are those of rows and indexes with all versions, and of dropped tables that are
+    not cleared yet. They are shown to readers of the whole database.
+    """
     with session.client() as client:
         names = client.databases()
-    return Rows(("database",), [(name,) for name in names], [{"database": name} for name in names])
+        sizes = {each.name: each for each in client.sizes.databases()}
+    rows: list[tuple[object, ...]] = []
+    for name in names:
+        size = sizes.get(name)
+        of_rows = None if size is None else size.rows
+        rows.append((name, "-" if size is None else size.tables, count_text(of_rows), bytes_text(of_rows)))
+    records = [{"database": name, "size": _size_json(sizes.get(name))} for name in names]
+    return Rows(("database", "tables", "rows", "size"), rows, records)
+
+
+def _size_json(size: DatabaseSize | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
+    rows = size.rows
+    return {"tables": size.tables, "rows": rows.count, "rows_estimated": rows.is_estimated, "bytes": rows.bytes}
 
 
 @command(

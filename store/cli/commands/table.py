@@ -15,13 +15,14 @@ from cortado.store.cli.numbers import retention, show_retention, show_ttl, ttl, 
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
+from cortado.store.cli.sizes import bytes_text, count_text, size_json
 from cortado.store.cli.tree import command
 from cortado.store.keys.keyspace import show_table_id
 from cortado.store.names import split_table_name
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
-    from cortado.store.client import Index
+    from cortado.store.client import Index, TableSize
     from cortado.store.keys.types import KeyPart
 
 _RETENTION_HELP: Final = "How long old versions are kept: 90s, 30m, 12h, 7d, all, or default (as the cluster)."
@@ -127,7 +128,10 @@ def list_tables(
     dropped: Annotated[bool, Option("--dropped", help="What was dropped and is not cleared yet, instead.")] = False,
     at: AtOption = None,
 ) -> Answer:
-    """List the tables."""
+    """List the tables, with their rows and bytes as of now.
+
+    ~ stands before an estimate. Bytes are those of rows and indexes, with all versions that are stored.
+    """
     with session.client() as client:
         if dropped:
             if at is not None:
@@ -135,8 +139,16 @@ def list_tables(
             chosen = [each for each in client.dropped() if each.kind != "namespace"]
             return dropped_rows([each for each in chosen if database in (None, each.name.partition(".")[0])])
         found = as_of(client, at).tables(database)
-    rows = [(each.full_name, parts_text(each.key), len(each.indexes), each.subject) for each in found]
-    return Rows(("table", "key", "indexes", "subject"), rows, map(descriptor_json, found))
+        sizes = {each.full_name: each for each in client.sizes.tables(database)} if at is None else {}
+    columns = ("table", "key", "indexes", "subject", "rows", "size")
+    rows, records = [], []
+    for each in found:
+        size = sizes.get(each.full_name)
+        of_rows = None if size is None else size.rows
+        told = (parts_text(each.key), len(each.indexes), each.subject, count_text(of_rows), bytes_text(size))
+        rows.append((each.full_name, *told))
+        records.append({**descriptor_json(each), "size": size_json(size)})
+    return Rows(columns, rows, records)
 
 
 @command(
@@ -147,10 +159,14 @@ def list_tables(
     """,
 )
 def describe(session: Session, table: TableArgument, at: AtOption = None) -> Answer:
-    """Show a table's key, its indexes and its subject."""
+    """Show a table's key, its indexes and its subject, and how much they have stored now.
+
+    ~ stands before an estimate. Bytes are with all versions that are stored.
+    """
     with session.client() as client:
         found = as_of(client, at).describe(table)
-    return _Described(found)
+        size = client.sizes.table(table) if at is None else None
+    return _Described(found, size)
 
 
 @command(
@@ -357,14 +373,16 @@ class _Described:
 
     exit_code = OK
 
-    def __init__(self, found: TableDescriptor) -> None:
+    def __init__(self, found: TableDescriptor, size: TableSize | None) -> None:
         self._found = found
+        self._size = size
 
     def as_json(self) -> list[Any]:
-        return [descriptor_json(self._found)]
+        return [{**descriptor_json(self._found), "size": size_json(self._size)}]
 
     def as_table(self, show: Renderer) -> None:
-        found = self._found
+        found, size = self._found, self._size
+        rows_size = None if size is None else size.rows
         show.record(
             [
                 ("table", found.full_name),
@@ -374,14 +392,17 @@ class _Described:
                 ("key", parts_text(found.key)),
                 ("old versions kept", show_retention(found.retention_ms)),
                 ("documents live", show_ttl(found.ttl_ms)),
+                ("rows", count_text(rows_size)),
+                ("size", f"{bytes_text(size)}, of which rows {bytes_text(rows_size)}"),
             ]
         )
         if found.indexes:
-            rows = [
-                (each.name, parts_text(each.parts), "yes" if each.unique else "no", each.state)
-                for each in found.indexes
-            ]
-            show.table(("index", "fields", "unique", "state"), rows)
+            rows = []
+            for each in found.indexes:
+                entries = None if size is None else size.indexes.get(each.name)
+                told = (each.state, count_text(entries), bytes_text(entries))
+                rows.append((each.name, parts_text(each.parts), "yes" if each.unique else "no", *told))
+            show.table(("index", "fields", "unique", "state", "entries", "size"), rows)
 
 
 def _grace(found: TableDescriptor) -> str:
