@@ -1,13 +1,13 @@
-"""Who owns what principals name or number: leases, places of consumers, large transactions, numbers of applications,
-idempotency keys, request ids.
+"""Owners of names and numbers: leases, places of consumers, large transactions, numbers of applications, idempotency
+keys, request ids.
 
 ::
 
-    principal ""      while roles are off, and nothing shows who calls: names are everybody's
-    principal "etl"   its names are in a space of its own: no name of another principal is the same, or tells of it
+    principal ""      roles are off, and the call shows no token: all such callers share their names
+    principal "etl"   has a space of names of its own: the same name of another principal is another thing
 
-What was named while there was no principal stays open to all: each caller finds it behind its own. A bound on how much
-there may be of something is shared (:func:`check_share`), so no principal can fill it.
+All principals may use a thing that was named without a principal; each looks among its own names first. Principals
+share each bound on a number of things (:func:`check_share`), so no principal can fill it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ KEYS_NAMESPACE: Final = "cortado.idempotency"
 
 
 class Asker(NamedTuple):
-    """The caller, as far as owners matter. Without roles ``is_open``: it may do everything. ``operates``: it may end
-    what is another's."""
+    """The caller as an owner. While roles are off it ``is_open``, and may do everything. A caller that ``operates`` may
+    end the leases and transactions of others."""
 
     principal: str = ""
     is_open: bool = True
     operates: bool = True
 
     def owns(self, principal: str) -> bool:
-        """Whether what belongs to ``principal`` is the caller's to use."""
+        """Whether the caller may use the things of ``principal``."""
         return self.is_open or principal in ("", self.principal)
 
 
@@ -41,14 +41,15 @@ ANYBODY: Final = Asker()
 
 
 def own_id(principal: str, name: bytes) -> bytes:
-    """The id, 16 bytes, of what ``principal`` calls ``name``; without a principal that is ``name`` itself."""
+    """The id, 16 bytes, under which the thing is stored that ``principal`` calls ``name``. Without a principal it is
+    the name."""
     if not principal:
         return name
     return blake2b(name, digest_size=ID_BYTES, key=principal.encode(), person=b"cortado.owners").digest()
 
 
 def tag_of(principal: str) -> bytes:
-    """Tells principals apart in lists: 8 bytes, zeros for none."""
+    """Returns 8 bytes that tell principals apart in lists; zeros for none."""
     return blake2b(principal.encode(), digest_size=TAG_BYTES).digest() if principal else bytes(TAG_BYTES)
 
 
@@ -58,10 +59,10 @@ def keys_namespace(principal: str) -> str:
 
 
 def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int) -> None:
-    """Whether the caller may have one more of a ``resource`` of which there may be ``limit``.
+    """Refuse one more of a ``resource`` where the caller has its share; at most ``limit`` may exist.
 
-    A principal may have as many as it leaves free. So it alone gets half of them, each of two a third, and one that has
-    none finds a place, as long as the principals are fewer than the places. Raises ResourceExhausted.
+    A principal may hold as many as it leaves free: alone half of them, and a third each where there are two. So a
+    principal that holds none finds a place, unless there are as many principals as places. Raises ResourceExhausted.
     """
     if total >= limit:
         problem = f"there are {total} {resource}, and there can be no more"

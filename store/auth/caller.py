@@ -37,12 +37,12 @@ class Caller:
     frees: bool = False
     """Whether the call makes room on a full disk: its write may use the reserve."""
     owns_names: bool = False
-    """It names something in a space of its principal's own, which therefore is looked up while roles are off, too."""
+    """The call names something of its principal's own. So the principal is looked up while roles are off, too."""
     hidden: Callable[[], CortadoError] | None = None
-    """What it is told, as of something unknown, where it does not see what its ``stored`` demands are about."""
+    """Makes the answer for something unknown. A caller that does not see a ``stored`` demand gets it."""
 
     def asker(self) -> Asker:
-        """The caller as an owner, by what the last :func:`denial` has found."""
+        """The caller as an owner, as of the last :func:`denial`."""
         if self.rights is None:
             return Asker(self.name)
         return Asker(self.name, is_open=False, operates=self.rights.allow(Demand(Permission.OPERATE)))
@@ -83,7 +83,7 @@ def denial(
 
 
 def _name_while_off(roles: Roles, credential: Credential, now_ms: Callable[[], int]) -> str:
-    """Whose the credential is; empty where that is nobody's, or nobody can say."""
+    """The principal of the credential; empty where there is none, or damage hides it."""
     try:
         known = roles.known(credential, now_ms)
     except DataLoss:
@@ -92,7 +92,7 @@ def _name_while_off(roles: Roles, credential: Credential, now_ms: Callable[[], i
 
 
 def asking() -> Callable[[], Asker]:
-    """Who asks for the call that is served, to be called where it is evaluated."""
+    """Returns a function that tells the caller of the call being served. Call it where the write is evaluated."""
     caller = CALLER.get()
     return (lambda: ANYBODY) if caller is None else caller.asker
 

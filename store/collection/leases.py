@@ -21,8 +21,8 @@ a hundred thousand: with the list nobody passes them by.
 - A *consumer's* lease is the place of somebody who comes and goes: what is above it is kept while he is away. It is
   moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive. Where it has an
   *owner*, he alone moves it: two that moved one place would each let go of what the other has not had yet.
-- Each principal's ids are its own (:mod:`cortado.store.owners`): a lease of another principal is none, but for
-  operators, who name it by the id that it is stored under. Of all leases each principal has a share.
+- Each principal has ids of its own (:mod:`cortado.store.owners`), and finds no lease of another one. Operators end any
+  lease by the id under which it is stored. Each principal has a share of the leases.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
 """
@@ -68,7 +68,7 @@ LEASES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """``lease_id`` is what it is stored under, and it belongs to ``principal``, empty for none.
+    """It is stored under ``lease_id``, and belongs to ``principal``, which is empty where there was none.
 
     ``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
     empty, or whose place it is: then ``acquired_ts`` is when it was moved, and ``owner`` who alone moves it, empty for
@@ -186,8 +186,8 @@ def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
 
 
 def lease_of(reader: Reader, lease_id: bytes, asker: Asker) -> Lease | None:
-    """The lease that the caller calls that: its own, or the one that is stored under the id, where that is the caller's
-    to use."""
+    """The lease that the caller names so: its own one, or the one that is stored under ``lease_id``, where the caller
+    may use that."""
     own = find_lease(reader, own_id(asker.principal, lease_id))
     stored = find_lease(reader, lease_id) if own is None else None
     return own if stored is None or not asker.owns(stored.principal) else stored
@@ -201,7 +201,7 @@ def acquire(
 ) -> Evaluate:
     """A lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
 
-    ``asked_by`` says when it is evaluated who acquires it. Refuses with SnapshotTooOld, TimestampInFuture,
+    ``asked_by`` tells the caller at the time of evaluation. Refuses with SnapshotTooOld, TimestampInFuture,
     AlreadyExists (another lease of the caller has that id), ResourceExhausted (there are too many).
     """
     check_lease_id(lease_id)
@@ -293,7 +293,7 @@ def end(*lease_ids: bytes, asked_by: Callable[[], Asker] = lambda: ANYBODY) -> E
 
 
 def _to_end(reader: Reader, lease_id: bytes, asker: Asker) -> bytes | None:
-    """What the lease is stored under that the caller calls that, and may end."""
+    """The id under which the caller's ``lease_id`` is stored, where the caller may end that lease."""
     own = lease_of(reader, lease_id, asker)
     if own is None and asker.operates:
         own = find_lease(reader, lease_id)

@@ -121,8 +121,8 @@ def begin_job(
     commit_ts: Timestamp,
     asker: Asker = ANYBODY,
 ) -> Job:
-    """A new job, put into ``mutations``. Where too many have ended, those go that ended longest ago, of the principal
-    that has most of them. Raises TooLarge, ResourceExhausted where the rest is left for other principals."""
+    """A new job, put into ``mutations``. Where more than FINISHED_MAX have ended, the principal with most of them loses
+    its oldest. Raises TooLarge, and ResourceExhausted where the caller has its share of unfinished jobs."""
     # On the loop, where a thousand jobs are too many to be made of what is stored.
     known = [decode_stored(pb.StoredJob, version.payload, "jobs") for _, version in reader.scan(*meta_range("job"))]
     ended = sorted((each.ended_ts, each.job_id, each.principal) for each in known if each.ended_ts)

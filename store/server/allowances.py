@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES_MAX: Final = 2_048
-"""More than there are principals: a name whose allowance is whole again is not kept beyond."""
+"""More than there are principals. Beyond it, names whose allowance is whole again are forgotten."""
 
 
 class Allowances:
-    """Of one thing, by principal. ``now_ms`` is any clock's, and may be put back."""
+    """The allowances of all principals for one thing. ``now_ms`` is of any clock, which may be put back."""
 
     def __init__(self, at_once: int, every_ms: float) -> None:
         """``at_once`` times, and once more every ``every_ms``."""

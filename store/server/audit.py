@@ -46,10 +46,10 @@ FILES_MAX: Final = 8
 WAITING_MAX: Final = 10_000
 LINES_AT_ONCE: Final = 1_000
 LINE_MS: Final = 1_000.0
-"""Of what is refused each principal has so many lines, and one more after so long."""
+"""Each principal has so many lines at once for refused calls, and one more after so long."""
 CHANGES_AT_ONCE: Final = 50_000
 CHANGE_MS: Final = 1_000.0
-"""The same of changes that are made, with roles on: some 12 MiB of the 144 MiB that the files hold."""
+"""The same for changes that were made while roles are on: 12 MiB of the 144 MiB that the files hold."""
 LINE_BYTES_MAX: Final = 2_048
 LINE_BYTES: Final = 256
 """So much of a line counts as one."""
@@ -133,8 +133,8 @@ class Audit:
         self._wake.set()
 
     def _has_line(self, caller: Caller, outcome: str, count: int = 1) -> bool:
-        """Whether so many lines more may be written of the principal; counts one where not. While roles are off all
-        changes are of one caller, which pushes out its own alone."""
+        """Whether the principal may have ``count`` more lines; counts a missing line where it may not. Changes are not
+        bounded while roles are off, since all callers are one then."""
         if outcome == OK and caller.rights is None:
             return True
         allowances = self._made if outcome == OK else self._refused

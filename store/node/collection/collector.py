@@ -149,9 +149,9 @@ class Collector:
         return self._pieces.pending(lambda piece: collected_below(ever, piece.start))
 
     def would_free(self, held: Timestamp, next_held: Timestamp | None) -> bool:
-        """Whether something may go once no lease is older than ``next_held`` (None: there is none), and not while
-        ``held`` is. As far as this leader has looked: a piece that it has not looked at may have garbage. What the
-        cluster keeps for itself does not count: each lease leaves an old list of leases behind."""
+        """Whether something can be collected once the oldest lease is at ``next_held`` (None: there is no lease), and
+        not while it is at ``held``. A piece that this leader has not looked at counts as garbage. The cluster's own
+        keys do not count, since each lease leaves an old list of leases behind."""
         bounds = self._bounds(self._bound)
         before, after = (risen(self._store.safepoints, self._retentions, bounds, each) for each in (held, next_held))
         if before == after:

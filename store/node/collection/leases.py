@@ -11,9 +11,9 @@ heard of is in the leader's memory, by its monotonic clock, so an idle lease wri
 end none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
 election, and a living one's is never lost by one.
 
-While room is scarce, leases end from the oldest timestamp on, all that hold one timestamp together: as many as it takes
-until something may go that they keep, and none where nothing may go without them, such as within the retention. While
-room stays scarce, twice as many timestamps end after each minute: a thousand do in ten.
+While room is scarce, leases end from the oldest timestamp on. All leases of one timestamp end together, and as many
+timestamps as it takes until something can be collected. None ends where that frees nothing, such as within the
+retention. While room stays scarce, the number of timestamps doubles each minute: a thousand end in ten minutes.
 
 A consumer's lease is kept by nobody: what counts is how long ago it was moved, which is its age.
 
@@ -135,7 +135,7 @@ class Leases:
     # --- what holders say ----------------------------------------------------------------------------------------
 
     async def keep(self, lease_id: bytes, asker: Asker = ANYBODY) -> None:
-        """The holder of what the ``asker`` calls that is alive.
+        """The ``asker`` says that the holder of its lease is alive.
 
         Raises LeaseExpired, also for one of another principal; NotLeader, Unavailable, InvalidArgument.
         A majority is asked whether this node still leads: one that was deposed, and does not know it, keeps nothing.
