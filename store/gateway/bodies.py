@@ -66,7 +66,7 @@ class Bodies:
         return True
 
     def arrived(self, body: Body) -> None:
-        """It is complete, and no longer gives way."""
+        """It arrives no longer, and so it no longer gives way."""
         self._arriving.pop(body, None)
 
     def end(self, body: Body) -> None:

@@ -222,7 +222,8 @@ class Call:
                         read += chunk
         except TimeoutError:
             raise self._late(body) from None
-        bodies.arrived(body)
+        finally:
+            bodies.arrived(body)
         return bytes(read)
 
     async def json(self) -> Any:
