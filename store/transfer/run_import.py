@@ -162,6 +162,7 @@ class _Source:
             "cluster_id": self._client.status().cluster_id,
             "target": request.target,
             "mode": request.mode,
+            "null": request.null_text,
             # Else a resume would cut off a file that somebody else wrote.
             "bad_rows": None if request.bad_rows is None else str(request.bad_rows),
             "files": files_identity(paths),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cortado.errors import WriteConflict
-from cortado.store.client import Client, transaction_runs
+from cortado.store.client import AsyncClient, AsyncTransaction, Client, transaction_runs
 from cortado.store.client.blocking.drive import run as run_step
 from cortado.store.client.blocking.runtime import BlockingRuntime
 from cortado.store.client.runtime import Environment
@@ -94,6 +98,53 @@ def test_conflicts_that_nothing_pays_for_put_all_but_one_in_line_and_each_is_let
         assert following.is_in
         assert following.let_in is not None
         assert run_step(following.let_in.wait(0))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["begin", "conflict", "commit", "give up"]), st.integers(0, 30)), max_size=200)
+)
+def test_whatever_happens_there_is_nobody_in_line_while_there_is_room(steps: list[tuple[str, int]]) -> None:
+    pace = without_budget()
+    runs: list[Any] = []
+    for step, place in steps:
+        if step == "begin":
+            runs.append(pace.begin())
+        elif runs and step == "conflict":
+            pace.conflict(runs[place % len(runs)])
+        elif runs:
+            pace.end(runs.pop(place % len(runs)), committed=step == "commit")
+        waiting = [run for run in runs if not run.is_in]
+        assert not waiting or len(runs) > len(waiting), "one at least is in"
+        assert {id(run) for run in waiting} == {id(run) for run in pace._line}
+        assert not waiting or pace._in + 1 > pace._room
+    for run in runs:
+        pace.end(run, committed=True)
+    assert pace.begin().is_in
+
+
+def test_a_task_that_is_cancelled_in_line_keeps_nobody_out(server: FakeServer) -> None:
+    async def main() -> None:
+        async with AsyncClient(server.endpoint, timeout_s=10) as client:
+            pace = client._pace
+            outer = [pace.begin(), pace.begin()]
+            while outer[0].is_in:
+                for run in outer:
+                    pace.conflict(run)
+
+            async def nothing(_: AsyncTransaction) -> str:
+                return "done"
+
+            first, second = asyncio.create_task(client.run(nothing)), asyncio.create_task(client.run(nothing))
+            await asyncio.sleep(0)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            for run in outer:
+                pace.end(run, committed=True)
+            assert await second == "done"
+            assert not pace._line
+
+    asyncio.run(main())
 
 
 def test_commits_widen_the_room_again() -> None:
