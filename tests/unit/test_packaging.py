@@ -74,6 +74,7 @@ EXTRAS_OF = {
     "cortado.store.tables": ["server"],
     # They bring what imports pyarrow where Parquet is asked for.
     "cortado.store.transfer.formats": ["arrow", "spark"],
+    "cortado.store.transfer.parquet_pages": ["arrow", "spark"],
     "cortado.store.transfer.parquet_source": ["arrow", "spark"],
     "cortado.store.transfer.writers": ["arrow", "spark"],
     "pyspark_cortado": ["spark"],
