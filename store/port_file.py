@@ -6,11 +6,13 @@ that it says at its start.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from cortado.errors import InvalidArgument
+from cortado.store.regular_files import create_anew
 
 
 @contextmanager
@@ -22,9 +24,10 @@ def there_last(path: Path | None, address: str) -> Iterator[None]:
         return
     temporary = path.with_name(path.name + ".new")
     try:
-        temporary.write_text(address + "\n", encoding="utf-8")
-        # No secret, and for others to read: whoever may connect can find the port anyway.
-        temporary.chmod(0o644)
+        with os.fdopen(create_anew(temporary), "w", encoding="utf-8") as file:
+            file.write(f"{address}\n")
+            # No secret, and for others to read: whoever may connect can find the port anyway.
+            os.fchmod(file.fileno(), 0o644)
     except OSError as error:
         raise _refused(path, error) from error
     yield

@@ -50,6 +50,21 @@ def read_regular(path: Path | str, bytes_max: int, *, follows_links: bool = Fals
     return content
 
 
+def create_anew(path: Path, mode: int = 0o600) -> int:
+    """The descriptor of a new, empty file, to be written and closed by the caller. What has that name is removed, so a
+    link leads nowhere. Raises OSError."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+
+
+def replace_small(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Replaces a file by a rename, so that whoever reads it finds it whole. Raises OSError."""
+    temporary = path.with_name(path.name + ".new")
+    with os.fdopen(create_anew(temporary, mode), "wb") as file:
+        file.write(content)
+    temporary.replace(path)
+
+
 def is_of_another_user(status: os.stat_result) -> bool:
     """Whether a file or a directory belongs neither to this user nor to root, so that its owner could change it."""
     return status.st_uid not in (0, os.geteuid())

@@ -15,6 +15,7 @@ from cortado.store.cli.terminal import harmless
 from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.prepare import check_count, connect, prepare
 from cortado.store.local_cluster.supervisor import Supervisor, say_on_stdout
+from cortado.store.regular_files import create_anew
 
 _POLL_S: Final = 0.05
 _STOPPED_S: Final = 30.0
@@ -47,7 +48,7 @@ def stop(directory: Path) -> bool:
 
 def _detached(files: ClusterFiles) -> None:
     """Start a supervisor of its own, and show what it says until the cluster is ready. Raises Unavailable."""
-    with files.supervisor_log.open("wb") as log:
+    with os.fdopen(create_anew(files.supervisor_log), "wb") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "cortado.store.local_cluster", str(files.directory.absolute())],
             stdin=subprocess.DEVNULL,

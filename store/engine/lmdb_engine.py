@@ -16,7 +16,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -333,6 +333,9 @@ def _what_next(directory: DataDirectory) -> str:
 def _check(data_file: Path, checked_bytes: int | None) -> list[Disordered]:
     """Where keys are out of their order. Raises DamagedDataFile where LMDB, which trusts the file, would crash, OSError
     where it can't be read."""
+    with suppress(FileNotFoundError):
+        # LMDB writes into what it finds there.
+        os.close(open_regular(data_file.with_name("lock.mdb")))
     meta = check_metas(data_file)
     pages_max = None if checked_bytes is None else checked_bytes // meta.page_size
     descriptor = open_regular(data_file)

@@ -24,7 +24,13 @@ from typing import Any, Final
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
 from cortado.store.addresses import is_loopback, split_address
 from cortado.store.local_cluster.processes import ProcessId
-from cortado.store.regular_files import is_of_another_user, open_regular, others_may_write, read_regular
+from cortado.store.regular_files import (
+    is_of_another_user,
+    open_regular,
+    others_may_write,
+    read_regular,
+    replace_small,
+)
 
 FORMAT: Final = 2
 NODES_MAX: Final = 9
@@ -219,9 +225,7 @@ class ClusterFiles:
             raise InvalidArgument("--dir", problem, str(path))
 
     def _write(self, path: Path, record: Any) -> None:
-        temporary = path.with_name(path.name + ".new")
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        replace_small(path, f"{json.dumps(record, indent=2)}\n".encode())
 
     # --- who is cut off from whom ------------------------------------------------------------------------------
 
@@ -236,9 +240,7 @@ class ClusterFiles:
         """The node looks at it several times a second."""
         path = self.faults(node_id)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".new")
-        temporary.write_text("".join(f"{each}\n" for each in sorted(cut)), encoding="utf-8")
-        temporary.replace(path)
+        replace_small(path, "".join(f"{each}\n" for each in sorted(cut)).encode())
 
     # --- one supervisor at a time ------------------------------------------------------------------------------
 

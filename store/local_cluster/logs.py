@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cortado.store.regular_files import open_regular
+from cortado.store.regular_files import create_anew, open_regular
 
 LOG_BYTES_MAX: Final = 10 << 20
 _CHUNK_BYTES: Final = 1 << 20
@@ -36,10 +36,10 @@ def rotate(log: Path, bytes_max: int = LOG_BYTES_MAX) -> bool:
             return False
         old = log.with_name(f"{log.name}.1")
         new = log.with_name(f"{log.name}.new")
-        with log.open("rb") as source, new.open("wb") as target:
+        with os.fdopen(open_regular(log, os.O_RDWR), "r+b") as source, os.fdopen(create_anew(new), "wb") as target:
             while chunk := source.read(_CHUNK_BYTES):
                 target.write(chunk)
-            os.truncate(log, 0)
+            os.ftruncate(source.fileno(), 0)
         new.replace(old)
         return True
     return False

@@ -23,6 +23,7 @@ from typing import Final
 
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan
 from cortado.store.local_cluster.processes import ProcessId
+from cortado.store.regular_files import open_regular
 
 BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MAX_S: Final = 10.0
@@ -148,7 +149,8 @@ class NodeProcess:
 
     def _start(self, now_s: float) -> None:
         self._files.node(self.node_id).mkdir(parents=True, exist_ok=True)
-        with self._files.log(self.node_id).open("ab") as log:
+        log_flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(open_regular(self._files.log(self.node_id), log_flags), "ab") as log:
             self._process = subprocess.Popen(
                 self._command(),
                 stdin=subprocess.DEVNULL,

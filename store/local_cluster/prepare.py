@@ -5,7 +5,6 @@ Where the directory holds a cluster already, it is the one that goes on: its nod
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,12 +15,14 @@ from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
 from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan, Plan
 from cortado.store.local_cluster.ports import HOST, PORT_DEFAULT, free_ports
+from cortado.store.regular_files import read_regular, replace_small
 
 NODES_DEFAULT: Final = 3
 # Ports in a row stay free for the clients of more nodes.
 PEER_PORTS_AFTER: Final = 100
 CERTIFICATE_DAYS: Final = 3_650
 CLIENT_NAME: Final = "local"
+_FILE_BYTES_MAX: Final = 1 << 20
 # What may be in a directory in which a cluster is to be made.
 _OURS: Final = {"supervisor.lock", "supervisor.log", "server.toml", "tls", "run.json"}
 
@@ -114,7 +115,7 @@ def _port_of(address: str) -> int:
 def _take_settings(files: ClusterFiles, config: Path) -> None:
     try:
         if not (files.settings.exists() and config.samefile(files.settings)):
-            shutil.copyfile(config, files.settings)
+            replace_small(files.settings, read_regular(config, _FILE_BYTES_MAX, follows_links=True))
     except OSError as error:
         raise InvalidArgument("--config", f"cannot be read: {error.strerror}", str(config)) from None
 
@@ -127,16 +128,14 @@ def make_certificates(folder: Path, node_ids: list[str]) -> None:
     folder.mkdir(exist_ok=True)
 
     def write(name: str, pair: Pair) -> None:
-        key = folder / f"{name}.key"
-        key.touch(mode=0o600)
-        key.write_bytes(pair.key)
-        (folder / f"{name}.crt").write_bytes(pair.certificate)
+        replace_small(folder / f"{name}.key", pair.key)
+        replace_small(folder / f"{name}.crt", pair.certificate, 0o644)
 
     if not (folder / "ca.crt").exists():
         write("ca", make_authority("Cortado local cluster", CERTIFICATE_DAYS, now))
     authority = load_authority(
-        (folder / "ca.crt").read_bytes(),
-        (folder / "ca.key").read_bytes(),
+        read_regular(folder / "ca.crt", _FILE_BYTES_MAX),
+        read_regular(folder / "ca.key", _FILE_BYTES_MAX),
         certificate_name=str(folder / "ca.crt"),
         key_name=str(folder / "ca.key"),
     )

@@ -55,7 +55,7 @@ ALLOWED |= {
     "cortado.store.names": SHARED,
     "cortado.store.owners": SHARED,
     "cortado.store.open_files": SHARED,
-    "cortado.store.port_file": SHARED,
+    "cortado.store.port_file": SHARED | {"cortado.store.regular_files"},
     "cortado.store.regular_files": set(),
     "cortado.store.retentions": SHARED,
     "cortado.store.stored_messages": SHARED,

@@ -11,7 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from cortado.store.regular_files import is_of_another_user, open_regular, others_may_write, read_regular
+from cortado.store.regular_files import (
+    create_anew,
+    is_of_another_user,
+    open_regular,
+    others_may_write,
+    read_regular,
+    replace_small,
+)
 
 
 def make_socket(path: Path) -> None:
@@ -59,3 +66,16 @@ def test_who_may_change_a_file_is_told_from_its_owner_and_mode(mode: int) -> Non
     assert not is_of_another_user(of(0))
     assert not is_of_another_user(of(os.geteuid()))
     assert is_of_another_user(of(os.geteuid() + 1))
+
+
+def test_what_is_made_anew_is_written_through_no_link(tmp_path: Path) -> None:
+    mine, made = tmp_path / "mine", tmp_path / "made"
+    mine.write_bytes(b"mine")
+    for name in ("made", "made.new"):
+        (tmp_path / name).symlink_to(mine)
+    replace_small(made, b"tea", 0o640)
+    assert (made.read_bytes(), made.is_symlink(), mine.read_bytes()) == (b"tea", False, b"mine")
+    made.unlink()
+    os.mkfifo(made)
+    os.close(create_anew(made))
+    assert made.stat().st_mode & 0o777 == 0o600

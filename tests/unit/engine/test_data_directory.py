@@ -345,7 +345,7 @@ def test_a_crash_while_joining_leaves_a_directory_that_has_not_joined(
     engine.close()
 
 
-@pytest.mark.parametrize("name", ["FORMAT", "identity.json", "LOCK", "engine/data.mdb"])
+@pytest.mark.parametrize("name", ["FORMAT", "identity.json", "LOCK", "engine/data.mdb", "engine/lock.mdb"])
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_what_stands_in_the_place_of_a_file_is_neither_waited_for_nor_followed(
     path: Path, tmp_path: Path, name: str, kind: str

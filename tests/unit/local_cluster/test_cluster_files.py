@@ -18,9 +18,10 @@ from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
 from cortado.store.cli.app import run
 from cortado.store.cli.failures import USAGE
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan, Run
+from cortado.store.local_cluster.logs import rotate
 from cortado.store.local_cluster.nodes import BACKOFF_MAX_S, backoff_s, command_of
 from cortado.store.local_cluster.ports import free_ports
-from cortado.store.local_cluster.prepare import check_count, prepare
+from cortado.store.local_cluster.prepare import check_count, make_certificates, prepare
 from cortado.store.local_cluster.processes import ProcessId
 
 PLAN = Plan(
@@ -147,6 +148,31 @@ def test_a_plan_of_another_user_is_not_trusted(files: ClusterFiles, monkeypatch:
     monkeypatch.setattr(Path, "lstat", of_another)
     with pytest.raises(InvalidArgument, match="--dir: belongs to another user, and is not trusted"):
         files.read_plan()
+
+
+def test_what_a_cluster_writes_goes_through_no_link(files: ClusterFiles, tmp_path: Path) -> None:
+    mine, config = tmp_path / "mine", tmp_path / "given.toml"
+    mine.write_text("mine")
+    config.write_text("heartbeat-ms = 50\n")
+    tls = files.tls
+    tls.mkdir()
+    names = ("cluster.json.new", "run.json.new", "n1/faults.new", "server.toml", "tls/ca.key", "tls/n1.key", "log.new")
+    files.node("n1").mkdir()
+    for name in names:
+        (files.directory / name).symlink_to(mine)
+    files.write_plan(PLAN)
+    files.write_run(Run())
+    files.write_cut("n1", {"n2"})
+    make_certificates(tls, ["n1"])
+    (files.directory / "log").write_bytes(b"line\n" * 100)
+    assert rotate(files.directory / "log", 10)
+    (files.directory / "log").unlink()
+    (files.directory / "log").symlink_to(mine)
+    assert not rotate(files.directory / "log", 1)
+    files.data("n1").mkdir()
+    prepare(files, nodes=None, config=config)
+    assert files.settings.read_text() == config.read_text()
+    assert mine.read_text() == "mine"
 
 
 # --- processes -------------------------------------------------------------------------------------------------
