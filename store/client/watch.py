@@ -42,8 +42,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 RESOLVED_MS_MAX: Final = 60_000
-_SILENCE_S: Final = 3.0
-"""A stream that says nothing for so long after the interval at which it should is given up."""
+_SILENCE_S: Final = 10.0
+"""A stream that says nothing for so long after the interval at which it should is given up. A node with thousands of
+watches that have nothing to say lets each say so every 8 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from google.protobuf.message import Message
 
 from cortado.errors import CortadoError
 from cortado.store.auth.caller import CALLER, Caller, denial
-from cortado.store.auth.current import Credential
+from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Permission
 from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
 from cortado.store.mvcc.reader import Reader
@@ -90,6 +90,7 @@ class OpenStream:
         self._credential = CREDENTIAL.get()
         self._refusal: CortadoError | None = None
         self._waiting: asyncio.Task[Any] | None = None
+        self._looked_by: Roles | None = None
 
     def admit(self, message: Message, size_bytes: int) -> None:
         """Let one in, of so many bytes. Raises Unauthenticated, PermissionDenied, NotLeader, QuotaExceeded."""
@@ -156,7 +157,7 @@ class OpenStream:
 
     def look(self) -> None:
         """End it where it is no longer allowed."""
-        if self._authority is None or self._refusal is not None:
+        if self._authority is None or self._refusal is not None or self._is_as_before(self._authority):
             return
         # Who calls is another one where roles were switched.
         self._counted_of = -1
@@ -168,6 +169,15 @@ class OpenStream:
                 if self._waiting is not None:
                     self._waiting.cancel()
                 return
+
+    def _is_as_before(self, authority: Authority) -> bool:
+        """Whether the last look decided by the same: nothing of the roles has changed, and the caller is still known.
+        There are four looks a second at each of thousands of streams."""
+        roles, before = authority.roles, self._looked_by
+        self._looked_by = roles
+        if roles is not before or any(each.stored is not None for each in self.callers):
+            return False
+        return not roles.is_enabled or all(authority.remembers(each.credential) for each in self.callers)
 
     def ended(self, error: CortadoError | None) -> None:
         """It is over."""
@@ -186,6 +196,7 @@ class Authority:
         self.meters = meters
         self._streams: set[OpenStream] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._looked_by: Roles | None = None
 
     def guarded(
         self, name: str, method: Callable[[Any], Awaitable[R]], serialized: Callable[[R], bytes]
@@ -225,13 +236,22 @@ class Authority:
     def check_known(self, name: str) -> None:
         """Before anything of a call is received. Raises as :meth:`check` does, where nobody may call so who shows what
         this call does."""
-        roles, credential = self._host.meta.roles.committed, self._demanding(CREDENTIAL.get())
-        if roles.remembers(credential, self._now_ms) if roles.is_enabled else not credential.needs_roles:
+        credential = self._demanding(CREDENTIAL.get())
+        if self.remembers(credential) if self.roles.is_enabled else not credential.needs_roles:
             return
         caller = Caller(credential, KNOWN)
         refusal = self._denial(caller)
         if refusal is not None:
             raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
+
+    @property
+    def roles(self) -> Roles:
+        """What calls are decided by; another object after each change."""
+        return self._host.meta.roles.committed
+
+    def remembers(self, credential: Credential) -> bool:
+        """Whether it was found before to be somebody's, and still is."""
+        return self.roles.remembers(credential, self._now_ms)
 
     def checker(self, name: str) -> Callable[[Any], Caller]:
         """What lets a request of the method begin; raises as :meth:`check` does."""
@@ -314,5 +334,10 @@ class Authority:
         if not self._streams:
             return
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        roles, before = self.roles, self._looked_by
+        self._looked_by = roles
+        if roles is before and not roles.is_enabled:
+            # Nothing can be denied that was let in.
+            return
         for stream in list(self._streams):
             stream.look()

@@ -27,6 +27,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
 from cortado.store.node.changefeed.history import HistoryPass
+from cortado.store.node.changefeed.marks import Marks
 from cortado.store.node.changefeed.oldest import Window
 from cortado.store.node.changefeed.order import place_after, place_of, ts_of
 
@@ -46,7 +47,9 @@ class Batch:
 
 
 class History(Protocol):
-    """Where a watch finds what lies before its queue."""
+    """Where a watch finds what lies before its queue, and its turn among the others."""
+
+    marks: Marks
 
     def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
         """See :class:`HistoryPass`."""
@@ -82,12 +85,13 @@ class Watch:
         progress_only: bool = False,
         is_read_at: bool = False,
     ) -> None:
-        """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one,
-        at least every ``resolved_interval_ms``. ``progress_only``: all batches are empty, and one comes also when
-        something has changed. ``is_read_at``: reads were promised the state at ``after``, so nothing will follow at or
-        below it."""
+        """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one, every
+        ``resolved_interval_ms``, as far as its turn comes by then. ``progress_only``: all batches are
+        empty, and one comes also when something has changed. ``is_read_at``: reads were promised the state at
+        ``after``, so nothing will follow at or below it."""
         self._feed = feed
         self._history = history
+        self._marks = history.marks
         self._interval_s = resolved_interval_ms / 1_000
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
@@ -102,7 +106,9 @@ class Watch:
         self._queue = WatchQueue(start, end, self._wake, keeps=not progress_only)
         feed.open(self._queue)
         self._joins_at = after if progress_only else feed.attach(self._queue, after)
-        self._due_s = self._loop.time() + self._interval_s
+        self.due_s = self._loop.time() + self._interval_s
+        self._is_marked = self._is_closed = False
+        self._marks.put(self)
 
     def end(self, error: CortadoError) -> None:
         """Let who takes batches have this error next."""
@@ -110,7 +116,14 @@ class Watch:
         self._wake()
 
     def close(self) -> None:
+        self._is_closed = True
         self._feed.close(self._queue)
+
+    def mark(self) -> bool:
+        """See :class:`.Marked`."""
+        self._is_marked = not self._is_closed
+        self._wake()
+        return self._is_marked
 
     @property
     def is_catching_up(self) -> bool:
@@ -165,7 +178,10 @@ class Watch:
             self.events += len(items)
         if resolved is not None and resolved > self.sent:
             self.sent = resolved
-        self._due_s = self._loop.time() + self._interval_s
+        self.due_s = self._loop.time() + self._interval_s
+        if self._is_marked:
+            self._is_marked = False
+            self._marks.put(self)
         return Batch(items, self.sent if resolved is not None and self._is_final() else None)
 
     def _is_final(self) -> bool:
@@ -175,14 +191,12 @@ class Watch:
 
     async def _is_due(self) -> bool:
         """Wait for something in the queue, or the end of the interval: True there."""
-        if self._loop.time() >= self._due_s:
+        if self._is_marked:
             return True
         self._waiter = self._loop.create_future()
-        timer = self._loop.call_at(self._due_s, self._wake)
         try:
             await self._waiter
         finally:
-            timer.cancel()
             self._waiter = None
         return False
 
@@ -224,7 +238,7 @@ class Watch:
 
     async def _is_done(self, search: asyncio.Future[Window]) -> bool:
         """Wait for a search, or the end of the interval: False there."""
-        await asyncio.wait({search}, timeout=max(self._due_s - self._loop.time(), 0.0))
+        await asyncio.wait({search}, timeout=max(self.due_s - self._loop.time(), 0.0))
         self.check()
         return search.done()
 

@@ -27,6 +27,7 @@ from cortado.store.node.admission import Gate
 from cortado.store.node.changefeed.counted import CountedWindow, CountingPass
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
 from cortado.store.node.changefeed.history import HistoryPass, read_changes, read_previous
+from cortado.store.node.changefeed.marks import Marks
 from cortado.store.node.changefeed.watch import Watch
 from cortado.store.node.limits import NodeLimits
 
@@ -239,6 +240,7 @@ class _History:
         self._limits = limits
         self._run_scan = run_scan
         self._places = asyncio.Semaphore(limits.watch_passes_max)
+        self.marks = Marks()
         self.passes = self.passes_by_index = 0
         self.held_events = 0
         """Of windows that are being sent."""
