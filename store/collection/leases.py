@@ -233,15 +233,19 @@ def move(
 ) -> Evaluate:
     """The consumer's lease is at ``ts`` from now on, wherever it was, or whether there was one; replies the Lease.
 
-    A consumer is one of its principal's; the first one that moves a consumer which none has moved yet keeps it. Raises
-    and refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
+    A consumer is its principal's. A place that was moved without a principal becomes the caller's where its ``owner``
+    moves it, and stays beside the caller's own otherwise, since anybody could name the same consumer. Raises and
+    refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
     """
     check_lease_id(lease_id)
     check_consumer(ttl_ms, label, consumer, owner)
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         asker = asked_by()
+        stored_id = own_id(asker.principal, lease_id)
         known = lease_of(reader, lease_id, asker)
+        if known is not None and known.lease_id != stored_id and not (owner and owner == known.owner):
+            known = None
         if known is not None and known.consumer != consumer:
             raise AlreadyExists("lease", lease_id.hex())
         if known is not None and known.owner != owner:
@@ -249,7 +253,7 @@ def move(
             problem = f"is the place of {other}, who moved it at {known.acquired_ts}, and not of {own}"
             end = f"use a name for each, or end the lease {lease_id.hex()}"
             raise InvalidArgument("consumer", f"{problem}: {end}", consumer)
-        stored_id, at = own_id(asker.principal, lease_id), commit_ts if ts is None else ts
+        at = commit_ts if ts is None else ts
         lease = Lease(stored_id, at, ttl_ms, label, commit_ts, consumer, owner, asker.principal)
         return Evaluation(_written(reader, lease, known, asker), lease)
 
@@ -294,10 +298,9 @@ def end(*lease_ids: bytes, asked_by: Callable[[], Asker] = lambda: ANYBODY) -> E
 
 def _to_end(reader: Reader, lease_id: bytes, asker: Asker) -> bytes | None:
     """The id under which the caller's ``lease_id`` is stored, where the caller may end that lease."""
-    own = lease_of(reader, lease_id, asker)
-    if own is None and asker.operates:
-        own = find_lease(reader, lease_id)
-    return None if own is None else own.lease_id
+    found = lease_of(reader, lease_id, asker) or find_lease(reader, lease_id)
+    may_end = found is not None and (asker.is_open or asker.operates or found.principal == asker.principal)
+    return found.lease_id if found is not None and may_end else None
 
 
 def end_as_seen(*leases: Lease) -> Evaluate:

@@ -241,8 +241,11 @@ def test_what_was_named_while_roles_were_off_goes_on_for_those_who_may() -> None
         done = anybody.large_transactions.begin(["shop.orders"], application="copy", version=3)
         anybody.large_transactions.commit(done.transaction_id, {}, application="copy", version=3)
         begun = anybody.large_transactions.begin(["shop.orders"])
+        _call(anybody, "collection", "AcquireLease", collection_pb2.AcquireLeaseRequest(lease_id=ID, ttl_ms=600_000))
         place = anybody.collection.move_consumer("feed", begun.start)
-        anybody.auth.enable("root")
+        anybody.collection.move_consumer("owned", begun.start, owner="a query")
+        root = anybody.auth.enable("root").token
+        assert root is not None
         assert token is not None
         assert other is not None
         with (
@@ -255,9 +258,15 @@ def test_what_was_named_while_roles_were_off_goes_on_for_those_who_may() -> None
             again = alice.large_transactions.begin(["shop.orders"], application="copy", version=3)
             assert again.cause == "repeated"
             assert alice.large_transactions.commit(begun.transaction_id, {})
-            moved = alice.collection.move_consumer("feed", begun.start)
-            assert moved.lease_id != place.lease_id
-            assert not mallory.collection.end_lease(place.lease_id)
+            for client in (mallory, alice):
+                assert client.collection.move_consumer("feed", done.start).lease_id != place.lease_id
+                assert not client.collection.end_lease(ID.hex())
+                _call(client, "collection", "KeepLease", collection_pb2.KeepLeaseRequest(lease_id=ID))
+            alice.collection.move_consumer("owned", begun.start, owner="a query")
+        with Client(served.endpoint, token=root.text, timeout_s=CALL_S) as admin:
+            left = [(each.consumer, each.principal) for each in admin.collection.leases()]
+            assert sorted(left) == [("", ""), ("feed", ""), ("feed", "alice"), ("feed", "mallory"), ("owned", "alice")]
+            assert admin.collection.end_lease(place.lease_id)
 
 
 def test_a_principal_that_shows_its_token_keeps_its_names_while_roles_are_off() -> None:
