@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.internal import raft_pb2 as cortado_dot_proto_dot_internal_dot_raft__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"cortado/proto/internal/peers.proto\x12\x10\x63ortado.internal\x1a!cortado/proto/internal/raft.proto\"I\n\x0c\x45ntryFormats\x12\x0f\n\x07written\x18\x01 \x01(\r\x12\x13\n\x0boldest_read\x18\x02 \x01(\r\x12\x13\n\x0bnewest_read\x18\x03 \x01(\r\"\xed\x01\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x12\n\nstorage_id\x18\x04 \x01(\t\x12\x12\n\nto_node_id\x18\x05 \x01(\t\x12\x14\n\x0cpeer_address\x18\x06 \x01(\t\x12\x12\n\nlast_index\x18\x07 \x01(\x04\x12\x11\n\tlast_term\x18\x08 \x01(\x04\x12\x17\n\x0foldest_protocol\x18\t \x01(\r\x12/\n\x07\x65ntries\x18\n \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\"\x98\x01\n\tPeerBatch\x12\x13\n\x0bphysical_ms\x18\x01 \x01(\x04\x12\x14\n\x0cmonotonic_ms\x18\x02 \x01(\x01\x12\x19\n\x11\x65\x63ho_monotonic_ms\x18\x03 \x01(\x01\x12\x13\n\x0b\x65\x63ho_age_ms\x18\x04 \x01(\x01\x12\x30\n\x08messages\x18\x05 \x03(\x0b\x32\x1e.cortado.internal.GroupMessage\".\n\x0cGroupMessage\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"u\n\x14\x46\x65tchSnapshotRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\x13\n\x0bsnapshot_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\"?\n\rSnapshotChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\"[\n\x0cVouchRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\"I\n\rVouchResponse\x12\x11\n\tis_member\x18\x01 \x01(\x08\x12\x12\n\nlast_index\x18\x02 \x01(\x04\x12\x11\n\tlast_term\x18\x03 \x01(\x04\"w\n\x10ReadRangeRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x0c\"\xdd\x01\n\x11ReadRangeResponse\x12\x15\n\rapplied_index\x18\x01 \x01(\x04\x12\x16\n\x0elast_timestamp\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x04 \x01(\x0c\x12\x0e\n\x06values\x18\x05 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x06 \x01(\x0c\x12\x0f\n\x07\x64\x61maged\x18\x07 \x03(\x0c\x12\x1a\n\x12\x64\x61maged_right_keys\x18\n \x03(\x0c\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x0c\x12\x15\n\rrequest_floor\x18\t \x01(\x0c\"\xc9\x01\n\x0bJoinRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x12\n\nstorage_id\x18\x02 \x01(\t\x12\x14\n\x0cpeer_address\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\r\x12\x12\n\ncluster_id\x18\x05 \x01(\t\x12\x17\n\x0foldest_protocol\x18\x06 \x01(\r\x12/\n\x07\x65ntries\x18\x07 \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\x12\x0f\n\x07\x61\x64\x64ress\x18\x08 \x01(\t\"L\n\x0cJoinResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12(\n\x06roster\x18\x02 \x01(\x0b\x32\x18.cortado.internal.Rosterb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"cortado/proto/internal/peers.proto\x12\x10\x63ortado.internal\x1a!cortado/proto/internal/raft.proto\"I\n\x0c\x45ntryFormats\x12\x0f\n\x07written\x18\x01 \x01(\r\x12\x13\n\x0boldest_read\x18\x02 \x01(\r\x12\x13\n\x0bnewest_read\x18\x03 \x01(\r\"\x96\x02\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x12\n\nstorage_id\x18\x04 \x01(\t\x12\x12\n\nto_node_id\x18\x05 \x01(\t\x12\x14\n\x0cpeer_address\x18\x06 \x01(\t\x12\x12\n\nlast_index\x18\x07 \x01(\x04\x12\x11\n\tlast_term\x18\x08 \x01(\x04\x12\x17\n\x0foldest_protocol\x18\t \x01(\r\x12/\n\x07\x65ntries\x18\n \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\x12\x0f\n\x07process\x18\x0b \x01(\x06\x12\x16\n\x0eprocess_age_ms\x18\x0c \x01(\x04\"\x98\x01\n\tPeerBatch\x12\x13\n\x0bphysical_ms\x18\x01 \x01(\x04\x12\x14\n\x0cmonotonic_ms\x18\x02 \x01(\x01\x12\x19\n\x11\x65\x63ho_monotonic_ms\x18\x03 \x01(\x01\x12\x13\n\x0b\x65\x63ho_age_ms\x18\x04 \x01(\x01\x12\x30\n\x08messages\x18\x05 \x03(\x0b\x32\x1e.cortado.internal.GroupMessage\".\n\x0cGroupMessage\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"u\n\x14\x46\x65tchSnapshotRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\x13\n\x0bsnapshot_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\"?\n\rSnapshotChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\"[\n\x0cVouchRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\"I\n\rVouchResponse\x12\x11\n\tis_member\x18\x01 \x01(\x08\x12\x12\n\nlast_index\x18\x02 \x01(\x04\x12\x11\n\tlast_term\x18\x03 \x01(\x04\"w\n\x10ReadRangeRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x0c\"\xdd\x01\n\x11ReadRangeResponse\x12\x15\n\rapplied_index\x18\x01 \x01(\x04\x12\x16\n\x0elast_timestamp\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x04 \x01(\x0c\x12\x0e\n\x06values\x18\x05 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x06 \x01(\x0c\x12\x0f\n\x07\x64\x61maged\x18\x07 \x03(\x0c\x12\x1a\n\x12\x64\x61maged_right_keys\x18\n \x03(\x0c\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x0c\x12\x15\n\rrequest_floor\x18\t \x01(\x0c\"\xf2\x01\n\x0bJoinRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x12\n\nstorage_id\x18\x02 \x01(\t\x12\x14\n\x0cpeer_address\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\r\x12\x12\n\ncluster_id\x18\x05 \x01(\t\x12\x17\n\x0foldest_protocol\x18\x06 \x01(\r\x12/\n\x07\x65ntries\x18\x07 \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\x12\x0f\n\x07\x61\x64\x64ress\x18\x08 \x01(\t\x12\x0f\n\x07process\x18\t \x01(\x06\x12\x16\n\x0eprocess_age_ms\x18\n \x01(\x04\"L\n\x0cJoinResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12(\n\x06roster\x18\x02 \x01(\x0b\x32\x18.cortado.internal.Rosterb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -25,25 +25,25 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_ENTRYFORMATS']._serialized_start=91
   _globals['_ENTRYFORMATS']._serialized_end=164
   _globals['_HELLO']._serialized_start=167
-  _globals['_HELLO']._serialized_end=404
-  _globals['_PEERBATCH']._serialized_start=407
-  _globals['_PEERBATCH']._serialized_end=559
-  _globals['_GROUPMESSAGE']._serialized_start=561
-  _globals['_GROUPMESSAGE']._serialized_end=607
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=609
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=726
-  _globals['_SNAPSHOTCHUNK']._serialized_start=728
-  _globals['_SNAPSHOTCHUNK']._serialized_end=791
-  _globals['_VOUCHREQUEST']._serialized_start=793
-  _globals['_VOUCHREQUEST']._serialized_end=884
-  _globals['_VOUCHRESPONSE']._serialized_start=886
-  _globals['_VOUCHRESPONSE']._serialized_end=959
-  _globals['_READRANGEREQUEST']._serialized_start=961
-  _globals['_READRANGEREQUEST']._serialized_end=1080
-  _globals['_READRANGERESPONSE']._serialized_start=1083
-  _globals['_READRANGERESPONSE']._serialized_end=1304
-  _globals['_JOINREQUEST']._serialized_start=1307
-  _globals['_JOINREQUEST']._serialized_end=1508
-  _globals['_JOINRESPONSE']._serialized_start=1510
-  _globals['_JOINRESPONSE']._serialized_end=1586
+  _globals['_HELLO']._serialized_end=445
+  _globals['_PEERBATCH']._serialized_start=448
+  _globals['_PEERBATCH']._serialized_end=600
+  _globals['_GROUPMESSAGE']._serialized_start=602
+  _globals['_GROUPMESSAGE']._serialized_end=648
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=650
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=767
+  _globals['_SNAPSHOTCHUNK']._serialized_start=769
+  _globals['_SNAPSHOTCHUNK']._serialized_end=832
+  _globals['_VOUCHREQUEST']._serialized_start=834
+  _globals['_VOUCHREQUEST']._serialized_end=925
+  _globals['_VOUCHRESPONSE']._serialized_start=927
+  _globals['_VOUCHRESPONSE']._serialized_end=1000
+  _globals['_READRANGEREQUEST']._serialized_start=1002
+  _globals['_READRANGEREQUEST']._serialized_end=1121
+  _globals['_READRANGERESPONSE']._serialized_start=1124
+  _globals['_READRANGERESPONSE']._serialized_end=1345
+  _globals['_JOINREQUEST']._serialized_start=1348
+  _globals['_JOINREQUEST']._serialized_end=1590
+  _globals['_JOINRESPONSE']._serialized_start=1592
+  _globals['_JOINRESPONSE']._serialized_end=1668
 # @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ class EntryFormats(_message.Message):
     def __init__(self, written: _Optional[int] = ..., oldest_read: _Optional[int] = ..., newest_read: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "peer_address", "last_index", "last_term", "oldest_protocol", "entries")
+    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "peer_address", "last_index", "last_term", "oldest_protocol", "entries", "process", "process_age_ms")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,8 @@ class Hello(_message.Message):
     LAST_TERM_FIELD_NUMBER: _ClassVar[int]
     OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     cluster_id: str
     node_id: str
@@ -38,7 +40,9 @@ class Hello(_message.Message):
     last_term: int
     oldest_protocol: int
     entries: EntryFormats
-    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ...) -> None: ...
+    process: int
+    process_age_ms: int
+    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ..., process: _Optional[int] = ..., process_age_ms: _Optional[int] = ...) -> None: ...
 
 class PeerBatch(_message.Message):
     __slots__ = ("physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages")
@@ -143,7 +147,7 @@ class ReadRangeResponse(_message.Message):
     def __init__(self, applied_index: _Optional[int] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., damaged: _Optional[_Iterable[bytes]] = ..., damaged_right_keys: _Optional[_Iterable[bytes]] = ..., end: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("node_id", "storage_id", "peer_address", "protocol", "cluster_id", "oldest_protocol", "entries", "address")
+    __slots__ = ("node_id", "storage_id", "peer_address", "protocol", "cluster_id", "oldest_protocol", "entries", "address", "process", "process_age_ms")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
     PEER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +156,8 @@ class JoinRequest(_message.Message):
     OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     storage_id: str
     peer_address: str
@@ -160,7 +166,9 @@ class JoinRequest(_message.Message):
     oldest_protocol: int
     entries: EntryFormats
     address: str
-    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ..., address: _Optional[str] = ...) -> None: ...
+    process: int
+    process_age_ms: int
+    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ..., address: _Optional[str] = ..., process: _Optional[int] = ..., process_age_ms: _Optional[int] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("cluster_id", "roster")

@@ -15,6 +15,7 @@ from cortado.proto.internal.peers_pb2 import Hello
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.hello import check_certificate, check_hello, read_hello, why_no_member, why_removed
 from cortado.store.peers.interface import PeerNode
+from cortado.store.peers.processes import Processes
 from cortado.store.peers.vouching import Vouching
 
 _LOG: Final = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class Admission:
         self,
         identity: Identity,
         vouching: Vouching,
+        processes: Processes,
         *,
         node: Callable[[], PeerNode],
         cut: Callable[[], frozenset[str]],
@@ -38,6 +40,7 @@ class Admission:
         self._cut = cut
         self._report = report
         self._vouching = vouching
+        self._processes = processes
         self._vouched: dict[str, str] = {}
 
     def check_role(self, certificate: tuple[str, str] | None) -> None:
@@ -104,6 +107,7 @@ class Admission:
     def _why_no_member(self, hello: Hello, certificate: tuple[str, str] | None) -> PeerRefused | None:
         check_certificate(hello.node_id, certificate)
         check_hello(hello, self._identity)
+        self._processes.check(hello)
         replica = self._node().meta
         if replica.is_removed(hello.node_id):
             raise why_removed(hello, self._identity)

@@ -44,13 +44,15 @@ async def join(
     certificates: Certificates | None = None,
     timeout_s: float = 60.0,
     founds: bool = False,
+    tell_process: Callable[[JoinRequest], None] = lambda _request: None,
     monotonic_s: Callable[[], float] = time.monotonic,
 ) -> JoinResponse | None:
     """Bind the data directory ``identity`` to its node id in the cluster of ``endpoints``, addresses of its members for
     peers. ``addresses`` reach it.
 
     Durable in the cluster when it returns; the caller makes the cluster id durable here, and configures its transport
-    with the configuration. None where this node ``founds`` a cluster, and all the others belong to none.
+    with the configuration. None where this node ``founds`` a cluster, and all the others belong to none. A member that
+    tells its new addresses has ``tell_process`` write its process.
 
     Raises InvalidArgument (not announced, another address, joined with another directory), PeerRefused (another
     cluster, a wrong certificate), Unavailable with each endpoint's reason at the deadline.
@@ -71,6 +73,7 @@ async def join(
         cluster_id=identity.cluster_id,
     )
     OURS.tell(message)
+    tell_process(message)
     request = message.SerializeToString()
     deadline_s = monotonic_s() + timeout_s
     problems: dict[str, str] = {}

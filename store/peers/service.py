@@ -165,7 +165,12 @@ class PeersService:
                 f"belongs to cluster {request.cluster_id[:80]!r}, node {ours.node_id} to cluster {ours.cluster_id}"
             )
             raise PeerRefused(f"the data directory of node {request.node_id} {problem}")
-        if request.node_id == ours.node_id and request.storage_id != ours.storage_id:
+        self._transport.processes.check(request)
+        is_here = request.node_id == ours.node_id
+        if is_here and request.process not in (0, self._transport.processes.own):
+            problem = f"node {ours.node_id} runs here, and another process with its data directory says to be it"
+            raise PeerRefused(f"{problem}: that one runs on a copy of the directory")
+        if is_here and request.storage_id != ours.storage_id:
             raise PeerRefused(
                 f"the node that answers is called {ours.node_id} itself: give the new one another node id"
             )

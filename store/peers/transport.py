@@ -34,6 +34,7 @@ from cortado.store.peers.link import Link
 from cortado.store.peers.liveness import watch_links
 from cortado.store.peers.once import OncePerChange
 from cortado.store.peers.peer import Peer, PeerStatus
+from cortado.store.peers.processes import Processes, refusal_of
 from cortado.store.peers.ranges import range_request, read_range
 from cortado.store.peers.vouching import Vouching
 
@@ -73,8 +74,19 @@ class PeerTransport:
         self._cut: frozenset[str] = frozenset()
         self._is_closed = False
         self.vouching = Vouching(self.hello_to, certificates, self.limits, monotonic_ms)
+        self.processes = Processes(
+            own=chance.getrandbits(64) | 1,
+            monotonic_ms=monotonic_ms,
+            heard_ms=self._heard_ms,
+            alive_ms=2 * self.limits.idle_ms,
+        )
         self.admission = Admission(
-            identity, self.vouching, node=self._attached, cut=lambda: self._cut, report=self.report
+            identity,
+            self.vouching,
+            self.processes,
+            node=self._attached,
+            cut=lambda: self._cut,
+            report=self.report,
         )
         self._dialling = Dialling(self, monotonic_ms=monotonic_ms, chance=chance, report=self.report)
 
@@ -170,6 +182,7 @@ class PeerTransport:
             raise Unavailable(f"node {self.node_id} stops")
         # Once more: the other side's Hello may have been waited for.
         self._check_not_cut(hello.node_id)
+        self.processes.check(hello)
         peer = self._peers.setdefault(hello.node_id, Peer(hello.node_id, hello.peer_address))
         link = Link(
             peer.node_id,
@@ -181,7 +194,7 @@ class PeerTransport:
             physical_ms=self._physical_ms,
             traffic=peer.traffic,
         )
-        self._adopt(peer, link)
+        self._adopt(peer, link, hello)
         peer.storage_id = hello.storage_id
         self._start_ticking()
         try:
@@ -191,25 +204,33 @@ class PeerTransport:
                 self.report(peer.node_id, "lost", problem)
             raise
         finally:
+            self.processes.lost(peer.node_id, hello.process, link.heard_ms)
             if peer.link is link:
                 peer.put(None)
                 if self.roster.member(peer.node_id) is None:
                     self._peers.pop(peer.node_id, None)
 
-    def _adopt(self, peer: Peer, link: Link) -> None:
+    def _adopt(self, peer: Peer, link: Link, hello: Hello) -> None:
         """Make ``link`` the one that counts. Raises Unavailable where the one that there is stays."""
         old = peer.link
-        if old is not None and old.is_open:
+        if old is not None and old.is_open and self.processes.takes_over(hello):
+            old.close(refusal_of(peer.node_id))
+        elif old is not None and old.is_open:
             first = min(self.node_id, peer.node_id)
             is_alive = self._monotonic_ms() - old.heard_ms < 2 * self.limits.idle_ms
             if old.opened_by == first != link.opened_by and is_alive:
                 raise Unavailable(f"another stream joins nodes {self.node_id} and {peer.node_id} already")
             old.close(Unavailable(f"a newer stream joins nodes {self.node_id} and {peer.node_id}"))
+        self.processes.adopt(hello)
         peer.put(link)
         peer.traffic.connections += 1
         self._said.forget(peer.node_id)
         peer.problem = ""
         _LOG.info("connected to node %s at %s", peer.node_id, peer.address)
+
+    def _heard_ms(self, node_id: str) -> float | None:
+        link = self.link_to(node_id)
+        return link.heard_ms if link is not None and link.is_open else None
 
     def _review(self) -> None:
         """Whether everyone whom we are connected to, or dial, still belongs here."""
@@ -227,6 +248,7 @@ class PeerTransport:
 
     def _dismiss(self, peer: Peer) -> None:
         """A peer is no member any more."""
+        self.processes.forget(peer.node_id)
         if peer.link is None:
             del self._peers[peer.node_id]
         else:
@@ -246,7 +268,9 @@ class PeerTransport:
 
     def hello_to(self, node_id: str) -> Hello:
         """How this node introduces itself."""
-        return make_hello(self.identity, self.address, self._attached().meta.log_position(), node_id)
+        hello = make_hello(self.identity, self.address, self._attached().meta.log_position(), node_id)
+        self.processes.tell(hello)
+        return hello
 
     def report(self, node_id: str, what: str, problem: CortadoError) -> None:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up, or empty)."""

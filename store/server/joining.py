@@ -23,11 +23,12 @@ import asyncio
 import logging
 import socket
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TryAgain, Unavailable
+from cortado.proto.internal.peers_pb2 import JoinRequest
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
@@ -181,12 +182,16 @@ def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) ->
 
 
 async def tell_addresses(
-    replica: Replica, identity: Identity, addresses: Addresses, certificates: Certificates | None
+    replica: Replica,
+    identity: Identity,
+    addresses: Addresses,
+    certificates: Certificates | None,
+    tell_process: Callable[[JoinRequest], None],
 ) -> None:
     """Where the cluster knows this node by other addresses than ``addresses``, tell it. Returns when it knows.
 
-    Told again and again it backs off: another process that runs with a copy of this directory tells its own addresses
-    in turn, and each time is a change of the cluster's members.
+    Told again and again it backs off: another process, with a copy of this directory, may tell its own addresses in
+    turn, where members cannot tell which is the copy. ``tell_process`` writes into a request which process sends it.
     """
     bound = Member(identity.node_id, addresses.peers, identity.storage_id, addresses.clients)
     said, told, wait_s = "", 0, _MOVED_POLL_S
@@ -202,7 +207,7 @@ async def tell_addresses(
                     await replica.bind_member(bound)
                     told += 1
                 elif others:
-                    await join(others, identity, addresses, certificates=certificates)
+                    await join(others, identity, addresses, certificates=certificates, tell_process=tell_process)
                     told += 1
                 if told > _MOVED_TOLD_MAX:
                     wait_s = min(2 * wait_s, _MOVED_POLL_S_MAX)

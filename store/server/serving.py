@@ -168,7 +168,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     observing.attach(host, transport, served.calls, served.metering.meters, certificates)
     try:
         beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
-        beside += [tell_addresses(host.meta, engine.identity, advertised, certificates)]
+        beside += [tell_addresses(host.meta, engine.identity, advertised, certificates, transport.processes.tell)]
         beside += [switch_off_where_marked(host, config.data_dir)]
         beside += [served.metering.follow(), served.metering.measure()]
         async with _beside(beside):

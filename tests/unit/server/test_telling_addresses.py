@@ -53,7 +53,7 @@ def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(joining.asyncio, "sleep", sleep)
     with suppress(asyncio.CancelledError):
-        asyncio.run(joining.tell_addresses(cast(Replica, leader), leader.identity, OURS, None))
+        asyncio.run(joining.tell_addresses(cast(Replica, leader), leader.identity, OURS, None, lambda _: None))
     return waits
 
 

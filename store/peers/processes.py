@@ -1,0 +1,125 @@
+"""One process at a time speaks for a node: another one with the same data directory runs on a copy of it.
+
+A copy has the same node id, storage id and certificate, and votes and acknowledges what the original has voted and
+acknowledged otherwise. So each process draws a number at its start, and says it with its age in each Hello. A peer
+compares that with when it last heard of the process that speaks for the node::
+
+    heard        ────x────x────x                     the one that speaks for n2
+    a restart                        ├──► Hello      began when that was not heard any more: takes its place
+    a copy                   ├──────────► Hello      both ran at that time: the younger one is refused
+
+- *A restart* is younger than the silence of the one before it. It takes its place, and the one before is refused for
+  good: a process that was frozen, and wakes up, has been replaced.
+- *Two that ran at the same time* are an original and a copy. The one that began earlier is the original: it was there
+  when the copy was made. The younger is refused for good, also if it spoke for the node here until then.
+
+What is known is in the memory of each peer, and no entry of the log: a vote must be given before there is a leader. So
+peers that cannot reach the original may hear a copy until they can (``docs/adr/0059-one-process-for-a-node.md``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from cortado.errors import PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
+
+TOLERANCE_MS: Final = 1_000.0
+"""A message may come so late: what was heard then had been sent before the next process began."""
+_REFUSED_MAX: Final = 16
+
+
+@dataclass(slots=True)
+class _Known:
+    """The process that speaks for a node, since when it has run and when it was last heard, both on our clock; and
+    those that never will again."""
+
+    process: int
+    began_ms: float
+    heard_ms: float
+    refused: deque[int] = field(default_factory=lambda: deque(maxlen=_REFUSED_MAX))
+
+
+class Processes:
+    """As one peer knows them. ``heard_ms`` says when a node's open stream was last heard; None where there is none."""
+
+    def __init__(
+        self,
+        *,
+        own: int,
+        monotonic_ms: Callable[[], float],
+        heard_ms: Callable[[str], float | None],
+        alive_ms: float,
+    ) -> None:
+        """``own`` is the number of this process, drawn at its start and not 0. A stream that was heard within
+        ``alive_ms`` is not given up for another process."""
+        self.own = own
+        self._monotonic_ms = monotonic_ms
+        self._began_ms = monotonic_ms()
+        self._heard_ms = heard_ms
+        self._alive_ms = alive_ms
+        self._known: dict[str, _Known] = {}
+
+    def tell(self, message: Hello | JoinRequest) -> None:
+        """Write this process into what introduces its node."""
+        message.process = self.own
+        message.process_age_ms = max(int(self._monotonic_ms() - self._began_ms), 0)
+
+    def check(self, message: Hello | JoinRequest) -> None:
+        """Whether the sender may speak for its node. Raises PeerRefused where another process does, Unavailable where
+        that may end in a moment."""
+        known = self._known.get(message.node_id)
+        if known is None or message.process in (0, known.process):
+            return
+        if message.process in known.refused:
+            raise refusal_of(message.node_id)
+        open_ms = self._heard_ms(message.node_id)
+        known.heard_ms = max(known.heard_ms, known.heard_ms if open_ms is None else open_ms)
+        now_ms = self._monotonic_ms()
+        silent_ms = now_ms - known.heard_ms
+        if message.process_age_ms <= silent_ms + TOLERANCE_MS:
+            if open_ms is not None and silent_ms < self._alive_ms:
+                problem = f"another process speaks for node {message.node_id}, and was heard {silent_ms:.0f} ms ago"
+                raise Unavailable(problem, retry_delay_ms=int(self._alive_ms))
+        elif message.process_age_ms <= now_ms - known.began_ms:
+            known.refused.append(message.process)
+            raise refusal_of(message.node_id)
+
+    def adopt(self, hello: Hello) -> None:
+        """The sender, which was checked, speaks for its node from now on."""
+        if not hello.process:
+            return
+        now_ms = self._monotonic_ms()
+        known = self._known.get(hello.node_id)
+        if known is not None and known.process == hello.process:
+            known.heard_ms = now_ms
+            return
+        refused = deque[int](maxlen=_REFUSED_MAX) if known is None else known.refused
+        if known is not None:
+            refused.append(known.process)
+        self._known[hello.node_id] = _Known(hello.process, now_ms - hello.process_age_ms, now_ms, refused)
+
+    def lost(self, node_id: str, process: int, heard_ms: float) -> None:
+        """A stream has ended on which ``process`` was last heard at ``heard_ms``."""
+        known = self._known.get(node_id)
+        if known is not None and known.process == process:
+            known.heard_ms = max(known.heard_ms, heard_ms)
+
+    def takes_over(self, hello: Hello) -> bool:
+        """Whether another process than the sender speaks for its node until now."""
+        known = self._known.get(hello.node_id)
+        return known is not None and hello.process not in (0, known.process)
+
+    def forget(self, node_id: str) -> None:
+        """The node is no member any more."""
+        self._known.pop(node_id, None)
+
+
+def refusal_of(node_id: str) -> PeerRefused:
+    """What a process is told that does not speak for its node."""
+    problem = f"another process speaks for node {node_id}, with the same data directory"
+    advice = "the refused one runs on a copy of it, or was replaced while it was silent: stop it for good"
+    return PeerRefused(f"{problem}: {advice}")
