@@ -24,6 +24,8 @@ from cortado.errors import CortadoError, DataLoss, Internal, ResourceExhausted, 
 RETRY_DELAY_MS: Final = 1_000
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_OF_THE_DISK: Final = _NO_SPACE | {errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EREMOTEIO}
+"""What the system says where the disk is full, broken, read-only or gone."""
 
 
 class StorageFailed(Exception):
@@ -31,6 +33,20 @@ class StorageFailed(Exception):
 
     Not a CortadoError, on purpose: it is no reply to a request. What was in flight has an unknown outcome.
     """
+
+
+def is_of_the_disk(error: BaseException | None) -> bool:
+    """Whether the disk is why a node cannot go on: ``error`` says so, or what caused it does.
+
+    Readers meet a failed write, too, and sooner than the writer can tell of it: LMDB refuses every transaction then.
+    """
+    while error is not None:
+        if isinstance(error, StorageFailed | lmdb.PanicError):
+            return True
+        if _system_error(error) in _OF_THE_DISK:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def read_failure(error: lmdb.Error) -> CortadoError:
@@ -65,8 +81,14 @@ def disk_full(free_bytes: int, detail: str) -> ResourceExhausted:
 
 def is_no_space(error: lmdb.Error) -> bool:
     """No room on the disk, over quota, or over the limit of file size."""
-    return error.code in _NO_SPACE
+    return _system_error(error) in _NO_SPACE
 
 
 def is_input_output_error(error: lmdb.Error) -> bool:
-    return error.code == errno.EIO
+    return _system_error(error) == errno.EIO
+
+
+def _system_error(error: BaseException) -> int | None:
+    """The system's number of an error, where it has one: what LMDB's binding raises by itself has none."""
+    number = getattr(error, "code", None) if isinstance(error, lmdb.Error) else getattr(error, "errno", None)
+    return number if isinstance(number, int) else None

@@ -53,7 +53,7 @@ from cortado.proto.v1 import (
 )
 from cortado.store.addresses import address_of
 from cortado.store.clock.host_time import HostTime
-from cortado.store.engine.failures import StorageFailed
+from cortado.store.engine.failures import StorageFailed, is_of_the_disk
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.log_files.files import FolderFiles
@@ -164,7 +164,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     served = _register(config, port, host, transport, observing, audit)
     listener = PeerListener(PeersService(host, transport), transport)
     observing.readiness.begin(host, lambda: port.is_served)
-    await host.start()
+    await _started(host)
     observing.attach(host, transport, served.calls, served.metering.meters, certificates)
     try:
         beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
@@ -190,6 +190,21 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         await observing.stop()
         audit.close()
     _LOG.info("stopped")
+
+
+async def _started(host: Host) -> None:
+    """Raises StorageFailed where the disk is why it does not start, whatever the one who waited was told."""
+    starting = asyncio.ensure_future(host.start())
+    failed = asyncio.ensure_future(host.failed())
+    await asyncio.wait([starting, failed], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(0)
+    why = failed.result() if failed.done() else None
+    failed.cancel()
+    if is_of_the_disk(why):
+        starting.cancel()
+        await asyncio.wait([starting])
+        raise StorageFailed(str(why)) from why
+    await starting
 
 
 def _log_as(config: ServerConfig, engine: LmdbEngine | None = None) -> None:

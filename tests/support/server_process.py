@@ -114,6 +114,17 @@ class ServerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def served_at(self) -> str:
+        """Where it serves; empty while it does not yet."""
+        return self._port_file.read_text().strip() if self._port_file.exists() else ""
+
+    @property
+    def code(self) -> int | None:
+        """With which the process has ended by itself; None while it runs."""
+        assert self._process is not None
+        return self._process.poll()
+
     def start(self) -> ServerProcess:
         """Starts it and waits until it serves. A second start serves on the same address."""
         self.launch()
@@ -173,7 +184,7 @@ class ServerProcess:
         assert self._process is not None
         code = self._process.poll()
         assert code is None, f"the server ended with {code}\n{self.log}"
-        return self._port_file.exists() and self._port_file.read_text().strip() != ""
+        return self.served_at != ""
 
     def _end(self, sent: signal.Signals) -> int:
         process, self._process = self._process, None
