@@ -8,12 +8,12 @@ begins, to the last :data:`LINES_MAX` lines; a line that begins with a space is 
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from cortado.errors import InvalidArgument
+from cortado.store.regular_files import open_regular
 
 LINES_MAX: Final = 1_000
 """How many lines a shell begins with."""
@@ -32,10 +32,10 @@ class History:
     def load(self) -> list[str]:
         """The lines so far, oldest first. Raises InvalidArgument for a file that is not the user's own, OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        descriptor = open_regular(self._path, os.O_RDWR | os.O_CREAT)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            if status.st_uid != os.geteuid():
                 raise InvalidArgument("history", "must be a file of yours", str(self._path))
             os.fchmod(descriptor, 0o600)
             is_cut = status.st_size > _BYTES_MAX
@@ -53,7 +53,7 @@ class History:
         """Remembers a line, durable where the system has written it. False: it is none to remember. Raises OSError."""
         if line[:1] in ("", " ") or line == self._last or len(line) > LINE_LENGTH_MAX:
             return False
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "wb") as file:
             file.write(_bytes([line]))
         self._last = line
