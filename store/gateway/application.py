@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 
+DRAINED: Final = "cortado.drained"
+"""In a call's state: waits until its connection has room for more bytes, or is lost."""
+
 _HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:@\[\]/]+))(?::[0-9]{1,5})?")
 _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
@@ -92,6 +95,9 @@ class Application:
                     raise NotFound("resource", shown(path))
                 resource, scope["path_params"] = found
                 await resource(scope, receive, answer)
+                if (drained := scope.get("state", {}).get(DRAINED)) is not None:
+                    # The call has its place until its answer is read: unread answers are bounded as calls are.
+                    await drained()
         except (CortadoError, Refused) as error:
             await _answer(_form_of(path)(error), scope, receive, answer)
         except StreamCut:

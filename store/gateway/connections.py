@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cortado.errors import InvalidArgument
 from cortado.store.gateway import alive
+from cortado.store.gateway.application import DRAINED
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.heads import END, Framing, body_of
 from cortado.store.gateway.limits import HEAD_BYTES_MAX
@@ -172,6 +173,7 @@ class Connection(HttpToolsProtocol):
             raise ValueError("nothing is read behind a last call")
         self._is_head_over = False
         super().on_message_begin()
+        self.scope["state"][DRAINED] = self.flow.drain
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_head_over:

@@ -412,13 +412,28 @@ def test_a_body_that_is_not_taken_is_not_kept(node: ServerProcess, tmp_path: Pat
                 each.close()
 
 
-def test_an_answer_that_is_still_read_is_not_cut_off_for_a_new_connection(node: ServerProcess, tmp_path: Path) -> None:
+def five_rows() -> bytes:
+    """A call for an answer that no socket's buffers hold."""
     keys = ", ".join(f'"{b64encode(b"%03d" % i).decode()}"' for i in range(5))
     asked = f'{{"namespace": "large", "keys": [{keys}]}}'.encode()
     head = b"POST /cortado.v1.KeyValue/MultiGet HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(asked) + asked
+
+
+def test_an_answer_that_nobody_reads_has_the_place_of_a_call(node: ServerProcess, tmp_path: Path) -> None:
+    soon = limits({"calls-max": 1, "stalled-ms": 1_000})
+    with gateway_process(node.endpoint, tmp_path, *soon) as running, running.connect(receive_bytes=4_096) as unread:
+        unread.sendall(five_rows())
+        assert unread.recv(1)
+        is_refused(running.send(GET + END), 429)
+        assert running.send(PROBE).status == 200
+        wait_until(lambda: running.send(GET + END).status == 200, "it is cut off, and its place is given back")
+
+
+def test_an_answer_that_is_still_read_is_not_cut_off_for_a_new_connection(node: ServerProcess, tmp_path: Path) -> None:
     few = limits({"connections-max": 2})
     with gateway_process(node.endpoint, tmp_path, *few) as running, running.connect(receive_bytes=4_096) as reading:
-        reading.sendall(head + b"Content-Length: %d\r\n\r\n" % len(asked) + asked)
+        reading.sendall(five_rows())
         begun = reading.recv(1_000)
         others = [running.connect() for _ in range(3)]
         try:
