@@ -23,6 +23,7 @@ from cortado.store.observe.lag import LogClock
 from cortado.store.observe.process import process_numbers
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
+from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.quotas.meters import Meters
@@ -43,6 +44,7 @@ class Sources:
     log_clock: LogClock
     calls_use: Callable[[], tuple[int, int]]
     meters: Meters
+    sizes: StoredSizes
     certificates: Certificates | None
     monotonic_ms: Callable[[], float]
 
@@ -58,6 +60,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _requests(sources.requests)
     yield from _queues(sources)
     yield from _quotas(sources.meters)
+    yield from _sizes(sources.sizes)
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
     yield from _collection(sources.host)
@@ -117,6 +120,13 @@ def _queues(sources: Sources) -> Iterator[Found]:
     streams, calls = sources.calls_use()
     yield "queue_entries", ("call_streams",), streams
     yield "queue_entries", ("calls_of_streams",), calls
+
+
+def _sizes(sizes: StoredSizes) -> Iterator[Found]:
+    for kind, measured in (("table", sizes.tables), ("database", sizes.databases)):
+        for name, (rows, size_bytes) in measured.items():
+            yield f"{kind}_rows", (name,), rows
+            yield f"{kind}_bytes", (name,), size_bytes
 
 
 def _quotas(meters: Meters) -> Iterator[Found]:

@@ -129,6 +129,27 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "Sizes",
+        "How much tables and databases have stored at this node, measured about four times a minute while something is "
+        "written; of more than about a megabyte they are [estimates](data-modelling.md#how-large-tables-are).",
+        (
+            _gauge("table_rows", "Rows of a table, of the hundred largest.", "table", when="with tables"),
+            _gauge(
+                "table_bytes",
+                "Bytes of a table's keys and values, with indexes and old versions.",
+                "table",
+                when="with tables",
+            ),
+            _gauge("database_rows", "Rows of all tables of a database.", "database", when="with tables"),
+            _gauge(
+                "database_bytes",
+                "Bytes of all tables of a database, with indexes and old versions.",
+                "database",
+                when="with tables",
+            ),
+        ),
+    ),
+    Part(
         "Writes",
         "At the leader. A write is queued, then evaluated into a batch; the batch is appended to the log as one entry. "
         "The entry is committed when a majority has it on disk; the caller is answered then. It is applied a little "

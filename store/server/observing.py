@@ -25,6 +25,7 @@ from cortado.store.observe.pages import Pages
 from cortado.store.observe.readiness import Readiness
 from cortado.store.observe.requests import Requests
 from cortado.store.observe.slow import SlowCall, SlowLog
+from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.quotas.meters import Meters
@@ -73,6 +74,7 @@ class Observing:
         transport: PeerTransport,
         calls: CallsService,
         meters: Meters,
+        sizes: StoredSizes,
         certificates: Certificates | None,
     ) -> None:
         """The node has started: from now on there is something to tell of it."""
@@ -85,6 +87,7 @@ class Observing:
             log_clock=self._log_clock,
             calls_use=calls.use,
             meters=meters,
+            sizes=sizes,
             certificates=certificates,
             monotonic_ms=self._monotonic_ms,
         )

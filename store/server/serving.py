@@ -98,6 +98,7 @@ from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.scan_kernel import use_scan_kernel
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
+from cortado.store.server.size_sampling import SizeSampler
 from cortado.store.server.statistics_service import StatisticsService
 from cortado.store.server.stores import Stores, log_folder
 from cortado.store.server.tables_service import TablesService
@@ -165,12 +166,13 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     listener = PeerListener(PeersService(host, transport), transport)
     observing.readiness.begin(host, lambda: port.is_served)
     await _started(host)
-    observing.attach(host, transport, served.calls, served.metering.meters, certificates)
+    sampler = SizeSampler(host)
+    observing.attach(host, transport, served.calls, served.metering.meters, sampler.sizes, certificates)
     try:
         beside = [*_watches(served, observing), use_scan_kernel(host, config.scan_kernel)]
         beside += [tell_addresses(host.meta, engine.identity, advertised, certificates, transport.processes.tell)]
         beside += [switch_off_where_marked(host, config.data_dir)]
-        beside += [served.metering.follow(), served.metering.measure()]
+        beside += [served.metering.follow(), served.metering.measure(), sampler.measure()]
         async with _beside(beside):
             await port.start()
             listener.start(peer_sockets)

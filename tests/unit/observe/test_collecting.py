@@ -29,6 +29,7 @@ from cortado.store.observe.lag import LogClock
 from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
+from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.peers.transport import PeerStatus
 from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import Quota, Target
@@ -78,6 +79,7 @@ class Collected:
             log_clock=LogClock(),
             calls_use=lambda: (3, 40),
             meters=_meters(),
+            sizes=StoredSizes({"shop.orders": (3, 500)}, {"shop": (4, 700)}),
             certificates=SimpleNamespace(  # type: ignore[arg-type]
                 current=lambda: SimpleNamespace(not_after_s=1_000.0, authority_not_after_s=2_000.0)
             ),

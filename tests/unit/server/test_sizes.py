@@ -14,7 +14,8 @@ from cortado.errors import NotFound
 from cortado.store.client import Client, Index, Size
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.keyspace import database_range, index_prefix, prefix_range, row_prefix
-from cortado.store.server import sizes_service
+from cortado.store.observe.stored_sizes import StoredSizes
+from cortado.store.server import size_sampling, sizes_service
 from support.engines import open_lmdb
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
@@ -111,3 +112,32 @@ def test_lists_come_in_pages_and_a_table_that_is_not_there_is_not_found(
         client.sizes.table("shop.c")
     with pytest.raises(NotFound):
         client.sizes.tables("none")
+
+
+def test_the_sampler_knows_the_largest_tables_and_looks_again_where_something_was_applied(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(size_sampling, "TABLES_MAX", 1)
+    client.table("shop.a").bulk(row(number) for number in range(30))
+    client.table("shop.b").put(row(1))
+    sampler = size_sampling.SizeSampler(served.node)
+
+    def measured() -> StoredSizes:
+        async def measure() -> None:
+            await served.node.meta.reads.caught_up()
+            await sampler.measure_all()
+
+        served.call(measure())
+        return sampler.sizes
+
+    found = measured()
+    if isinstance(served.node.engine, MemoryEngine):
+        assert found == StoredSizes(), "every item would be read"
+        return
+    a, b = client.sizes.tables("shop")
+    assert found.tables == {"shop.a": (30, a.bytes)}
+    assert found.databases == {"shop": (31, a.bytes + b.bytes)}
+    before = found.tables
+    assert measured().tables is before
+    client.table("shop.a").put(row(30))
+    assert measured().tables["shop.a"][0] == 31
