@@ -40,8 +40,6 @@ def _moment(hour: str, sixty: str, *, typed: bool) -> str:
 _DATES: Final = re.compile(_DATE)
 _TIMES: Final = {typed: re.compile(_time(_HOUR, _SIXTY, typed=typed)) for typed in (False, True)}
 _MOMENTS: Final = {typed: re.compile(_moment(_HOUR, _SIXTY, typed=typed)) for typed in (False, True)}
-_LIKE_TIMES: Final = {typed: re.compile(_time(_TWO, _TWO, typed=typed)) for typed in (False, True)}
-_LIKE_MOMENTS: Final = {typed: re.compile(_moment(_TWO, _TWO, typed=typed)) for typed in (False, True)}
 _1970: Final = datetime(1970, 1, 1)
 _1970_UTC: Final = _1970.replace(tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -99,7 +97,7 @@ def parse_time_of_day(text: str, *, typed: bool = False) -> TimeOfDay:
     """Raises WrongForm, Impossible."""
     match = _TIMES[typed].fullmatch(text)
     if match is None:
-        raise _refusal(_LIKE_TIMES[typed], text)
+        raise _refusal(_time(_TWO, _TWO, typed=typed), text)
     return TimeOfDay(time.fromisoformat(text), _below_ns(match[1]))
 
 
@@ -107,7 +105,7 @@ def parse_moment(text: str, *, typed: bool = False) -> Moment:
     """A moment with a zone or without. Raises WrongForm, Impossible."""
     match = _MOMENTS[typed].fullmatch(text)
     if match is None:
-        raise _refusal(_LIKE_MOMENTS[typed], text)
+        raise _refusal(_moment(_TWO, _TWO, typed=typed), text)
     try:
         return Moment(datetime.fromisoformat(text.upper() if typed else text), _below_ns(match[1]))
     except ValueError as impossible:
@@ -129,7 +127,7 @@ def _below_ns(fraction: str | None) -> int:
     return int(fraction[6:].ljust(3, "0")) if fraction is not None and len(fraction) > 6 else 0
 
 
-def _refusal(like: re.Pattern[str], text: str) -> WrongForm | Impossible:
-    if like.fullmatch(text) is None:
+def _refusal(like: str, text: str) -> WrongForm | Impossible:
+    if re.fullmatch(like, text) is None:
         return WrongForm()
     return Impossible("hours must be 00 to 23, minutes and seconds 00 to 59, in an offset too")
