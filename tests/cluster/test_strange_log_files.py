@@ -75,8 +75,11 @@ REFUSED: list[tuple[Change, str]] = [
     (has_grown, "2147483648 bytes, and no log file has more"),
     (is_followed_by_a_huge_one, "2147483648 bytes, and no log file has more"),
     (is_a_directory, "its log cannot be opened: the log file 0000000000000001: [Errno 21] Is a directory"),
-    (is_a_link, "its log cannot be opened: the log file 0000000000000001: [Errno 40] Too many levels"),
-    (is_no_regular_file, "damaged data"),
+    (
+        is_a_link,
+        "its log cannot be opened: the log file 0000000000000001: [Errno 40] it is a link, and is not followed",
+    ),
+    (is_no_regular_file, "its log cannot be opened: the log file 0000000000000001: [Errno 22] it is no regular file"),
     (folder_leads_nowhere, "damaged data: the log files (there are none, and there were"),
     (log_is_older_than_the_data, "damaged data: the log of group 1 (it ends at entry"),
 ]
