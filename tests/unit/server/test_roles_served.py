@@ -265,6 +265,12 @@ def test_lists_show_the_names_alone_on_which_somebody_has_a_role(world: World) -
         assert looking.databases() == ["seen"]
         assert [each.full_name for each in looking.tables()] == ["seen.shown"]
         assert [each.full_name for each in looking.tables("seen")] == ["seen.shown"]
+        assert [each.full_name for each in looking.sizes.tables()] == ["seen.shown"]
+        assert looking.sizes.databases() == []
+        assert looking.sizes.table("seen.shown").rows.count == 0
+        for hidden in ("seen.hidden", "seen.absent"):
+            with pytest.raises(PermissionDenied):
+                looking.sizes.table(hidden)
         assert looking.namespaces() == ["nb", "nd"]
         assert [each.subject for each in looking.schemas.subjects()] == ["seen.shown"]
         assert _subjects_of(looking, version.schema_id) == ["seen.shown"]
