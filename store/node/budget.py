@@ -52,6 +52,10 @@ class Budget:
         self.calls = Share(self, "calls", kept_bytes)
         self.chunks = Line(self, "bulk chunks", kept_bytes)
 
+    def in_flight_bytes(self) -> int:
+        """What both hold."""
+        return self.calls.bytes + self.chunks.bytes
+
     def room(self, share: Share) -> int:
         """How many bytes ``share`` may still take; below 0 where too much arrived already."""
         other = self.chunks if share is self.calls else self.calls

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 
 from cortado.errors import ResourceExhausted
@@ -155,7 +156,8 @@ class OverlayReader:
         self._recent = recent
         self._safepoints = safepoints
         self._applied_ts = applied_ts
-        self._find = self._search if newest is None else newest.get
+        # Nothing of its own: in a cycle with itself it would keep the layers until a collection, with all their rows.
+        self._find = partial(_search, layers) if newest is None else newest.get
         self._open = layers[-1] if has_open_layer and layers else None
 
     @property
@@ -172,13 +174,6 @@ class OverlayReader:
             return self._base.get(key)
         self._note(key, found)
         return _version(found, self._base)
-
-    def _search(self, key: LogicalKey) -> Item | None:
-        for layer in reversed(self._layers):
-            found = layer.newest.get(key)
-            if found is not None:
-                return found
-        return None
 
     def _note(self, key: LogicalKey, found: Item) -> None:
         if self._seen is not None and (self._open is None or self._open.newest.get(key) is not found):
@@ -329,3 +324,11 @@ def _version(found: Item, base: Reader) -> Version | None:
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
     return unexpired(engine_key, engine_value, suffix_of(base.as_of))
+
+
+def _search(layers: Sequence[Layer], key: LogicalKey) -> Item | None:
+    for layer in reversed(layers):
+        found = layer.newest.get(key)
+        if found is not None:
+            return found
+    return None

@@ -67,7 +67,7 @@ from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
-from cortado.store.server.allocator import give_back_large_blocks
+from cortado.store.server.allocator import give_back_after_bursts, give_back_large_blocks
 from cortado.store.server.audit import Audit
 from cortado.store.server.auth_service import AuthService
 from cortado.store.server.authority import Authority
@@ -173,6 +173,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         beside += [tell_addresses(host.meta, engine.identity, advertised, certificates, transport.processes.tell)]
         beside += [switch_off_where_marked(host, config.data_dir)]
         beside += [served.metering.follow(), served.metering.measure(), sampler.measure()]
+        beside += [give_back_after_bursts(observing.requests.received_bytes, host.budget.in_flight_bytes)]
         async with _beside(beside):
             await port.start()
             listener.start(peer_sockets)

@@ -19,8 +19,8 @@ from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.client import Client
 from cortado.store.rpc_errors import from_rpc_error, was_answered
-from support.memory import peak_of
-from support.server_process import running_server
+from support.memory import MIB, anonymous_bytes, peak_of
+from support.server_process import running_server, wait_until
 from support.wire import Wire, table_name
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
@@ -83,6 +83,33 @@ def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_writt
         assert written == [8_000] * 48
         # The budget, and of each stream that waits a message, and what gRPC has read of the next.
         assert peak.mib < 256 + 48 * 12
+
+
+def test_ten_rounds_of_bulk_loads_end_level(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+        wire = Wire(server.endpoint)
+        schema_id = make_table(wire)
+        made = list(chunks(schema_id, 0, 1, 4_000))
+
+        def load() -> None:
+            own = Wire(server.endpoint)
+            assert sum(reply.written for reply in own.documents.Bulk(iter(made), timeout=120)) == 4_000
+            own.channel.close()
+
+        def round_() -> int:
+            streams = [threading.Thread(target=load) for _ in range(24)]
+            for each in streams:
+                each.start()
+            for each in streams:
+                each.join()
+            return anonymous_bytes(server.pid)
+
+        before = anonymous_bytes(server.pid)
+        rounds = [round_() for _ in range(10)]
+        # What is free goes back a moment later. The end of the log stays (raft.retain-bytes), and the last changes do.
+        level = before + 260 * MIB
+        wait_until(lambda: anonymous_bytes(server.pid) < level, f"little is kept of {[each // MIB for each in rounds]}")
+        assert max(rounds[5:]) < max(rounds[:5]) + 128 * MIB
 
 
 def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -217,3 +219,16 @@ def test_a_key_in_flight_that_was_looked_up_is_noted_unless_its_own_entry_wrote_
     reader = OverlayReader(engine.snapshot(), layers, seen)
     assert reader.changed_since([A, B], [], engine.now) is None
     assert seen.versions == {A: suffix_of(Timestamp(0, 1_000, 1))}
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_reader_is_gone_with_its_last_user_and_keeps_no_layer_until_a_collection(is_indexed: bool) -> None:
+    reader, _ = overlaid([], [[{LogicalKey(b"a"): b"1"}]], 0, is_indexed=is_indexed)
+    reader.get(LogicalKey(b"a"))
+    is_there = ref(reader)
+    gc.disable()
+    try:
+        del reader
+        assert is_there() is None
+    finally:
+        gc.enable()
