@@ -41,6 +41,7 @@ DAMAGE: Final = 8
 SERVER_UNAVAILABLE: Final = 69
 SERVER_DEFECT: Final = 70
 DISK: Final = 74
+SERVER_PORT: Final = 75
 SERVER_REFUSED: Final = 78
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -108,6 +109,12 @@ EXIT_CODES: Final = (
         "`server`: the disk failed under a write. Other commands: their output cannot be written, as on a full disk.",
         "`server`: check the disk, and restart it: acknowledged writes are kept. Others: make room for the output. "
         "What the command changed stays changed.",
+    ),
+    ExitCode(
+        SERVER_PORT,
+        "`server`: the port for clients was not served any more, and could not be served again. Leadership was handed "
+        "over.",
+        "Restart it; if it ends the same way, look at what else uses the address, and at the log.",
     ),
     ExitCode(
         SERVER_REFUSED,
