@@ -13,6 +13,9 @@ again under their request ids.
 
 Chunks are written in their order, or not at all: where one is refused, those behind it are too, even if they would fit
 into what room there is. Else a chunk that is sent again would overwrite later rows of its own load.
+
+A load that says nothing for ``SILENT_S`` and has nothing in flight gives its place up, where others found
+none meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from cortado.errors import CortadoError, InvalidArgument, NotFound, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.auth.caller import asking
 from cortado.store.clock.timestamp import Timestamp
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
 _ERROR_BYTES_MAX: Final = 4 << 20
 _SHORT_MESSAGE_CHARS: Final = 100
 LENGTH_BYTES: Final = 4
+SILENT_S: Final = 10.0
+_RETRY_DELAY_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +88,33 @@ class BulkStream:
         self._table_id = 0
         self._staging: documents_pb2.Staging | None = None
         self._asked_by: Callable[[], Asker] = lambda: ANYBODY
+        self._messages = self._in_flight = 0
+        self._is_silent = False
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
         reading = asyncio.ensure_future(self._read(requests))
+        looking = asyncio.ensure_future(self._end_silence(reading))
         answer: asyncio.Future[WriteResult] | None = None
         try:
             while (answer := await self._answers.get()) is not None:
                 result = await answer
                 self._slots.release()
+                self._in_flight -= 1
                 yield self._service.with_header(result)
             await reading
         finally:
             # What was proposed goes on in the node; only the waiting ends.
-            await _cancelled([reading, *self._unanswered(answer)])
+            await _cancelled([looking, reading, *self._unanswered(answer)])
+
+    async def _end_silence(self, reading: asyncio.Task[None]) -> None:
+        """Let the place go to others that want one, once the caller is silent. Runs until it is cancelled."""
+        places = self._host.bulk_streams
+        while not self._is_silent:
+            messages, refused = self._messages, places.refused
+            await asyncio.sleep(SILENT_S)
+            self._is_silent = self._messages == messages and places.refused > refused and not self._in_flight
+        reading.cancel()
 
     def _unanswered(self, current: asyncio.Future[WriteResult] | None) -> list[asyncio.Future[WriteResult]]:
         left = [] if current is None else [current]
@@ -110,6 +128,7 @@ class BulkStream:
         try:
             start: documents_pb2.BulkStart | None = None
             async for request in requests:
+                self._messages += 1
                 if start is None:
                     start = _start_of(request)
                     # An unknown table is refused before anything is sent.
@@ -129,6 +148,7 @@ class BulkStream:
                 held = self._host.budget.chunks.add(size_bytes)
                 try:
                     await self._slots.acquire()
+                    self._in_flight += 1
                     cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
                     await self._host.budget.chunks.enter(held, cost_bytes)
                     arrived = _Arrived.of(start, message, size_bytes)
@@ -139,6 +159,12 @@ class BulkStream:
                 except BaseException:
                     held.leave()
                     raise
+        except asyncio.CancelledError:
+            if not self._is_silent:
+                raise
+            problem = f"the load said nothing for {SILENT_S:.0f} s, and others found no place: begin it again"
+            limit = self._host.limits.bulk_streams_max
+            raise ResourceExhausted(problem, _RETRY_DELAY_MS, "bulk streams", limit) from None
         finally:
             self._answers.put_nowait(None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -13,6 +14,7 @@ from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.node.host import Host
+from cortado.store.server import bulk_stream
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.schemas_service import SchemasService
@@ -79,3 +81,36 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
             assert not found.HasField("found")  # type: ignore[union-attr]
 
     run(scenario)
+
+
+def test_a_silent_load_gives_its_place_up_where_others_find_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_stream, "SILENT_S", 0.01)
+
+    async def scenario() -> None:
+        async with running_node(NodeDisk()) as node:
+            schema_id = await make_table(node)
+            is_heard = asyncio.Event()
+
+            async def requests() -> AsyncIterator[documents_pb2.BulkRequest]:
+                yield START
+                yield chunk(schema_id, 1)
+                is_heard.set()
+                await asyncio.Event().wait()
+
+            replies = BulkStream(DocumentsService(node)).replies(requests())
+            assert await anext(replies)
+            waiting = asyncio.ensure_future(anext(replies))
+            await is_heard.wait()
+            for _ in range(node.limits.bulk_streams_max):
+                node.bulk_streams.enter()
+            await until(lambda: _refused(node) and waiting.done(), "it has given its place up")
+            with pytest.raises(ResourceExhausted, match="said nothing"):
+                await waiting
+
+    run(scenario)
+
+
+def _refused(node: Host) -> bool:
+    with suppress(ResourceExhausted):
+        node.bulk_streams.enter()
+    return True
