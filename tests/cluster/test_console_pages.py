@@ -12,6 +12,7 @@ import pytest
 
 from cortado.store.client import Index
 from cortado.store.gateway.application import Application, all_operations
+from cortado.store.gateway.console import data
 from cortado.store.gateway.console import rows as rows_of
 from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.limits import GatewayLimits
@@ -170,3 +171,21 @@ def test_a_gateway_draws_what_it_has_watched(made: Gateway) -> None:
     assert "<polyline" in page.text
     assert "style=" not in page.text, "the policy of the page lets none through"
     assert re.findall("<figcaption>([^<]+)", made.run(http.get("/ui/calls")).text) == titles[:2]
+
+
+def test_tables_and_databases_say_how_much_they_hold(made: Gateway) -> None:
+    full = make_table(made, "sized", indexes=[Index("by_name", ["name"])])
+    made.run(made.client.table(full).bulk([{"id": each, "name": "a" * 50} for each in range(1_234)]))
+    listed = " ".join(text_of(get(made, "/ui/data?find=sized")).split())
+    assert re.search(r"pages\.sized ~?1,\d{3} [\d.]+ KiB as the cluster never", listed), listed
+    assert re.search(r"pages ~?[\d,]+ rows, [\d.]+ [KM]iB", listed), listed
+    of_one = " ".join(text_of(get(made, "/ui/data/pages/sized")).split())
+    assert re.search(r"Stored ~?1,\d{3} rows, [\d.]+ KiB with old versions", of_one), of_one
+    assert re.search(r"Index by_name name , [\d.]+ KiB; ready", of_one), of_one
+
+
+def test_a_page_is_shown_without_sizes_that_do_not_come(made: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_table(made, "unsized")
+    monkeypatch.setattr(data, "SIZES_S", 0.000_001)
+    assert "pages.unsized - - as the cluster" in " ".join(text_of(get(made, "/ui/data?find=unsized")).split())
+    assert "Stored" not in text_of(get(made, "/ui/data/pages/unsized"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +17,7 @@ from cortado.errors import CortadoError, DeadlineExceeded, NotFound
 from cortado.schema.json_text import json_text
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.documents import Document
+from cortado.store.client.sizes import TableSize
 from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed, Resolved
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 CHANGES_MAX: Final = 200
 HISTORY_S: Final = 5.0
+SIZES_S: Final = 2.0
+"""So long a page waits for sizes, and is shown without those that did not come."""
 HISTORY_MARKS_MS: Final = 50
 """How often the cluster says how far a history is told: its end is one of these marks, and the page waits for it."""
 _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
@@ -50,8 +53,12 @@ class Event:
 async def listing(call: Call, visitor: Visitor) -> Response:
     """Databases with their tables, and namespaces."""
     client = call.client
-    databases, tables, namespaces, dropped = await asyncio.gather(
-        client.databases(), client.tables(), tried(first_namespaces(client)), tried(client.dropped())
+    databases, tables, namespaces, dropped, of_databases = await asyncio.gather(
+        client.databases(),
+        client.tables(),
+        tried(first_namespaces(client)),
+        tried(client.dropped()),
+        tried(client.with_timeout(SIZES_S).sizes.databases()),
     )
     by_database: dict[str, list[TableDescriptor | None]] = {name: [] for name in databases}
     for each in tables:
@@ -59,15 +66,25 @@ async def listing(call: Call, visitor: Visitor) -> Response:
     # A database without a table is an entry, too.
     entries = [(name, table) for name, listed in by_database.items() for table in listed or (None,)]
     part = part_of(call, entries, lambda entry: entry[0] if entry[1] is None else entry[1].full_name)
+    sizes = await _sizes(client, [table.full_name for _, table in part.items if table is not None])
     return page(
         visitor,
         "data.html",
         area="data",
         part=part,
         databases=[(name, [each for _, each in group if each]) for name, group in groupby(part.items, itemgetter(0))],
+        sizes=sizes,
+        database_sizes={} if isinstance(of_databases, CortadoError) else {each.name: each for each in of_databases},
         namespaces=namespaces,
         dropped=dropped,
     )
+
+
+async def _sizes(client: AsyncClient, names: Iterable[str]) -> dict[str, TableSize]:
+    """Of the tables that a page shows, those that are known in time."""
+    brief = client.with_timeout(SIZES_S).sizes
+    found = await asyncio.gather(*(tried(brief.table(each)) for each in names))
+    return {each.full_name: each for each in found if not isinstance(each, CortadoError)}
 
 
 async def rows(call: Call, visitor: Visitor) -> Response:
@@ -76,7 +93,7 @@ async def rows(call: Call, visitor: Visitor) -> Response:
     table = call.table(client)
     at, other = call.text("at") or None, call.text("compare") or None
     descriptor, now = await asyncio.gather(table.descriptor(), client.now())
-    oldest = await _oldest(client, descriptor)
+    oldest, sizes = await asyncio.gather(_oldest(client, descriptor), _sizes(client, [descriptor.full_name]))
     found: list[Row] | CortadoError
     token, same = b"", 0
     try:
@@ -94,6 +111,7 @@ async def rows(call: Call, visitor: Visitor) -> Response:
         "rows.html",
         area="data",
         table=descriptor,
+        size=sizes.get(descriptor.full_name),
         here=f"/ui/data/{descriptor.database}/{descriptor.name}",
         rows=found,
         same=same,

@@ -33,7 +33,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _FILTERS: Final = (
-    texts.plain, texts.cell, texts.pretty, texts.count, texts.size, texts.span, texts.seconds, texts.rate,
+    texts.plain, texts.cell, texts.pretty, texts.count, texts.size, texts.rows, texts.span, texts.seconds, texts.rate,
     texts.moment, texts.wall,
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cortado.schema.json_text import json_text
+from cortado.store.client.sizes import Size
 from cortado.store.clock.spans import span_text
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.sizes import size_text
@@ -49,6 +50,11 @@ def count(number: float) -> str:
 def size(number: float) -> str:
     """Bytes."""
     return size_text(int(number))
+
+
+def rows(found: Size) -> str:
+    """How many there are, with a tilde before an estimate."""
+    return f"~{count(found.count)}" if found.is_estimated else count(found.count)
 
 
 def span(ms: float) -> str:
