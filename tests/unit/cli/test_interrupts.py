@@ -13,12 +13,12 @@ from cortado.store.cli.interrupts import interrupt_between_locks
 interrupt_between_locks()
 condition = threading.Condition()
 condition.acquire()
+# Not before it is known that the first one has raised nothing: no thread may take the alarm until then.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
 entering = threading.Thread(target=condition.__enter__, daemon=True)
 entering.start()
 while (frame := sys._current_frames().get(entering.ident)) is None or frame.f_code.co_name != "__enter__":
     time.sleep(0.001)
-# Not before it is known that the first one has raised nothing.
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
 signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)
 print("put off")
 try:
