@@ -242,7 +242,8 @@ def _plain_datetime(value: Any) -> datetime:
 
 def _without_nanos(value: Any) -> Any:
     """A datetime of pandas that has nanoseconds as one that has none; anything else as it is."""
-    if isinstance(value, datetime) and getattr(value, "nanosecond", 0) != 0:
+    # Of pandas' NaT it is a NaN, and so it stays as it is.
+    if isinstance(value, datetime) and getattr(value, "nanosecond", 0) > 0:
         return datetime.combine(value.date(), value.timetz())
     return value
 

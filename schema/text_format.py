@@ -26,7 +26,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument, InvalidDocument
-from cortado.rfc3339 import Moment, parse_instant, parse_moment
+from cortado.rfc3339 import Impossible, Moment, parse_date, parse_instant, parse_moment
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.json_text import json_text, parse_json, shown_text
@@ -116,6 +116,8 @@ def _reader(avro_type: AvroType) -> Read:
     def checked(text: str) -> Any:
         try:
             return read(text)
+        except Impossible as impossible:
+            raise InvalidDocument("", f"{wanted}: {impossible}", shown_text(text)) from None
         except (ValueError, InvalidDocument):
             raise InvalidDocument("", wanted, shown_text(text)) from None
 
@@ -183,6 +185,7 @@ _OF_CLASS: Final[dict[str, Read]] = {
     "boolean": _boolean,
     "int": _integer,
     "float": _float,
+    "date": parse_date,
     "timestamp": _timestamp,
     "local": _local,
 }

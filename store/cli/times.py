@@ -68,6 +68,6 @@ def _today(text: str, now: datetime, option: str) -> datetime:
     today = now.astimezone(on_some_day.tzinfo).date()
     found = datetime.combine(today, on_some_day.timetz()).astimezone(UTC)
     if found > now:
-        problem = f"is still to come today: name the day, such as {now.date() - timedelta(days=1)}T{text}"
+        problem = f"is still to come today: name the day, such as {today - timedelta(days=1)}T{text}"
         raise InvalidArgument(option, problem, text)
     return found

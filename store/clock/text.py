@@ -28,7 +28,7 @@ def parse_time(text: str, field: str = "at") -> Timestamp | datetime:
     """A timestamp, or an instant in UTC (its fraction cut to microseconds). Raises InvalidArgument naming ``field``."""
     stripped = text.strip()
     if re.fullmatch(r"[\d.]+", stripped, re.ASCII):
-        return Timestamp.parse(stripped)
+        return Timestamp.parse(stripped, field)
     try:
         return parse_instant(stripped, typed=True).moment
     except NoZone:

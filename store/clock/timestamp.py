@@ -60,11 +60,11 @@ class Timestamp:
         return f"{self.epoch}.{self.wall_ms}.{self.logical}"
 
     @classmethod
-    def parse(cls, text: str) -> Timestamp:
-        """From ``epoch.wall_ms.logical``. Raises InvalidArgument."""
+    def parse(cls, text: str, field: str = "timestamp") -> Timestamp:
+        """From ``epoch.wall_ms.logical``. Raises InvalidArgument naming ``field``."""
         parts = text.split(".")
         if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 15 for part in parts):
-            raise InvalidArgument("timestamp", "must look like epoch.wall_ms.logical, such as 0.1763643600000.2", text)
+            raise InvalidArgument(field, "must look like epoch.wall_ms.logical, such as 0.1763643600000.2", text)
         return cls(*map(int, parts))
 
     def next(self) -> Timestamp:

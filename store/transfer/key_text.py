@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
-from cortado.rfc3339 import parse_date, parse_instant
+from cortado.rfc3339 import Impossible, parse_date, parse_instant
 from cortado.schema.json_text import parse_json
 from cortado.store.keys.types import KeyPart, KeyType
 
@@ -108,6 +108,8 @@ def parse_part(text: str, part: KeyPart, *, nullable: bool = False) -> Part:
     is_escaped = nullable and _ESCAPED.fullmatch(text) is not None
     try:
         return _parse_typed(text[1:] if is_escaped else text, part.type)
+    except Impossible as impossible:
+        raise InvalidArgument(f"key.{part.path}", f"is no time of the calendar: {impossible}", repr(text)) from None
     except (ValueError, InvalidOperation, OverflowError, binascii.Error):
         raise InvalidArgument(f"key.{part.path}", f"must be {_WANTED[part.type]}", repr(text)) from None
 
@@ -143,8 +145,9 @@ def _refuse() -> Any:
 
 def _instant(text: str) -> datetime:
     moment, below_ns = parse_instant(text, typed=True)
-    # A key holds microseconds.
-    return _refuse() if below_ns else moment
+    if below_ns:
+        raise Impossible("a key has microseconds, and no more digits")
+    return moment
 
 
 def _float(text: str) -> float:

@@ -114,6 +114,21 @@ def test_what_is_not_of_the_type_is_refused_by_name(type: KeyType, text: str) ->
     assert raised.value.value == repr(text)
 
 
+@pytest.mark.parametrize(
+    ("type", "text", "reason"),
+    [
+        (KeyType.TIMESTAMP, "2021-02-29T00:00:00Z", "day is out of range for month"),
+        (KeyType.TIMESTAMP, "2016-12-31T23:59:60Z", "seconds 00 to 59"),
+        (KeyType.TIMESTAMP, "9999-12-31T23:59:59-00:01", "beyond the years 1 to 9999"),
+        (KeyType.TIMESTAMP, "2013-01-01T10:00:00.1234567Z", "a key has microseconds"),
+        (KeyType.DATE, "2021-02-29", "day is out of range for month"),
+    ],
+)
+def test_a_time_that_looks_right_is_refused_with_its_reason(type: KeyType, text: str, reason: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^key\.a: is no time of the calendar: .*{reason}"):
+        parse_part(text, KeyPart("a", type))
+
+
 def test_a_key_must_have_every_part_and_a_prefix_may_end_early() -> None:
     assert parse_key(["0", "UA", "1545"], FLIGHTS) == (0, "UA", 1545)
     assert parse_key(["0", "UA"], FLIGHTS, prefix=True) == (0, "UA")

@@ -44,6 +44,8 @@ def test_a_time_means_one_moment(text: str, meant: Timestamp | datetime) -> None
     [
         ("12:00", "must name its zone"),
         ("23:31Z", "is still to come today: name the day, such as 2026-11-27T23:31Z"),
+        # It is the 29th there already, and so yesterday was the 28th.
+        ("23:59+14:00", r"name the day, such as 2026-11-28T23:59\+14:00"),
         ("25:00Z", "is no time of the calendar"),
         ("12:00+01:60", "is no time of the calendar"),
         ("2026-02-30", "is no day of the calendar"),
@@ -54,6 +56,7 @@ def test_a_time_means_one_moment(text: str, meant: Timestamp | datetime) -> None
         ("-999999999999999d", "lies before 1970"),
         ("-9999999999999999d", "must be a time"),
         ("yesterday", "must be a time"),
+        ("12", "must look like epoch"),
         ("", "must be a time"),
     ],
 )

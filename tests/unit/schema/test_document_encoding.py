@@ -285,6 +285,13 @@ def test_uuids_are_written_as_text_or_as_sixteen_bytes() -> None:
     assert encode_document(of({**FIXED, "size": 16, "logicalType": "uuid"}), {"a": value}) == value.bytes
 
 
+@pytest.mark.parametrize("kind", ["timestamp-millis", "timestamp-micros", "local-timestamp-millis"])
+@pytest.mark.parametrize("truncates", [False, True])
+def test_a_moment_of_pandas_that_is_none_is_refused_by_its_field(kind: str, truncates: bool) -> None:
+    with pytest.raises(InvalidDocument, match=r"^a: must be a datetime"):
+        encode_document(of(logical("long", kind)), {"a": pd.NaT}, truncates=truncates)
+
+
 FINE = datetime(1969, 1, 1, 0, 0, 0, 999_999, UTC)
 NANOS = pd.Timestamp("2026-01-01T00:00:00.000001999Z")
 TRUNCATED: list[tuple[Any, Any, Any]] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import tracemalloc
 from datetime import UTC, date, datetime
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +17,7 @@ from cortado.schema.parse import parse_document_schema
 from cortado.schema.text_format import from_texts
 from cortado.store.transfer import csv_source
 from cortado.store.transfer.csv_source import csv_chunks
+from cortado.store.transfer.csv_text import cells_of
 from cortado.store.transfer.formats import Format, encoding_to_write, format_to_read, null_text_of
 from cortado.store.transfer.pairs import pair_target
 from cortado.store.transfer.rows import BadRow, Target
@@ -153,6 +155,16 @@ def test_a_text_is_read_by_the_type_of_its_field(declared: Any, text: str, value
             "timestamp-millis), such as",
         ),
         ({"type": "long", "logicalType": "timestamp-millis"}, "2018-02-14T00:28:07", "timestamp-millis), such as"),
+        (
+            {"type": "int", "logicalType": "date"},
+            "2021-02-29",
+            "such as 2013-01-31: day is out of range for month (got '2021-02-29')",
+        ),
+        (
+            {"type": "long", "logicalType": "timestamp-micros"},
+            "2016-12-31T23:59:60Z",
+            "such as 2013-01-31T23:59:59.5Z: hours must be 00 to 23, minutes and seconds 00 to 59",
+        ),
         ({"type": "array", "items": "int"}, "1;2", "a: must fit the type array of int, as JSON: must be JSON"),
         ({"type": "array", "items": "int"}, '[1, "2"]', 'a[1]: must be an integer (got "2")'),
     ],
@@ -244,3 +256,14 @@ def test_a_file_is_csv_by_its_suffix_and_null_is_for_csv_alone() -> None:
 def _schema(declared: Any) -> Any:
     fields = [{"name": "a", "type": declared}]
     return parse_document_schema(json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+def test_doubled_quotes_take_no_more_than_some_times_the_bytes_of_their_text() -> None:
+    line = '"' + '""' * 100_000 + '",1\n'
+    tracemalloc.start()
+    try:
+        assert cells_of(line, lambda: "", "", 2) == ['"' * 100_000, "1"]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * len(line)
