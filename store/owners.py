@@ -58,16 +58,21 @@ def keys_namespace(principal: str) -> str:
     return f"{KEYS_NAMESPACE}.{tag_of(principal).hex()}" if principal else KEYS_NAMESPACE
 
 
+def has_share(own: int, total: int, limit: int) -> bool:
+    """Whether a holder of ``own`` of ``total`` places may take one more of ``limit``: it may hold as many as it leaves
+    free. Alone it has at most half, two a third each: so one that holds none finds a place."""
+    return own < limit - total
+
+
 def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int) -> None:
     """Refuse one more of a ``resource`` where the caller has its share; at most ``limit`` may exist.
 
-    A principal may hold as many as it leaves free: alone half of them, and a third each where there are two. So a
-    principal that holds none finds a place, unless there are as many principals as places. Raises ResourceExhausted.
+    See :func:`has_share`. Raises ResourceExhausted.
     """
     if total >= limit:
         problem = f"there are {total} {resource}, and there can be no more"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource=resource, limit=limit)
-    if asker.principal and not asker.is_open and own >= limit - total:
+    if asker.principal and not asker.is_open and not has_share(own, total, limit):
         problem = (
             f"principal {asker.principal} has {own} of {total} {resource}: the {limit - total} left are for others"
         )

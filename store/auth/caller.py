@@ -51,6 +51,18 @@ class Caller:
 _OFF: Final = "roles are off, and this caller is served only where they are on: see cortado auth enable"
 
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
+CONNECTION: Final[ContextVar[Callable[[], str]]] = ContextVar("cortado_connection", default=str)
+"""Names the connection of the call that is served; empty where none is."""
+
+
+def holder() -> str:
+    """Return the name of the share that the served call uses: of its principal, or of its connection while roles are
+    off. Once roles are on, all callers without a principal have one share. Empty where no call is served."""
+    caller = CALLER.get()
+    if caller is not None and caller.rights is not None:
+        return f"principal {caller.name}" if caller.name else "callers without a principal"
+    connection = CONNECTION.get()()
+    return f"connection {connection}" if connection else ""
 
 
 def denial(

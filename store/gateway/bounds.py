@@ -21,6 +21,7 @@ from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
 from cortado.store.gateway.measures import Cause, Measures
 from cortado.store.gateway.places import Places
 from cortado.store.gateway.problems import Refused
+from cortado.store.owners import has_share
 
 
 class _Shared:
@@ -32,8 +33,7 @@ class _Shared:
         self._of_token: Counter[bytes] = Counter()
 
     def has_room(self, token: bytes) -> bool:
-        free = self.most - self.count
-        return free > 0 and (not token or self._of_token[token] < free)
+        return has_share(self._of_token[token] if token else 0, self.count, self.most)
 
     def add(self, token: bytes, number: int = 1) -> None:
         self.count += number

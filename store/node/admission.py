@@ -3,17 +3,21 @@
 A :class:`Gate` stands before each queue: writes in flight, reads, streams. What it lets in holds its place until it
 leaves; what it does not is refused with the delay after which to try again. So memory under overload stays flat, and a
 caller learns of the overload in microseconds instead of in timeouts.
+
+A gate of streams has a share for each caller (:func:`.has_share`), so that one caller cannot keep the others out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import ResourceExhausted
+from cortado.store.owners import has_share
 
 RETRY_DELAY_MS: Final = 50
 
@@ -32,8 +36,14 @@ class GateUse:
 class Gate:
     """Bounds one queue. All calls come from the node's loop."""
 
-    def __init__(self, name: str, *, count_max: int, bytes_max: int = 0) -> None:
+    def __init__(
+        self, name: str, *, count_max: int, bytes_max: int = 0, holder: Callable[[], str] | None = None
+    ) -> None:
+        """``holder`` names the caller whose share a :meth:`place` is of; empty for none. Without it there are no
+        shares."""
         self.name = name
+        self._holder = holder
+        self._held: Counter[str] = Counter()
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._count = 0
@@ -42,8 +52,9 @@ class Gate:
         """Callers that found no place, since the start."""
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
-    def enter(self, size_bytes: int = 0) -> None:
-        """Take a place of ``size_bytes``. Raises ResourceExhausted where there is none; nothing is taken then.
+    def enter(self, size_bytes: int = 0, holder: str = "") -> None:
+        """Take a place of ``size_bytes``, of the share of ``holder``. Raises ResourceExhausted where there is none;
+        nothing is taken then.
 
         One that is larger than the whole bound is let in when it is alone, since waiting would never help it. The place
         that the first who waits will take is no place for others: many small ones would keep a large one out.
@@ -53,7 +64,11 @@ class Gate:
             raise self._refusal(f"{self._count} {self.name} are in flight", self._count_max)
         if not self._has_room(kept_bytes + size_bytes):
             raise self._refusal(f"{self._bytes} bytes of {self.name} are in flight", self._bytes_max)
+        if holder and not has_share(self._held[holder], self._count, self._count_max):
+            raise self._over_share(holder)
         self._take(size_bytes)
+        if holder:
+            self._held[holder] += 1
 
     def take(self, size_bytes: int = 0) -> GatePlace:
         """As :meth:`enter`, for who gives the place back elsewhere."""
@@ -79,10 +94,14 @@ class Gate:
                 self.leave(size_bytes)
             raise
 
-    def leave(self, size_bytes: int = 0) -> None:
-        """Give back a place that was taken with the same ``size_bytes``."""
+    def leave(self, size_bytes: int = 0, holder: str = "") -> None:
+        """Give back a place that was taken with the same ``size_bytes`` and ``holder``."""
         self._count -= 1
         self._bytes -= size_bytes
+        if holder:
+            self._held[holder] -= 1
+            if not self._held[holder]:
+                del self._held[holder]
         self._let_in()
 
     def _let_in(self) -> None:
@@ -96,8 +115,8 @@ class Gate:
             granted.set_result(None)
 
     def place(self, size_bytes: int = 0) -> AbstractContextManager[None]:
-        """Hold a place for the duration. Raises ResourceExhausted."""
-        return _Within(self, size_bytes)
+        """Hold a place for the duration, of the share of the caller. Raises ResourceExhausted."""
+        return _Within(self, size_bytes, "" if self._holder is None else self._holder())
 
     def use(self) -> GateUse:
         return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
@@ -111,27 +130,34 @@ class Gate:
             return False
         return not (self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max)
 
+    def _over_share(self, holder: str) -> ResourceExhausted:
+        own, free, limit = self._held[holder], self._count_max - self._count, self._count_max
+        problem = f"{own} {self.name} of {holder} are in flight: no more than are free, which are {free} of {limit}"
+        return self._refused(problem, limit)
+
     def _refusal(self, problem: str, limit: int) -> ResourceExhausted:
+        return self._refused(f"{problem}, the limit is {limit}", limit)
+
+    def _refused(self, problem: str, limit: int) -> ResourceExhausted:
         self.refused += 1
-        return ResourceExhausted(
-            problem=f"{problem}, the limit is {limit}", retry_delay_ms=RETRY_DELAY_MS, resource=self.name, limit=limit
-        )
+        return ResourceExhausted(problem, RETRY_DELAY_MS, resource=self.name, limit=limit)
 
 
 class _Within:
     """See :meth:`Gate.place`. No generator, since each read holds one."""
 
-    __slots__ = ("_gate", "_size_bytes")
+    __slots__ = ("_gate", "_holder", "_size_bytes")
 
-    def __init__(self, gate: Gate, size_bytes: int) -> None:
+    def __init__(self, gate: Gate, size_bytes: int, holder: str) -> None:
         self._gate = gate
         self._size_bytes = size_bytes
+        self._holder = holder
 
     def __enter__(self) -> None:
-        self._gate.enter(self._size_bytes)
+        self._gate.enter(self._size_bytes, self._holder)
 
     def __exit__(self, *_: object) -> None:
-        self._gate.leave(self._size_bytes)
+        self._gate.leave(self._size_bytes, self._holder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from typing import Final, TypeVar
 from cortado.errors import NotFound
 from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
+from cortado.store.auth.caller import holder
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.interface import Engine
@@ -142,8 +143,8 @@ class Host:
         self.budget = Budget(limits)
         self.writes = Gate("writes", count_max=limits.writes_max, bytes_max=limits.write_bytes_max)
         self.reads = Gate("reads", count_max=limits.reads_max)
-        self.scans = Gate("scans", count_max=limits.scans_max)
-        self.bulk_streams = Gate("bulk streams", count_max=limits.bulk_streams_max)
+        self.scans = Gate("scans", count_max=limits.scans_max, holder=holder)
+        self.bulk_streams = Gate("bulk streams", count_max=limits.bulk_streams_max, holder=holder)
         self.loop_delay = LoopDelay(self.monotonic_ms)
         self.is_stopping = False
         self.scan_path = "python: nothing else was chosen"

@@ -36,7 +36,7 @@ from google.protobuf.message import Message
 from cortado.errors import CortadoError
 from cortado.store.auth.caller import CALLER, Caller, denial
 from cortado.store.auth.current import Credential, Roles
-from cortado.store.auth.roles import Demand, Permission
+from cortado.store.auth.roles import Demand, Permission, Rights
 from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
@@ -243,6 +243,14 @@ class Authority:
         refusal = self._denial(caller)
         if refusal is not None:
             raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
+
+    def know_carrier(self) -> None:
+        """Look the principal of a stream of calls up, for its share. A stream without one is served, too: its calls may
+        have principals of their own."""
+        caller = Caller(self._demanding(CREDENTIAL.get()), ())
+        if self._denial(caller) is not None:
+            caller.rights = Rights.of(())
+        CALLER.set(caller)
 
     @property
     def roles(self) -> Roles:

@@ -45,6 +45,8 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2
+from cortado.store.auth.caller import holder
+from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Budget, Held, Share
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import TRACEPARENT, Requests
@@ -68,7 +70,8 @@ _HELD_PARTS: Final = 4
 class CallsLimits:
     """Bounds of the coalescing streams, and what happens past each.
 
-    - ``streams_max``: open streams of a server; one more is refused, and its client makes single calls.
+    - ``streams_max``: open streams of a server, with a share for each caller; one more is refused, and its client
+      makes single calls.
     - ``calls_max``, ``request_bytes_max``: calls of one stream in flight, and the bytes of their requests; a further
       call is refused.
     - ``reply_bytes_max``: replies that were not taken yet; above it no further call is read.
@@ -109,6 +112,7 @@ class CallsService:
         self._methods = unary_methods(services, self._requests, authority)
         self._limits = limits or CallsLimits()
         self._budget = budget or Budget(NodeLimits()).calls
+        self._gate = Gate("streams of calls", count_max=self._limits.streams_max, holder=holder)
         self._streams: set[_Exchange] = set()
         self._is_stopping = False
 
@@ -116,18 +120,15 @@ class CallsService:
         """The replies, serialized batches of them. Raises ResourceExhausted, Unavailable before the first."""
         if self._is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=_RETRY_DELAY_MS)
-        if len(self._streams) >= self._limits.streams_max:
-            limit = self._limits.streams_max
-            problem = f"{limit} streams of calls are open, the limit is {limit}"
-            raise ResourceExhausted(problem, _RETRY_DELAY_MS, "streams of calls", limit)
-        stream = _Exchange(self._methods, self._limits, self._requests, self._budget)
-        self._streams.add(stream)
-        try:
-            async for batch in stream.replies(requests):
-                yield batch
-        finally:
-            self._streams.discard(stream)
-            await stream.close()
+        with self._gate.place():
+            stream = _Exchange(self._methods, self._limits, self._requests, self._budget)
+            self._streams.add(stream)
+            try:
+                async for batch in stream.replies(requests):
+                    yield batch
+            finally:
+                self._streams.discard(stream)
+                await stream.close()
 
     def use(self) -> tuple[int, int]:
         """Open streams, and the calls in flight on all of them."""

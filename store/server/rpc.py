@@ -37,6 +37,7 @@ from google.protobuf.message import DecodeError, Message
 from cortado.errors import CortadoError, Internal, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.proto import message_class, streams_of
 from cortado.store.api_level import check_api_level
+from cortado.store.auth.caller import CONNECTION
 from cortado.store.node.budget import Budget
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
@@ -296,6 +297,7 @@ def _unary(
         try:
             metadata = _metadata(context)
             CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
+            CONNECTION.set(context.peer)
             if requests.tracer is not None:
                 TRACEPARENT.set(metadata.get("traceparent", ""))
             check_api_level(metadata.get("user-agent", ""))
@@ -359,10 +361,11 @@ def _streaming(
         try:
             metadata = _metadata(context)
             CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
+            CONNECTION.set(context.peer)
             check_api_level(metadata.get("user-agent", ""))
             name = measures.name
-            if authority is not None and not is_carrier:
-                authority.check_known(name)
+            if authority is not None:
+                authority.know_carrier() if is_carrier else authority.check_known(name)
             with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
                 is_owed = False
                 async with aclosing(behaviour(arriving, context, stream)) as replies:

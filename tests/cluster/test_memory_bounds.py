@@ -69,8 +69,8 @@ def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_writt
         written: list[int] = []
 
         def load(stream: int) -> None:
-            # A channel of its own: what arrives is held up by no other stream's flow control.
-            own = Wire(server.endpoint)
+            # A connection of its own: it has a share, and what arrives is held up by no other stream's flow control.
+            own = Wire(server.endpoint, is_alone=True)
             written.append(sum(reply.written for reply in own.documents.Bulk(iter(made[stream % 4]), timeout=120)))
             own.channel.close()
 

@@ -45,8 +45,8 @@ def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path:
         assert counts(wire)["writes"] == 0
 
 
-def test_past_the_bound_of_scans_another_one_is_refused(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit.scans-max", "2") as server:
+def test_past_the_share_of_scans_another_one_is_refused(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--limit.scans-max", "4") as server:
         wire = Wire(server.endpoint)
         for start in range(0, 4_000, 1_000):
             wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
@@ -55,7 +55,7 @@ def test_past_the_bound_of_scans_another_one_is_refused(tmp_path: Path) -> None:
             next(each)
         error = refused(lambda: wire.kv.Scan(kv_pb2.KvScanRequest(namespace="t")))
         assert isinstance(error, ResourceExhausted)
-        assert (error.resource, error.limit) == ("scans", 2)
+        assert (error.resource, error.limit) == ("scans", 4)
         assert sum(len(page.pairs) for page in scans[0]) > 0
         wait_until(lambda: counts(wire)["scans"] == 1, "the first scan is done")
         assert sum(len(page.pairs) for page in wire.kv.Scan(kv_pb2.KvScanRequest(namespace="t"))) == 4_000

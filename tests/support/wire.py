@@ -31,9 +31,10 @@ from cortado.store.rpc_errors import from_rpc_error, was_answered
 class Wire:
     """All services on one channel."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, *, is_alone: bool = False) -> None:
+        """Channels to one endpoint share a connection, but for one that ``is_alone``."""
         self.endpoint = endpoint
-        self.channel = grpc.insecure_channel(endpoint)
+        self.channel = grpc.insecure_channel(endpoint, [("grpc.use_local_subchannel_pool", int(is_alone))])
         self.kv: Any = kv_pb2_grpc.KeyValueStub(self.channel)
         self.cluster: Any = cluster_pb2_grpc.ClusterStub(self.channel)
         self.collection: Any = collection_pb2_grpc.CollectionStub(self.channel)

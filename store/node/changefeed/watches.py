@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, Unavailable
+from cortado.store.auth.caller import holder
 from cortado.store.clock.timestamp import Timestamp, lag_ms
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item
@@ -85,7 +86,7 @@ class Watches:
         writes an entry."""
         self.feed = feed
         self._store = store
-        self.gate = Gate("watches", count_max=limits.watches_max)
+        self.gate = Gate("watches", count_max=limits.watches_max, holder=holder)
         self._limits = limits
         self._history = _History(store, group_id, limits, run_scan)
         self._has_leader = has_leader

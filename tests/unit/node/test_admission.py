@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
@@ -122,3 +123,27 @@ def test_a_place_that_is_given_to_who_was_just_cancelled_comes_back() -> None:
         assert gate.use().count == 0
 
     run(scenario)
+
+
+def test_a_caller_may_hold_as_many_places_as_it_leaves_free() -> None:
+    caller = "a"
+    gate = Gate("scans", count_max=8, holder=lambda: caller)
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(gate.place())
+        problem = "4 scans of a are in flight: no more than are free, which are 4 of 8"
+        with pytest.raises(ResourceExhausted, match=problem) as refused, gate.place():
+            pass
+        assert (refused.value.resource, refused.value.limit) == ("scans", 8)
+        assert refused.value.retry_delay_ms and gate.refused == 1
+        for other, count in (("b", 2), ("c", 1), ("d", 1)):
+            caller = other
+            for _ in range(count):
+                held.enter_context(gate.place())
+        caller = "e"
+        with pytest.raises(ResourceExhausted, match="8 scans are in flight, the limit is 8"), gate.place():
+            pass
+    caller = "a"
+    with gate.place():
+        assert gate.use().count == 1
+    assert not gate._held
