@@ -12,6 +12,7 @@ trace where its caller sent one. A record may bring fields of its own: ``extra={
 No secret and nothing that a document holds belongs into a log. Log lines are written with that in mind; the message of
 an unexpected exception is not, since it may quote what it tripped over. So of such an exception only its kind and its
 frames are written, unless the level is ``debug``. Cortado's own errors and the operating system's are written whole.
+The lines of libraries are bounded (:mod:`cortado.store.observe.library_logs`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from cortado.errors import CortadoError
 from cortado.store.observe.call import CURRENT
+from cortado.store.observe.library_logs import LibraryLines
 from cortado.store.observe.traceparent import trace_id_of
 
 _ExceptionInfo: TypeAlias = "tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]"
@@ -91,6 +93,7 @@ def log_to_stderr(form: str = "text", level: str = "info", always: dict[str, str
     handler = ours[0] if ours else _StderrHandler(sys.stderr)
     handler.setFormatter(formatter)
     if not ours:
+        handler.addFilter(LibraryLines())
         root.addHandler(handler)
     root.setLevel(level.upper())
 

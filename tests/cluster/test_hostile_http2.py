@@ -106,6 +106,22 @@ def test_a_call_with_much_metadata_that_nobody_looks_at_is_answered(node: Node) 
         assert next(each for each in connection.frames() if each.kind == HEADERS and each.stream == 1)
 
 
+def test_metadata_that_is_no_text_fills_no_log(node: Node) -> None:
+    """gRPC logs each such value three times, and a value that was sent before comes as one byte."""
+    value = b"Bearer ctd_0123456789abcdef_" + b"\xff" * 90
+    before = len(node.server.log)
+    with node.connection() as connection:
+        for number in range(500):
+            again = field(b"authorization", value, is_indexed=True) if not number else b"\xbe"
+            stream = 2 * number + 1
+            connection.send(frame(HEADERS, END_HEADERS, stream, request(CHECK) + again))
+            connection.send(frame(DATA, END_STREAM, stream, bytes(5)))
+            assert any(each.kind == HEADERS and each.stream == stream for each in connection.frames())
+    written = node.server.log[before:]
+    assert len(written) < 50_000
+    assert "ctd_" not in written
+
+
 def test_a_port_that_one_frame_has_ended_is_served_again(node: Node) -> None:
     pid, hostile = node.server.pid, []
     for _ in range(3):
