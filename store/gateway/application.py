@@ -70,8 +70,8 @@ class Application:
     ) -> None:
         self._is_public = is_public
         self._on_behalf = only_with_roles if is_public else str
-        self.bounds = Bounds(limits)
         forms, callers = Forms(without_roles=acts_without_roles), Callers(client)
+        self.bounds = Bounds(limits, callers.share)
         served = all_operations() if operations is None else list(operations)
         by_path: dict[str, list[Operation]] = {}
         for each in served:

@@ -3,20 +3,24 @@
 A call over a bound is refused at once, with a retry delay, so that the calls in flight finish in time.
 
 A token may hold as many calls, and as many streams, as it leaves free: alone at most half of them. So the callers of
-one token keep no others out. Calls without a token have no such share: without roles, nothing tells callers apart.
+one token keep no others out. All callers that the cluster has not authenticated have one share together
+(:meth:`cortado.store.gateway.callers.Callers.share`). While roles are off there are no shares: nothing tells callers
+apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from cortado.errors import ResourceExhausted
 from cortado.store.gateway.bodies import Bodies
-from cortado.store.gateway.callers import shown_token
+from cortado.store.gateway.callers import STRANGERS, shown_token
 from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
 from cortado.store.gateway.measures import Cause, Measures
 from cortado.store.gateway.places import Places
@@ -24,30 +28,43 @@ from cortado.store.gateway.problems import Refused
 from cortado.store.owners import has_share
 
 
+@dataclass(slots=True)
+class _Held:
+    """The share that a call's place is of. The caller may become known while its body arrives."""
+
+    share: bytes
+
+
+_HELD: Final[ContextVar[_Held]] = ContextVar("cortado_gateway_held")
+"""That of the running call."""
+
+
 class _Shared:
-    """Things of one kind that are under way, with a share of ``most`` for each token."""
+    """Things of one kind that are under way, with a share of ``most`` for each token, and one for all strangers."""
 
     def __init__(self, most: int) -> None:
         self.count = 0
         self.most = most
-        self._of_token: Counter[bytes] = Counter()
+        self._of_share: Counter[bytes] = Counter()
 
-    def has_room(self, token: bytes) -> bool:
-        return has_share(self._of_token[token] if token else 0, self.count, self.most)
+    def has_room(self, share: bytes) -> bool:
+        return has_share(self._of_share[share] if share else 0, self.count, self.most)
 
-    def add(self, token: bytes, number: int = 1) -> None:
+    def add(self, share: bytes, number: int = 1) -> None:
         self.count += number
-        if token:
-            self._of_token[token] += number
-            if not self._of_token[token]:
-                del self._of_token[token]
+        if share:
+            self._of_share[share] += number
+            if not self._of_share[share]:
+                del self._of_share[share]
 
 
 class Bounds:
     """What is taken of the limits now."""
 
-    def __init__(self, limits: GatewayLimits) -> None:
+    def __init__(self, limits: GatewayLimits, share: Callable[[], bytes] = shown_token) -> None:
+        """``share`` says which one the running call uses; empty for none."""
         self.limits = limits
+        self._share = share
         self.measures = Measures()
         self.bodies = Bodies(limits.bodies_bytes_max)
         self.places = Places(limits.connections_max)
@@ -69,48 +86,52 @@ class Bounds:
     @contextmanager
     def call(self) -> Iterator[None]:
         """Around a call. Raises Refused."""
-        token = shown_token()
-        if not self._calls.has_room(token):
-            raise self._no_room("calls", self._calls)
-        self._calls.add(token)
+        share = self._share()
+        if not self._calls.has_room(share):
+            raise self._no_room("calls", self._calls, share)
+        self._calls.add(share)
+        held = _Held(share)
+        _HELD.set(held)
         try:
             yield
         finally:
-            self._calls.add(token, -1)
+            self._calls.add(held.share, -1)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Within a call, while it waits for its caller: it takes the place of no other. Raises Refused where
         there is none left behind it."""
-        token = shown_token()
-        self._calls.add(token, -1)
+        held = _HELD.get()
+        self._calls.add(held.share, -1)
         try:
             yield
         finally:
-            has_room = self._calls.has_room(token)
-            self._calls.add(token)
+            held.share = self._share()
+            has_room = self._calls.has_room(held.share)
+            self._calls.add(held.share)
         if not has_room:
-            raise self._no_room("calls", self._calls)
+            raise self._no_room("calls", self._calls, held.share)
 
     def check_stream(self) -> None:
         """Raises Refused where there is no room for a stream."""
-        if not self._streams.has_room(shown_token()):
-            raise self._no_room("streams", self._streams)
+        share = self._share()
+        if not self._streams.has_room(share):
+            raise self._no_room("streams", self._streams, share)
 
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Around a stream of rows or of changes. Raises Refused."""
         self.check_stream()
-        task, token = asyncio.current_task(), shown_token()
+        task, share = asyncio.current_task(), self._share()
         if task is None:
             raise RuntimeError("a stream runs in a task")
         self._streaming.add(task)
-        self._streams.add(token)
+        self._streams.add(share)
         try:
             yield
         finally:
             self._streaming.discard(task)
-            self._streams.add(token, -1)
+            self._streams.add(share, -1)
 
     def stop(self) -> None:
         """Ends all streams: some have no end of their own."""
@@ -128,11 +149,13 @@ class Bounds:
             cause, f"the gateway has {limit} {resource} under way, which is its limit", resource, limit
         )
 
-    def _no_room(self, cause: Literal["calls", "streams"], shared: _Shared) -> Refused:
+    def _no_room(self, cause: Literal["calls", "streams"], shared: _Shared, share: bytes) -> Refused:
         if shared.count >= shared.most:
             return self.full(cause, cause, shared.most)
         free = shared.most - shared.count
-        problem = f"the {free} {cause} that are left of {shared.most} are for other tokens: this one has as many"
+        whose = "callers that are authenticated: the others" if share == STRANGERS else "other tokens: this one"
+        has = "have" if share == STRANGERS else "has"
+        problem = f"the {free} {cause} that are left of {shared.most} are for {whose} {has} as many"
         return self._refused(cause, problem, cause, shared.most)
 
     def _refused(self, cause: Cause, problem: str, resource: str, limit: int) -> Refused:

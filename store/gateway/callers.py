@@ -14,6 +14,10 @@ answer of the cluster before their own.
 
 Known and refused callers have separate tables, so strangers evict no known caller. At most STRANGERS_MAX new tokens are
 looked up at a time; further new ones wait, and known ones do not wait behind them.
+
+All strangers together have one share of the gateway's bounds (:meth:`Callers.share`). Else they could fill a bound with
+many tokens, or with none. A known caller has a share of its own. A stranger's call starts a look-up that it does not
+wait for, so its next call is a known caller's.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ STALE_S: Final = 60.0
 REFUSED_S: Final = 1.0
 KEPT_MAX: Final = 4_096
 """Entries of each table; the oldest is evicted first."""
+STRANGERS: Final = b"?"
+"""The share of all strangers; no digest of a token has this length."""
 STRANGERS_MAX: Final = 64
 """Concurrent look-ups of tokens that were not known before."""
 
@@ -52,6 +58,8 @@ class Callers:
         """The same, with the refusal."""
         self._open_s = float("-inf")
         """When roles were off last, so that no caller had a principal."""
+        self._has_roles = False
+        """Whether roles were on in the last look-up."""
         self._asking: dict[bytes, asyncio.Task[str]] = {}
         self._strangers = asyncio.Semaphore(STRANGERS_MAX)
 
@@ -70,6 +78,19 @@ class Callers:
         # A caller that hangs up must not cancel the look-up of the others.
         return await asyncio.shield(self._look_up(key))
 
+    def share(self) -> bytes:
+        """The share of the bounds that the running call uses: that of its token, or of all strangers; empty while
+        roles are off, when nothing tells callers apart."""
+        key, now_s = shown_token(), self._monotonic_s()
+        known_s = self._known.get(key, (float("-inf"), ""))[0] if self._has_roles else self._open_s
+        refused_s = self._refused.get(key, (float("-inf"), ""))[0]
+        is_due = now_s - known_s >= (KNOWN_S if self._has_roles else REFUSED_S) and now_s - refused_s >= REFUSED_S
+        if is_due and len(self._asking) < STRANGERS_MAX:
+            self._look_up(key).add_done_callback(_forget)
+        if not self._has_roles:
+            return b""
+        return key if now_s - known_s < STALE_S else STRANGERS
+
     def _look_up(self, key: bytes) -> asyncio.Task[str]:
         task = self._asking.get(key)
         if task is None:
@@ -83,6 +104,7 @@ class Callers:
             if who.enabled and who.principal is None:
                 raise Unauthenticated("the call shows no principal")
         except Unauthenticated as error:
+            self._has_roles = True
             self._known.pop(key, None)
             self._open_s = float("-inf")
             _keep(self._refused, key, self._monotonic_s(), error.problem)
@@ -90,6 +112,7 @@ class Callers:
         finally:
             del self._asking[key]
         self._refused.pop(key, None)
+        self._has_roles = who.enabled
         if who.principal is None or not who.enabled:
             self._open_s = self._monotonic_s()
             return ""

@@ -11,6 +11,7 @@ import pytest
 from cortado.errors import ResourceExhausted
 from cortado.store.client.authorization import NOBODY, ON_BEHALF
 from cortado.store.gateway.bounds import Bounds
+from cortado.store.gateway.callers import STRANGERS
 from cortado.store.gateway.limits import GatewayLimits
 from cortado.store.gateway.problems import Refused
 
@@ -64,6 +65,32 @@ def test_calls_without_a_token_have_no_shares(header: str) -> None:
     begin = begins("calls")
     with ExitStack() as stack:
         assert held(stack, begin, header) == MOST
+
+
+def test_all_strangers_have_one_share() -> None:
+    share = [STRANGERS]
+    bounds = Bounds(GatewayLimits(calls_max=MOST), lambda: share[0])
+    with ExitStack() as stack:
+        assert [held(stack, bounds.call, header) for header in (ONE, OTHER, NOBODY)] == [MOST // 2, 0, 0]
+        with pytest.raises(Refused, match="for callers that are authenticated"), bounds.call():
+            pass
+        share[0] = b"known"
+        assert held(stack, bounds.call, ONE) == 2
+
+
+def test_a_caller_that_becomes_known_while_its_body_arrives_leaves_the_share_of_strangers() -> None:
+    share = [STRANGERS]
+    bounds = Bounds(GatewayLimits(calls_max=MOST), lambda: share[0])
+    with ExitStack() as stack:
+        for _ in range(3):
+            share[0] = STRANGERS
+            stack.enter_context(bounds.call())
+            with bounds.waiting():
+                share[0] = b"known"
+        share[0] = STRANGERS
+        assert held(stack, bounds.call, NOBODY) == 3
+    with ExitStack() as stack:
+        assert held(stack, bounds.call, NOBODY) == 4, "all were given back"
 
 
 def test_a_call_that_waits_for_its_caller_counts_for_nobody() -> None:
