@@ -17,6 +17,7 @@ seem to have jumped along: a wrong clock would confirm itself.
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from cortado.proto.internal.peers_pb2 import PeerBatch
@@ -50,13 +51,21 @@ class ClockEcho:
             batch.echo_monotonic_ms = self._theirs_ms
             batch.echo_age_ms = now_ms - self._came_ms
 
+    @staticmethod
+    def left_ms(batch: PeerBatch, now_ms: float) -> float:
+        """After which time on our clock the peer sent a batch, by the echo that it carries, however long it lay in a
+        buffer since; minus infinity where it carries none."""
+        left_ms = batch.echo_monotonic_ms + batch.echo_age_ms
+        # Not so where a number is missing, not a number, or made up.
+        is_one = batch.echo_monotonic_ms > 0 and batch.echo_age_ms >= 0 and left_ms <= now_ms
+        return left_ms if is_one else -math.inf
+
     def arrived(self, batch: PeerBatch, now_ms: float) -> Bounds | None:
         """Take a batch's clocks. The narrowest bounds of the last window at its end, else None."""
         if 0 < batch.monotonic_ms < float("inf"):
             self._theirs_ms, self._came_ms = batch.monotonic_ms, now_ms
-        round_trip_ms = now_ms - batch.echo_monotonic_ms - batch.echo_age_ms
-        # Not so where a number is missing, not a number, or made up.
-        if batch.echo_monotonic_ms > 0 and batch.echo_age_ms >= 0 and 0 <= round_trip_ms <= ROUND_TRIP_MS_MAX:
+        round_trip_ms = now_ms - self.left_ms(batch, now_ms)
+        if round_trip_ms <= ROUND_TRIP_MS_MAX:
             offset_ms = batch.physical_ms - now_ms
             found = Bounds(offset_ms, offset_ms + 1.0 + round_trip_ms)
             if self._best is None or found.high_ms - found.low_ms < self._best.high_ms - self._best.low_ms:

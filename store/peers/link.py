@@ -13,6 +13,7 @@ memory does not grow.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -47,6 +48,8 @@ class Link:
         self.traffic = Traffic() if traffic is None else traffic
         self.heard_ms = monotonic_ms()
         self.sent_ms = self.heard_ms
+        self.lived_ms = -math.inf
+        """When the peer certainly ran, on our clock: what is heard may have lain in a buffer while we stood still."""
         self._stream = stream
         self._node = node
         self._limits = limits
@@ -156,6 +159,7 @@ class Link:
         return batch.SerializeToString()
 
     def _take(self, batch: PeerBatch) -> None:
+        self.lived_ms = max(self.lived_ms, self._clock.left_ms(batch, self.heard_ms))
         bounds = self._clock.arrived(batch, self.heard_ms)
         if bounds is not None:
             self._node.observe_peer_clock(self.peer, *bounds)

@@ -2,10 +2,10 @@
 
 A copy has the same node id, storage id and certificate, and votes and acknowledges what the original has voted and
 acknowledged otherwise. So each process draws a number at its start, and says it with its age in each Hello. A peer
-compares that with when it last heard of the process that speaks for the node::
+compares that with when the process that speaks for the node certainly ran last, by the echoes in what it sent::
 
-    heard        ────x────x────x                     the one that speaks for n2
-    a restart                        ├──► Hello      began when that was not heard any more: takes its place
+    ran          ────x────x────x                     the one that speaks for n2
+    a restart                        ├──► Hello      began behind all that is known of that: takes its place
     a copy                   ├──────────► Hello      both ran at that time: the younger one is refused
 
 - *A restart* is younger than the silence of the one before it. It takes its place, and the one before is refused for
@@ -13,45 +13,56 @@ compares that with when it last heard of the process that speaks for the node::
 - *Two that ran at the same time* are an original and a copy. The one that began earlier is the original: it was there
   when the copy was made. The younger is refused for good, also if it spoke for the node here until then.
 
+When a message arrives says nothing of that: it may have lain in a buffer while this process stood still, and its sender
+may have been replaced since. An echo of our own clock says after which moment the message was sent.
+
 What is known is in the memory of each peer, and no entry of the log: a vote must be given before there is a leader. So
 peers that cannot reach the original may hear a copy until they can (``docs/adr/0059-one-process-for-a-node.md``).
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from cortado.errors import PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
 
 TOLERANCE_MS: Final = 1_000.0
-"""A message may come so late: what was heard then had been sent before the next process began."""
+"""Clocks of two hosts may measure an age so differently."""
 _REFUSED_MAX: Final = 16
 
 
 @dataclass(slots=True)
 class _Known:
-    """The process that speaks for a node, since when it has run and when it was last heard, both on our clock; and
+    """The process that speaks for a node, since when it has run and when it certainly ran last, both on our clock; and
     those that never will again."""
 
     process: int
     began_ms: float
-    heard_ms: float
+    lived_ms: float = -math.inf
     refused: deque[int] = field(default_factory=lambda: deque(maxlen=_REFUSED_MAX))
 
 
+class OpenLink(Protocol):
+    """When something was last heard on an open stream, and when its sender certainly ran, both on our clock."""
+
+    heard_ms: float
+    lived_ms: float
+
+
 class Processes:
-    """As one peer knows them. ``heard_ms`` says when a node's open stream was last heard; None where there is none."""
+    """As one peer knows them. ``open_link`` finds a node's open stream; None where there is none."""
 
     def __init__(
         self,
         *,
         own: int,
         monotonic_ms: Callable[[], float],
-        heard_ms: Callable[[str], float | None],
+        open_link: Callable[[str], OpenLink | None],
         alive_ms: float,
     ) -> None:
         """``own`` is the number of this process, drawn at its start and not 0. A stream that was heard within
@@ -59,7 +70,7 @@ class Processes:
         self.own = own
         self._monotonic_ms = monotonic_ms
         self._began_ms = monotonic_ms()
-        self._heard_ms = heard_ms
+        self._open_link = open_link
         self._alive_ms = alive_ms
         self._known: dict[str, _Known] = {}
 
@@ -76,12 +87,12 @@ class Processes:
             return
         if message.process in known.refused:
             raise refusal_of(message.node_id)
-        open_ms = self._heard_ms(message.node_id)
-        known.heard_ms = max(known.heard_ms, known.heard_ms if open_ms is None else open_ms)
-        now_ms = self._monotonic_ms()
-        silent_ms = now_ms - known.heard_ms
-        if message.process_age_ms <= silent_ms + TOLERANCE_MS:
-            if open_ms is not None and silent_ms < self._alive_ms:
+        link, now_ms = self._open_link(message.node_id), self._monotonic_ms()
+        if link is not None:
+            known.lived_ms = max(known.lived_ms, link.lived_ms)
+        if message.process_age_ms <= now_ms - known.lived_ms + TOLERANCE_MS:
+            silent_ms = math.inf if link is None else now_ms - link.heard_ms
+            if silent_ms < self._alive_ms:
                 problem = f"another process speaks for node {message.node_id}, and was heard {silent_ms:.0f} ms ago"
                 raise Unavailable(problem, retry_delay_ms=int(self._alive_ms))
         elif message.process_age_ms <= now_ms - known.began_ms:
@@ -95,18 +106,17 @@ class Processes:
         now_ms = self._monotonic_ms()
         known = self._known.get(hello.node_id)
         if known is not None and known.process == hello.process:
-            known.heard_ms = now_ms
             return
         refused = deque[int](maxlen=_REFUSED_MAX) if known is None else known.refused
         if known is not None:
             refused.append(known.process)
-        self._known[hello.node_id] = _Known(hello.process, now_ms - hello.process_age_ms, now_ms, refused)
+        self._known[hello.node_id] = _Known(hello.process, now_ms - hello.process_age_ms, refused=refused)
 
-    def lost(self, node_id: str, process: int, heard_ms: float) -> None:
-        """A stream has ended on which ``process`` was last heard at ``heard_ms``."""
+    def lost(self, node_id: str, process: int, lived_ms: float) -> None:
+        """A stream has ended, by which ``process`` certainly ran at ``lived_ms``."""
         known = self._known.get(node_id)
         if known is not None and known.process == process:
-            known.heard_ms = max(known.heard_ms, heard_ms)
+            known.lived_ms = max(known.lived_ms, lived_ms)
 
     def takes_over(self, hello: Hello) -> bool:
         """Whether another process than the sender speaks for its node until now."""

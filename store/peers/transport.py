@@ -77,7 +77,7 @@ class PeerTransport:
         self.processes = Processes(
             own=chance.getrandbits(64) | 1,
             monotonic_ms=monotonic_ms,
-            heard_ms=self._heard_ms,
+            open_link=self._open_link,
             alive_ms=2 * self.limits.idle_ms,
         )
         self.admission = Admission(
@@ -204,7 +204,7 @@ class PeerTransport:
                 self.report(peer.node_id, "lost", problem)
             raise
         finally:
-            self.processes.lost(peer.node_id, hello.process, link.heard_ms)
+            self.processes.lost(peer.node_id, hello.process, link.lived_ms)
             if peer.link is link:
                 peer.put(None)
                 if self.roster.member(peer.node_id) is None:
@@ -228,9 +228,9 @@ class PeerTransport:
         peer.problem = ""
         _LOG.info("connected to node %s at %s", peer.node_id, peer.address)
 
-    def _heard_ms(self, node_id: str) -> float | None:
+    def _open_link(self, node_id: str) -> Link | None:
         link = self.link_to(node_id)
-        return link.heard_ms if link is not None and link.is_open else None
+        return link if link is not None and link.is_open else None
 
     def _review(self) -> None:
         """Whether everyone whom we are connected to, or dial, still belongs here."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from support.cluster import Cluster
+from support.cluster import Cluster, running_cluster
 from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 
@@ -95,3 +95,27 @@ def test_a_node_that_is_restarted_on_another_host_with_its_directory_takes_its_p
         if moved is not None:
             moved.kill()
         cluster.kill(*cluster.nodes)
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower"])
+def test_a_node_that_restarts_while_another_stands_still_is_no_copy(tmp_path: Path, victim: str) -> None:
+    """What it had sent before lies in the other's buffers, and is read when both run again."""
+    with running_cluster(tmp_path) as cluster, Client(cluster.endpoints) as client:
+        leader = cluster.leader()
+        frozen, other = (each for each in cluster.nodes if each != leader)
+        restarted = leader if victim == "leader" else other
+        cluster.pause(frozen)
+        for number in range(200):
+            client.kv("n").put(b"%03d" % number, bytes(1_000))
+        cluster.kill(restarted)
+        cluster.start(restarted)
+        began_ms = client.now().wall_ms
+
+        def has_run() -> bool:
+            client.kv("n").put(b"k", b"v")
+            return client.now().wall_ms > began_ms + 3_000
+
+        wait_until(has_run, "it runs longer than messages are late")
+        cluster.resume(frozen)
+        cluster.wait_converged()
+        assert all(REFUSED not in node.log for node in cluster.nodes.values())

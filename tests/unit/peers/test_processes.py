@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import pytest
 
 from cortado.errors import PeerRefused, Unavailable
@@ -13,17 +16,24 @@ ORIGINAL, COPY, RESTARTED = 11, 22, 33
 MINUTE_MS = 60_000.0
 
 
+@dataclass
+class Stream:
+    process: int
+    heard_ms: float
+    lived_ms: float = -math.inf
+
+
 class Peer:
     """One that knows n2 by its streams, on a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000.0
         self.began_ms = {ORIGINAL: self.now_ms - MINUTE_MS}
-        self.open: tuple[int, float] | None = None
+        self.open: Stream | None = None
         self.processes = Processes(
             own=1,
             monotonic_ms=lambda: self.now_ms,
-            heard_ms=lambda _node: None if self.open is None else self.open[1],
+            open_link=lambda _node: self.open,
             alive_ms=ALIVE_MS,
         )
 
@@ -36,17 +46,18 @@ class Peer:
         hello = Hello(node_id="n2", process=process, process_age_ms=age_ms)
         self.processes.check(hello)
         self.processes.adopt(hello)
-        self.open = (process, self.now_ms)
+        self.open = Stream(process, self.now_ms)
 
-    def hears(self) -> None:
-        """Something arrives on the open stream."""
+    def hears(self, *, sent_ms: float | None = None) -> None:
+        """Something arrives on the open stream; it may have been sent long ago."""
         assert self.open is not None
-        self.open = (self.open[0], self.now_ms)
+        self.open.heard_ms = self.now_ms
+        self.open.lived_ms = self.now_ms if sent_ms is None else sent_ms
 
     def loses(self) -> None:
         """The stream breaks."""
         assert self.open is not None
-        self.processes.lost("n2", *self.open)
+        self.processes.lost("n2", self.open.process, self.open.lived_ms)
         self.open = None
 
     def pass_ms(self, duration_ms: float, *, heard: bool = False) -> None:
@@ -60,6 +71,7 @@ class Peer:
 def peer() -> Peer:
     peer = Peer()
     peer.hello(ORIGINAL)
+    peer.hears()
     return peer
 
 
@@ -146,6 +158,40 @@ def test_a_process_that_was_frozen_and_replaced_is_refused_when_it_wakes_up(peer
     peer.loses()
     refused(peer, ORIGINAL)
     peer.hello(RESTARTED)
+
+
+@pytest.mark.parametrize("broke", [False, True])
+@pytest.mark.parametrize("frozen_ms", [3_000, 10_000, MINUTE_MS])
+def test_a_restart_while_this_process_stood_still_is_no_copy(peer: Peer, frozen_ms: float, *, broke: bool) -> None:
+    """What the one before had sent lay in a buffer, and is read only now."""
+    sent_ms = peer.now_ms + 200
+    peer.pass_ms(500)
+    peer.begins(RESTARTED)
+    peer.pass_ms(frozen_ms)
+    peer.hears(sent_ms=sent_ms)
+    if broke:
+        peer.loses()
+    else:
+        with pytest.raises(Unavailable, match="was heard 0 ms ago"):
+            peer.hello(RESTARTED)
+        peer.pass_ms(ALIVE_MS)
+    peer.hello(RESTARTED)
+    refused(peer, ORIGINAL)
+
+
+def test_hellos_of_several_starts_that_are_read_together_refuse_none_but_the_dead(peer: Peer) -> None:
+    peer.pass_ms(500)
+    peer.loses()
+    for process in (101, 102, 103):
+        peer.begins(process)
+        peer.pass_ms(2_000)
+    peer.hello(101)
+    peer.loses()
+    peer.hello(103)
+    with pytest.raises(Unavailable):
+        peer.hello(102)
+    peer.hello(103)
+    refused(peer, 101)
 
 
 def test_a_process_that_was_frozen_and_not_replaced_goes_on(peer: Peer) -> None:
