@@ -99,7 +99,7 @@ def test_a_node_that_is_restarted_on_another_host_with_its_directory_takes_its_p
 
 @pytest.mark.parametrize("victim", ["leader", "follower"])
 def test_a_node_that_restarts_while_another_stands_still_is_no_copy(tmp_path: Path, victim: str) -> None:
-    """What it had sent before lies in the other's buffers, and is read when both run again."""
+    """The other reads what its buffers hold of the earlier process once both run again."""
     with running_cluster(tmp_path) as cluster, Client(cluster.endpoints) as client:
         leader = cluster.leader()
         frozen, other = (each for each in cluster.nodes if each != leader)

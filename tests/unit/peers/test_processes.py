@@ -163,7 +163,7 @@ def test_a_process_that_was_frozen_and_replaced_is_refused_when_it_wakes_up(peer
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("frozen_ms", [3_000, 10_000, MINUTE_MS])
 def test_a_restart_while_this_process_stood_still_is_no_copy(peer: Peer, frozen_ms: float, *, broke: bool) -> None:
-    """What the one before had sent lay in a buffer, and is read only now."""
+    """A buffer held messages of the process before, which this one reads only now."""
     sent_ms = peer.now_ms + 200
     peer.pass_ms(500)
     peer.begins(RESTARTED)
