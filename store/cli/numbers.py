@@ -23,8 +23,10 @@ def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callab
     """A parser of an option's whole number, which names the option, the value and the bound in its refusal."""
 
     def parse(text: str | int) -> int:
-        if not _WHOLE.fullmatch(str(text)) or not minimum <= int(text) <= maximum:
-            bound = f"{minimum} or more" if maximum > 1 << 32 else f"{minimum} to {maximum}"
+        is_whole = _WHOLE.fullmatch(str(text)) is not None
+        if not is_whole or not minimum <= int(text) <= maximum:
+            names_both = maximum <= 1 << 32 or (is_whole and int(text) > maximum)
+            bound = f"{minimum} to {maximum}" if names_both else f"{minimum} or more"
             raise InvalidArgument(option, f"must be a whole number, {bound}", repr(text))
         return int(text)
 

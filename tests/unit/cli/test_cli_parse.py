@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
 from cortado.store.cli.assignments import parse_assignments
 from cortado.store.cli.commands.table import parse_index
+from cortado.store.cli.numbers import whole
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer import byte_text
@@ -112,6 +114,19 @@ def test_what_is_not_of_the_type_is_refused_by_name(type: KeyType, text: str) ->
         parse_part(text, KeyPart("a.b", type))
     assert raised.value.field == "key.a.b"
     assert raised.value.value == repr(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("1.5", "-9223372036854775808 or more"),
+        ("-9223372036854775809", "-9223372036854775808 or more"),
+        ("9223372036854775808", "-9223372036854775808 to 9223372036854775807"),
+    ],
+)
+def test_a_number_is_refused_with_the_bound_that_it_passed(text: str, bound: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(f"must be a whole number, {bound} (got {text!r})")):
+        whole("--by", -(2**63))(text)
 
 
 @pytest.mark.parametrize(
