@@ -21,7 +21,7 @@ from typing import Any, Final
 from cortado.errors import InvalidArgument
 
 _SHOWN_MAX: Final = 60
-_BYTE_ORDER_MARK: Final = "\ufeff"
+BYTE_ORDER_MARK: Final = "\ufeff"
 _OTHER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _OBEYED: Final = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -30,7 +30,7 @@ _OBEYED: Final = re.compile(
 
 def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
     """The value of ``text``. Raises ``refused`` naming ``what``, with the place of the mistake."""
-    if text.startswith(_BYTE_ORDER_MARK):
+    if text.startswith(BYTE_ORDER_MARK):
         problem = "must be JSON without a byte order mark (in UTF-8 the bytes EF BB BF): remove it from the beginning"
         raise refused(what, problem, shown_text(text))
     try:

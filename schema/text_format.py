@@ -29,7 +29,7 @@ from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.rfc3339 import Impossible, Moment, parse_date, parse_instant, parse_moment
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_format import from_json_value, to_json_value
-from cortado.schema.json_text import json_text, parse_json, shown_text
+from cortado.schema.json_text import BYTE_ORDER_MARK, json_text, parse_json, shown_text
 from cortado.schema.model import NULL, AvroType, Record, Schema, Union
 from cortado.schema.names import describe_type
 from cortado.schema.union_branches import class_of_type
@@ -68,6 +68,8 @@ def from_texts(schema: Schema, texts: Mapping[str, Any], *, empty_is_null: bool 
         if read is None:
             # Python's DictReader has cells beyond the header under None.
             problem = "has more cells than the header" if name is None else "the schema has no such field"
+            if isinstance(name, str) and name.startswith(BYTE_ORDER_MARK):
+                problem = "begins with a byte order mark: open the file with the encoding utf-8-sig"
             raise InvalidDocument("" if name is None else str(name), problem)
         document[name] = _read(read, name, text) if isinstance(text, str) else text
     return document

@@ -38,6 +38,7 @@ from cortado.store.settings.client import (
     TLS_CERT,
     TLS_KEY,
     TOKEN_FILE,
+    TOKEN_VARIABLE,
 )
 from cortado.store.settings.gather import Found, gather
 from cortado.store.settings.reach import check_tls_files, check_variables_of_clients, token_source
@@ -228,7 +229,10 @@ class Session:
 
     def _opened(self, read_from: ReadFrom) -> Client:
         from cortado.store.client import Client
+        from cortado.store.client.authorization import check_source
 
+        if self.token is not None:
+            check_source(self.token, self._place("token"))
         interrupt_between_locks()
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
@@ -247,8 +251,10 @@ class Session:
         return made
 
     def _place(self, field: str) -> str:
-        """Where the setting stands that a client calls ``tls.cert``."""
-        name = {"tls.ca": TLS_CA, "tls.cert": TLS_CERT, "tls.key": TLS_KEY}.get(field)
+        """Where the setting stands that a client calls ``tls.cert`` or ``token``."""
+        if field == "token" and isinstance(self.token, str):
+            return TOKEN_VARIABLE
+        name = {"tls.ca": TLS_CA, "tls.cert": TLS_CERT, "tls.key": TLS_KEY, "token": TOKEN_FILE}.get(field)
         return next((each.named() for each in self.found if each.setting is name), field)
 
 

@@ -103,19 +103,27 @@ class Authorization:
 NOBODYS: Final = Authorization(None)
 
 
+def check_source(source: TokenSource, field: str) -> None:
+    """Raises InvalidArgument naming ``field`` for what is no token, or a file that holds none."""
+    if isinstance(source, Path):
+        _read(source, field)
+    else:
+        check_token(source, field)
+
+
 def _bearer(token: str) -> str:
     return f"{BEARER}{token}"
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, field: str = "token") -> str:
     if holds_token(str(path)):
         problem = "must be text, or the path of a file that holds it, and is a path that is itself a token"
-        raise InvalidArgument("token", problem)
+        raise InvalidArgument(field, problem)
     try:
         content = read_regular(path, _FILE_BYTES_MAX, follows_links=True)
     except OSError as error:
-        raise InvalidArgument("token", f"cannot be read: {error.strerror}", str(path)) from None
+        raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
     try:
         return check_token(content.decode("ascii", "replace").strip())
     except InvalidArgument:
-        raise InvalidArgument("token", "must be a file that holds a token and nothing else", str(path)) from None
+        raise InvalidArgument(field, "must be a file that holds a token and nothing else", str(path)) from None

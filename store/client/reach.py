@@ -6,8 +6,7 @@ import os
 from typing import TypeVar
 
 from cortado.errors import InvalidArgument
-from cortado.store.auth.tokens import check_token
-from cortado.store.client.authorization import TokenSource
+from cortado.store.client.authorization import TokenSource, check_source
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 
 E = TypeVar("E", bound=Endpoints)
@@ -23,7 +22,7 @@ def reached(
     """
     if endpoint is not None:
         return endpoint, tls, token
-    from cortado.store.settings.client import ENDPOINTS, PREFIX, TOKEN_VARIABLE
+    from cortado.store.settings.client import ENDPOINTS, PREFIX, TOKEN_FILE, TOKEN_VARIABLE
     from cortado.store.settings.reach import reach_of_environment
 
     reach = reach_of_environment(os.environ)
@@ -31,8 +30,9 @@ def reached(
         parse_endpoints(reach.endpoint)
     except InvalidArgument as refused:
         raise InvalidArgument(ENDPOINTS.variable(PREFIX), refused.problem, refused.value) from None
-    if isinstance(reach.token, str):
-        check_token(reach.token, TOKEN_VARIABLE)
+    if reach.token is not None:
+        variable = TOKEN_VARIABLE if isinstance(reach.token, str) else TOKEN_FILE.variable(PREFIX)
+        check_source(reach.token, variable)
     if tls is None and reach.tls_ca is not None:
         tls = Tls(reach.tls_ca, reach.tls_cert, reach.tls_key)
     return reach.endpoint, tls, reach.token if token is None else token

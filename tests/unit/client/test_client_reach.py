@@ -85,6 +85,7 @@ def test_applications_spark_and_the_command_line_read_the_same(monkeypatch: pyte
     monkeypatch.setenv("CORTADO_ENDPOINTS", "db1:7621, db2:7621")
     for name, file in files.items():
         monkeypatch.setenv(f"CORTADO_TLS_{name.upper()}", str(file))
+    (tmp_path / "token").write_text(TOKEN)
     monkeypatch.setenv("CORTADO_TOKEN_FILE", str(tmp_path / "token"))
     endpoint, tls, token = reached(None, None, None)
     assert (endpoint, tls, token) == ("db1:7621,db2:7621", Tls(*files.values()), tmp_path / "token")
@@ -107,7 +108,7 @@ def test_without_variables_it_is_the_node_of_this_machine() -> None:
         ({"TLS_CERT": "own.crt"}, "CORTADO_TLS_CA", "must be given with CORTADO_TLS_CERT"),
         ({"TLS_CA": "ca.crt", "TLS_KEY": "own.key"}, "CORTADO_TLS_CERT", "must be given with CORTADO_TLS_KEY"),
         ({"TOKEN": "no token"}, "CORTADO_TOKEN", "must look like ctd_"),
-        ({"TOKEN_FILE": "/no/such/file"}, "token", "cannot be read"),
+        ({"TOKEN_FILE": "/no/such/file"}, "CORTADO_TOKEN_FILE", "cannot be read"),
     ],
 )
 def test_a_wrong_variable_is_refused(
@@ -118,6 +119,19 @@ def test_a_wrong_variable_is_refused(
     with pytest.raises(InvalidArgument, match=problem) as refused:
         Client()
     assert refused.value.field == field
+
+
+def test_a_command_names_where_its_wrong_token_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status", "--token-file", "/no/such/file"]) == 2
+    assert "error: --token-file: cannot be read" in capsys.readouterr().err
+    monkeypatch.setenv("CORTADO_TOKEN_FILE", "/no/such/file")
+    assert run(["status"]) == 2
+    assert "error: CORTADO_TOKEN_FILE: cannot be read" in capsys.readouterr().err
+    monkeypatch.setenv("CORTADO_TOKEN", "no token")
+    assert run(["status"]) == 2
+    assert "error: CORTADO_TOKEN: must look like ctd_" in capsys.readouterr().err
 
 
 def test_a_command_that_needs_a_file_names_its_options() -> None:

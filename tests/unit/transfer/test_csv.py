@@ -175,6 +175,11 @@ def test_a_text_that_does_not_fit_is_named_with_field_type_and_value(declared: A
     assert message in str(refused.value)
 
 
+def test_a_field_behind_a_byte_order_mark_is_refused_by_the_encoding_that_takes_it_off() -> None:
+    with pytest.raises(InvalidDocument, match="a byte order mark: open the file with the encoding utf-8-sig"):
+        from_texts(SCHEMA, {"\ufeffcarrier": "KL"})
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
