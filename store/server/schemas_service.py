@@ -96,7 +96,7 @@ class SchemasService(Service):
                 name=lambda subject: subject.subject,
                 shape=[str(request.include_deleted)],
             )
-            return read_ts, _summaries(replica.catalog(replica.store.snapshot(read_ts)), subjects), token
+            return read_ts, _summaries(replica.catalog(replica.store.snapshot(read_ts)), subjects, rights), token
 
         # Ten thousand tables, and as many subjects, take long to decode.
         with self.host.reads.place():
@@ -193,14 +193,20 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
 
-def _summaries(catalog: Catalog, subjects: Sequence[SubjectState]) -> list[schemas_pb2.SubjectSummary]:
+def _summaries(
+    catalog: Catalog, subjects: Sequence[SubjectState], rights: Rights | None
+) -> list[schemas_pb2.SubjectSummary]:
     tables, default_mode = catalog.tables_by_subject(), catalog.default_mode
     return [
         schemas_pb2.SubjectSummary(
             subject=each.subject,
             versions=len(each.live),
             mode=_mode_message(each.mode or default_mode),
-            tables=tables.get(each.subject, ()),
+            tables=[
+                name
+                for name in tables.get(each.subject, ())
+                if rights is None or rights.sees(table_resource(*name.split(".")))
+            ],
         )
         for each in subjects
     ]

@@ -128,6 +128,20 @@ def test_readers_of_a_table_read_the_schemas_of_its_subject_whatever_that_is_cal
                     other.schemas.versions(unknown)
 
 
+def test_a_list_of_subjects_names_no_table_that_lists_of_tables_hide(world: World) -> None:
+    schema = '{"type": "record", "name": "S", "fields": [{"name": "id", "type": "long"}]}'
+    world.admin.create_database("shared")
+    world.admin.schemas.register("shared.open", schema)
+    for table in ("open", "hidden"):
+        world.admin.create_table(f"shared.{table}", key=["id"], subject="shared.open")
+    with world.client("of-one", ("reader", "table:shared.open")) as reader:
+        (found,) = reader.schemas.subjects()
+        assert (found.subject, list(found.tables)) == ("shared.open", ["shared.open"])
+        assert [each.full_name for each in reader.tables()] == ["shared.open"]
+    (seen,) = (each for each in world.admin.schemas.subjects() if each.subject == "shared.open")
+    assert sorted(seen.tables) == ["shared.hidden", "shared.open"]
+
+
 def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
     with world.client("owner", ("owner", "database:own")) as owner, world.client("guest") as guest:
         owner.create_database("own")
