@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,9 @@ from cortado.errors import ResourceExhausted
 from cortado.store.owners import has_share
 
 RETRY_DELAY_MS: Final = 50
+
+HELD: Final[ContextVar[list[Gate] | None]] = ContextVar("cortado_held", default=None)
+"""The gates with shares at which the stream that is served holds places, for those who look after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +150,23 @@ class Gate:
 class _Within:
     """See :meth:`Gate.place`. No generator, since each read holds one."""
 
-    __slots__ = ("_gate", "_holder", "_size_bytes")
+    __slots__ = ("_gate", "_held", "_holder", "_size_bytes")
 
     def __init__(self, gate: Gate, size_bytes: int, holder: str) -> None:
         self._gate = gate
         self._size_bytes = size_bytes
         self._holder = holder
+        self._held = HELD.get() if holder else None
 
     def __enter__(self) -> None:
         self._gate.enter(self._size_bytes, self._holder)
+        if self._held is not None:
+            self._held.append(self._gate)
 
     def __exit__(self, *_: object) -> None:
         self._gate.leave(self._size_bytes, self._holder)
+        if self._held is not None:
+            self._held.remove(self._gate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from cortado.store.server.permissions import CARRIERS, PACKAGE
 from cortado.store.server.receiving import Context, Receiving
 from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
+from cortado.store.server.sending import Sending
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -142,7 +143,9 @@ def _handler(
         begin = partial(_of_many, receiving, parse, behaviour)
     else:
         begin = partial(_of_one, receiving, parse, behaviour)
-    streaming = _streaming(measures, begin, authority)
+    only_reads = method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+    sending = partial(Sending, measures.name, replying=replying, only_reads=only_reads)
+    streaming = _streaming(measures, begin, authority, sending)
     return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
 
 
@@ -349,43 +352,49 @@ def _streaming(
     measures: MethodMeasures,
     behaviour: Callable[[Any, Context, OpenStream], AsyncGenerator[Reply, None]],
     authority: Authority | None,
-) -> Callable[[Any, Context], AsyncIterator[bytes]]:
+    sending: Callable[[Context], Sending],
+) -> Callable[[Any, Context], Awaitable[None]]:
     """``behaviour`` gets the messages that arrive, the call, and the stream, which lets each message in."""
 
     is_carrier = measures.name.removeprefix(PACKAGE) in CARRIERS
 
-    async def serve(arriving: Any, context: Context) -> AsyncIterator[bytes]:
+    async def reply_all(arriving: Any, context: Context, to_caller: Sending) -> None:
         CALLER.set(context)
+        metadata = _metadata(context)
+        CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
+        CONNECTION.set(context.peer)
+        check_api_level(metadata.get("user-agent", ""))
+        name = measures.name
+        if authority is not None:
+            authority.know_carrier() if is_carrier else authority.check_known(name)
+        with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
+            is_owed = False
+            async with aclosing(behaviour(arriving, context, stream)) as replies:
+                async for reply in stream.follow(replies):
+                    encoded = _serialized(reply)
+                    if is_owed:
+                        await stream.pace()
+                    measures.replied(len(encoded))
+                    is_owed = stream.sent(len(encoded))
+                    await to_caller.send(encoded)
+
+    async def serve(arriving: Any, context: Context) -> None:
         measures.opened()
-        code, problem = CANCELLED, None
+        code, problem, to_caller = CANCELLED, None, sending(context)
         try:
-            metadata = _metadata(context)
-            CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
-            CONNECTION.set(context.peer)
-            check_api_level(metadata.get("user-agent", ""))
-            name = measures.name
-            if authority is not None:
-                authority.know_carrier() if is_carrier else authority.check_known(name)
-            with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
-                is_owed = False
-                async with aclosing(behaviour(arriving, context, stream)) as replies:
-                    async for reply in stream.follow(replies):
-                        encoded = _serialized(reply)
-                        if is_owed:
-                            await stream.pace()
-                        measures.replied(len(encoded))
-                        is_owed = stream.sent(len(encoded))
-                        yield encoded
+            await reply_all(arriving, context, to_caller)
             code = OK
         except CortadoError as error:
             code, problem = error.code, error
-            await _end(context, error)
         except Exception as defect:
-            internal = _defect(measures.name, defect)
-            code = internal.code
-            await _end(context, internal)
+            problem = _defect(measures.name, defect)
+            code = problem.code
         finally:
+            # An error may wait long behind replies that the caller does not take.
             measures.closed(code, problem)
+        if problem is not None:
+            await to_caller.settle()
+            await _end(context, problem)
 
     return serve
 
