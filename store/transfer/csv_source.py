@@ -32,7 +32,9 @@ def csv_chunks(
     records = _Records(file, name, null_text)
     nulls = _nulls(records.header(), target, name, null_text)
     collected = Collected(name, target)
-    for number, size, found in records.rows(len(nulls)):
+    # Of a single column that may be null an empty line is a row.
+    has_empty_rows = len(nulls) == 1 and None in nulls.values()
+    for number, size, found in records.rows(len(nulls), has_empty_rows=has_empty_rows):
         if number <= rows_skipped:
             continue
         if isinstance(found, CortadoError):
@@ -95,11 +97,11 @@ class _Records:
             return [cell or "" for cell in found]
         raise InvalidArgument("file", "has no header: its first line names the fields", self._name)
 
-    def rows(self, columns: int) -> Iterator[tuple[int, int, list[str | None] | CortadoError]]:
+    def rows(self, columns: int, *, has_empty_rows: bool) -> Iterator[tuple[int, int, list[str | None] | CortadoError]]:
         """(line, bytes, cells or what is wrong) of each record. Raises InvalidArgument for a text without an end."""
         for number, line in self._lines:
-            # Of a single column an empty line is a row.
-            if line.isspace() and columns > 1:
+            is_blank = line.isspace() if columns > 1 else not line.strip(b"\r\n")
+            if is_blank and not has_empty_rows:
                 continue
             found = self._cells(number, line, self._null_text, columns)
             if not isinstance(found, CortadoError) and len(found) < columns:

@@ -39,8 +39,9 @@ def check_null_text(text: str) -> str:
 
 
 def line_of(cells: Iterable[str | None], null_text: str) -> str:
-    """A record's line, without its end."""
-    return ",".join([null_text if cell is None else _quoted(cell, null_text) for cell in cells])
+    """A record's line, without its end. It is empty for a lone null alone, since other blank lines are left aside."""
+    line = ",".join([null_text if cell is None else _quoted(cell, null_text) for cell in cells])
+    return line if line or not null_text else '""'
 
 
 def _quoted(cell: str, null_text: str) -> str:

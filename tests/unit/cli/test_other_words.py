@@ -36,6 +36,9 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["get", "d.t", "1", "--endpoints", "a:1"], "no such option --endpoints; did you mean --endpoint?"),
         (["--host", "a:1", "get", "d.t", "1"], "no such option --host; did you mean --endpoint?"),
         (["get", "d.t", "1", "--cacert", "x"], "no such option --cacert; did you mean --tls-ca?"),
+        (["scan", "d.t", "--sort", "a"], "no such option --sort; did you mean --index?"),
+        (["scan", "d.t", "--prefix", "a"], "no such option --prefix; did you mean --from?"),
+        (["scan", "d.t", "--format", "json"], "no such option --format; did you mean --output?"),
         # A slip of the fingers, and a word that nobody has.
         (["scan", "d.t", "--fliter", "x"], "no such option --fliter; did you mean --filter?"),
         (["scan", "d.t", "--zzzzzz", "x"], "no such option --zzzzzz"),
@@ -43,6 +46,8 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["incr", "n", "k"], "there is no command 'incr'; did you mean add?"),
         (["kv", "incrby", "n", "k"], "there is no command 'incrby'; did you mean add?"),
         (["table", "delete", "d.t"], "there is no command 'delete'; did you mean drop?"),
+        (["describe", "d.t"], "there is no command 'describe'; did you mean table?"),
+        (["drop", "table", "d.t"], "there is no command 'drop'; did you mean table?"),
         (["version"], "there is no command 'version'; did you mean --version?"),
     ],
 )

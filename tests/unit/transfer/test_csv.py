@@ -17,7 +17,7 @@ from cortado.schema.parse import parse_document_schema
 from cortado.schema.text_format import from_texts
 from cortado.store.transfer import csv_source
 from cortado.store.transfer.csv_source import csv_chunks
-from cortado.store.transfer.csv_text import cells_of
+from cortado.store.transfer.csv_text import cells_of, line_of
 from cortado.store.transfer.formats import Format, encoding_to_write, format_to_read, null_text_of
 from cortado.store.transfer.pairs import pair_target
 from cortado.store.transfer.rows import BadRow, Target
@@ -94,9 +94,11 @@ def test_a_mark_before_utf_8_a_last_line_without_an_end_and_gzip_are_read() -> N
     assert read(gzip.compress(b"carrier\nA\n"))[0][0]["carrier"] == "A"
 
 
-def test_of_a_single_column_an_empty_line_is_a_row() -> None:
-    rows, _ = read("carrier\n\nA\n")
-    assert [row["carrier"] for row in rows] == ["", "A"]
+def test_of_a_single_column_that_may_be_null_an_empty_line_is_a_row() -> None:
+    schema = _schema(["null", "string"])
+    target = Target("a.b", 1, schema, {})
+    chunks = list(csv_chunks(cast(BinaryIO, io.BytesIO(b'a\n\nA\n""\n')), "a.csv", target))
+    assert [decode_document(schema, body)["a"] for chunk in chunks for body in chunk.bodies()] == [None, "A", ""]
 
 
 def test_a_file_goes_on_behind_a_line() -> None:
@@ -261,6 +263,15 @@ def test_a_file_is_csv_by_its_suffix_and_null_is_for_csv_alone() -> None:
 def _schema(declared: Any) -> Any:
     fields = [{"name": "a", "type": declared}]
     return parse_document_schema(json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+@pytest.mark.parametrize("null_text", ["", "NULL"])
+def test_blank_lines_are_no_rows_of_a_single_column_that_cannot_be_null(null_text: str) -> None:
+    schema = _schema("string")
+    written = "\n".join(line_of([text], null_text) for text in ("", " ", "x"))
+    file = cast(BinaryIO, io.BytesIO(f"a\n\n{written}\n\r\n\n".encode()))
+    chunks = list(csv_chunks(file, "a.csv", Target("a.b", 1, schema, {}), null_text=null_text))
+    assert [decode_document(schema, body)["a"] for chunk in chunks for body in chunk.bodies()] == ["", " ", "x"]
 
 
 def test_doubled_quotes_take_no_more_than_some_times_the_bytes_of_their_text() -> None:
