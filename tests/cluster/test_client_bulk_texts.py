@@ -63,8 +63,8 @@ def test_a_text_that_does_not_fit_is_one_bad_row_with_its_field_type_and_value(r
         (2, "has more cells than the header"),
         (
             3,
-            "at: must fit the type long (timestamp-micros), such as 2013-01-31T23:59:59.5Z "
-            "(got '2018-02-14T00:28:07+01:60')",
+            "at: must fit the type long (timestamp-micros), such as 2013-01-31T23:59:59.5Z: hours must be 00 to 23, "
+            "minutes and seconds 00 to 59, in an offset too (got '2018-02-14T00:28:07+01:60')",
         ),
     ]
 
