@@ -6,17 +6,14 @@ A server's large blocks are messages of a few MiB that come and go in bursts: wi
 as was in flight (measured: 735 MiB instead of 480, under 48 bulk streams of chunks of 4 MiB).
 
 What is smaller leaves holes in the heaps, which go back only when they are asked for: after a burst, once little is in
-flight, since the heaps are locked for some 100 us a MiB meanwhile. A burst is bytes that were received, or memory that
-the process has more than before: calls that their callers reset at once bring no bytes, and 300,000 left 590 MiB.
+flight, since the heaps are locked for some 100 us a MiB meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import mmap
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 MAPPED_BYTES_MIN: Final = 256 << 10
@@ -24,8 +21,6 @@ ARENAS_MAX: Final = 2
 BURST_BYTES: Final = 64 << 20
 CALM_BYTES: Final = 4 << 20
 LOOK_S: Final = 1.0
-_STATM: Final = Path("/proc/self/statm")
-_PAGE_BYTES: Final = mmap.PAGESIZE
 
 # Of <malloc.h>.
 _M_MMAP_THRESHOLD: Final = -3
@@ -41,25 +36,15 @@ def give_back_large_blocks() -> None:
 
 
 async def give_back_after_bursts(received: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Give back what is free, once ``BURST_BYTES`` were received since the last time, or the process has grown by as
-    much, and no more than ``CALM_BYTES`` are in flight. Runs until it is cancelled; returns at once where the C library
-    cannot."""
+    """Give back what is free, once ``BURST_BYTES`` were received since the last time, and no more than ``CALM_BYTES``
+    are in flight. Runs until it is cancelled; returns at once where the C library cannot."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is None:
         return
-    received_bytes, private_bytes = received(), _private_bytes()
+    given_back_at = received()
     while True:
         await asyncio.sleep(LOOK_S)
-        more_bytes = max(received() - received_bytes, _private_bytes() - private_bytes)
-        if more_bytes >= BURST_BYTES and in_flight() <= CALM_BYTES:
+        count = received()
+        if count - given_back_at >= BURST_BYTES and in_flight() <= CALM_BYTES:
+            given_back_at = count
             await asyncio.to_thread(trim, 0)
-            received_bytes, private_bytes = received(), _private_bytes()
-
-
-def _private_bytes() -> int:
-    """The process's own memory, without files that it maps; 0 where the system does not say."""
-    try:
-        _, resident, shared, *_ = _STATM.read_text().split()
-    except OSError:
-        return 0
-    return (int(resident) - int(shared)) * _PAGE_BYTES
