@@ -11,7 +11,7 @@ the wire, and the message is asked for here. What is not asked for stays with th
 
 Nobody waits for ever: who has a place waits for the caller alone, never for the budget. A caller whose message does
 not come while others wait gives the place up after ``SLOW_MS`` and goes on beside; of more than ``SLOW_MAX`` of those,
-the slowest is refused.
+the slowest is refused. Streams have their turn (:mod:`cortado.store.server.opening`) before they get in this line.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import grpc
 
 from cortado.errors import InvalidArgument, ResourceExhausted
 from cortado.store.node.budget import CALL_BYTES, CALL_COST, Held, Share
+from cortado.store.server.opening import Openings
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -46,6 +47,7 @@ class Receiving:
 
     def __init__(self, calls: Share) -> None:
         self.calls = calls
+        self.openings = Openings()
         self._taken = 0
         # Whose message comes in, and since when; in the order of their beginnings.
         self._receiving: dict[asyncio.Task[Any], float] = {}

@@ -44,6 +44,7 @@ from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, M
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
+from cortado.store.server.opening import Openings
 from cortado.store.server.permissions import CARRIERS, PACKAGE
 from cortado.store.server.receiving import Context, Receiving
 from cortado.store.server.replying import PARTS, RESOURCE, Replying
@@ -145,7 +146,7 @@ def _handler(
         begin = partial(_of_one, receiving, parse, behaviour)
     only_reads = method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
     sending = partial(Sending, measures.name, replying=replying, only_reads=only_reads)
-    streaming = _streaming(measures, begin, authority, sending)
+    streaming = _streaming(measures, begin, authority, receiving.openings, sending)
     return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
 
 
@@ -352,6 +353,7 @@ def _streaming(
     measures: MethodMeasures,
     behaviour: Callable[[Any, Context, OpenStream], AsyncGenerator[Reply, None]],
     authority: Authority | None,
+    openings: Openings,
     sending: Callable[[Context], Sending],
 ) -> Callable[[Any, Context], Awaitable[None]]:
     """``behaviour`` gets the messages that arrive, the call, and the stream, which lets each message in."""
@@ -367,6 +369,7 @@ def _streaming(
         name = measures.name
         if authority is not None:
             authority.know_carrier() if is_carrier else authority.check_known(name)
+        await openings.turn(context.peer())
         with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
             is_owed = False
             async with aclosing(behaviour(arriving, context, stream)) as replies:
@@ -392,6 +395,7 @@ def _streaming(
         finally:
             # An error may wait long behind replies that the caller does not take.
             measures.closed(code, problem)
+            to_caller.close()
         if problem is not None:
             await to_caller.settle()
             await _end(context, problem)

@@ -6,7 +6,7 @@ the node's gates (:mod:`cortado.store.node.admission`), so streams that are not 
 ::
 
     a reply is given to gRPC ──► taken ──► the next one
-            `─► after UNREAD_S: was a caller refused at one of these gates meanwhile?
+            `─► UNREAD_S from one look to the next: was a call refused at one of these gates meanwhile?
                     no ──► it may wait for as long again
                     yes ─► the stream ends as RESOURCE_EXHAUSTED, and its places are free
 
@@ -42,6 +42,7 @@ class Sending:
         self._only_reads = only_reads
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
+        self._number = self._sent = self._looked_at = 0
         self._refused: dict[Gate, int] = {}
         self._full: Gate | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -55,7 +56,9 @@ class Sending:
         refusal = self._replying.refusal(self._context, len(reply)) if self._only_reads else None
         if refusal is not None:
             raise refusal
-        self._look_later()
+        self._number += 1
+        if self._timer is None and self._held:
+            self._look_later()
         try:
             if self._first is None:
                 self._first = self._loop.create_task(self._write(reply))
@@ -68,9 +71,7 @@ class Sending:
             self._task.uncancel()
             self._replying.send(self._context, len(reply))
             raise self._given_up(self._full) from None
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
+        self._sent = self._number
 
     async def _write(self, reply: bytes) -> None:
         try:
@@ -79,17 +80,27 @@ class Sending:
             # gRPC's own: the caller has gone, or the server stops.
             raise asyncio.CancelledError from None
 
+    def close(self) -> None:
+        """There are no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
     async def settle(self) -> None:
         """Wait until an error may follow: the first reply takes gRPC's metadata along, which must not be sent twice."""
         if self._first is not None and not self._first.done():
             await asyncio.wait([self._first])
 
     def _look_later(self) -> None:
+        self._looked_at = self._number
         self._refused = {gate: gate.refused for gate in self._held}
-        self._timer = self._loop.call_later(UNREAD_S, self._look) if self._held else None
+        self._timer = self._loop.call_later(UNREAD_S, self._look)
 
     def _look(self) -> None:
-        self._full = next((gate for gate, refused in self._refused.items() if gate.refused > refused), None)
+        self._timer = None
+        if self._sent == self._number:
+            return  # It waits for no caller. The next reply begins to look again.
+        if self._looked_at == self._number:
+            self._full = next((gate for gate, refused in self._refused.items() if gate.refused > refused), None)
         if self._full is None:
             self._look_later()
         elif self._task is not None:
