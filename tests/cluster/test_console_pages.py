@@ -10,9 +10,10 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from cortado.errors import DeadlineExceeded
 from cortado.store.client import Index
+from cortado.store.client.sizes import AsyncSizes
 from cortado.store.gateway.application import Application, all_operations
-from cortado.store.gateway.console import data
 from cortado.store.gateway.console import rows as rows_of
 from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.limits import GatewayLimits
@@ -186,6 +187,11 @@ def test_tables_and_databases_say_how_much_they_hold(made: Gateway) -> None:
 
 def test_a_page_is_shown_without_sizes_that_do_not_come(made: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(made, "unsized")
-    monkeypatch.setattr(data, "SIZES_S", 0.000_001)
+
+    async def late(*_: Any) -> Any:
+        raise DeadlineExceeded(timeout_ms=2_000)
+
+    for call in ("table", "databases"):
+        monkeypatch.setattr(AsyncSizes, call, late)
     assert "pages.unsized - - as the cluster" in " ".join(text_of(get(made, "/ui/data?find=unsized")).split())
     assert "Stored" not in text_of(get(made, "/ui/data/pages/unsized"))
