@@ -26,6 +26,7 @@ END = b"\r\n"
 class World:
     gateway: GatewayProcess
     token: str
+    root: str
 
     def get(self) -> Answer:
         """A read of the caller that is known."""
@@ -40,10 +41,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             client.kv("carts").put(b"a", b"value")
             alice = client.auth.create("alice").token
             client.auth.grant("alice", "owner", "namespace:carts")
-            client.auth.enable("root")
-        assert alice is not None
-        with gateway_process(server.endpoint, folder, "--limit.calls-max", str(CALLS_MAX)) as gateway:
-            yield World(gateway, alice.text)
+            root = client.auth.enable("root").token
+        assert alice is not None and root is not None
+        own = folder / "token"
+        own.write_text(root.text)
+        own.chmod(0o600)
+        options = ("--limit.calls-max", str(CALLS_MAX), "--token-file", str(own))
+        with gateway_process(server.endpoint, folder, *options) as gateway:
+            yield World(gateway, alice.text, root.text)
 
 
 def head(path: str, token: str = "") -> bytes:
@@ -66,3 +71,10 @@ def test_answers_that_strangers_do_not_read_keep_no_known_caller_out(world: Worl
         wait_until(lambda: world.gateway.send(head("/openapi.json") + END).status == 429, "strangers have their share")
         for _ in range(20):
             assert world.get().body == b"value"
+
+
+def test_the_token_of_the_gateway_reads_its_samples_and_serves_no_caller(world: World) -> None:
+    wait_until(lambda: b'class="charts"' in world.gateway.send(head("/ui", world.root) + END).body, "charts")
+    assert b'class="charts"' not in world.gateway.send(head("/ui", world.token) + END).body
+    for token in ("", unknown_token()):
+        assert world.gateway.send(head("/v1/kv/carts/a", token) + END).status == 401
