@@ -33,6 +33,7 @@ cat > shop.avsc <<'END'
 END
 echo '{"type": "record", "name": "Gate", "fields": [{"name": "id", "type": "string"}]}' > gates.avsc
 echo '{"carrier": "UA", "name": "United Air Lines Inc."}' > airlines.jsonl
+printf 'carrier,name\nUA,United Air Lines Inc.\n' > airlines.csv
 cat > operations.jsonl <<'END'
 {"put": {"namespace": "log", "key": "7", "value": "tea", "if_absent": true}}
 {"add": {"namespace": "counters", "key": "sold", "delta": 1, "min": 0}}
