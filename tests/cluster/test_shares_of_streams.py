@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,14 @@ class Caller:
     async def open(self, method: str, *messages: Any) -> None:
         """Open one more, and read the first of its replies alone."""
         channel = self._channels[len(self._streams) % len(self._channels)]
-        stream = channel.stream_stream(PACKAGE + method)(metadata=self._metadata, timeout=WAIT_S)
-        for message in messages:
-            await stream.write(message.SerializeToString())
+
+        async def sent() -> AsyncIterator[bytes]:
+            for message in messages:
+                yield message.SerializeToString()
+            await asyncio.Event().wait()
+
+        # No write of ours, which would fail beside a refusal that comes sooner.
+        stream = channel.stream_stream(PACKAGE + method)(sent(), metadata=self._metadata, timeout=WAIT_S)
         if await stream.read() is grpc.aio.EOF:
             raise AssertionError(f"{method} ended: {await stream.details()}")
         self._streams.append(stream)
