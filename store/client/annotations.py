@@ -123,8 +123,8 @@ def wanted(avro: AvroType) -> str:
             return "a dict with str keys"
         case Record(name=name):
             return f"a dataclass or a TypedDict for {simple_name(name)}"
-        case AvroEnum(symbols=symbols):
-            return f"an Enum or a Literal of {', '.join(symbols)}, or str"
+        case AvroEnum(name=name, symbols=symbols):
+            return f"an Enum for {simple_name(name)}, a Literal of {', '.join(symbols)}, or str"
     python = _python_of(avro)
     return "None" if python is NONE else python.__name__
 

@@ -164,9 +164,14 @@ def branch_writer(found: Sequence[tuple[AvroType, Any, Both]]) -> Convert:
     by_class = {
         member: (branch_name(branch), both.write or same) for branch, member, both in found if isinstance(member, type)
     }
+    by_name = {branch_name(branch): both.write for branch, _, both in found if both.write is not None}
     by_type = {_type_read(branch): both.write for branch, _, both in found if both.write is not None}
 
     def write(value: Any) -> Any:
+        if isinstance(value, Branch):
+            # A Branch is a tuple, and no array.
+            named = by_name.get(value.name)
+            return value if named is None else Branch(value.name, named(value.value))
         known = by_class.get(type(value))
         if known is not None and (dataclasses.is_dataclass(value) or isinstance(value, Enum)):
             name, convert = known

@@ -10,7 +10,7 @@ enum                         an ``Enum`` with all its symbols, a ``Literal`` of 
 array, map                   ``list[T]``, ``Sequence[T]`` or ``tuple[T, ...]``; ``dict[str, T]`` or ``Mapping[str, T]``
 record                       a dataclass, a TypedDict, or ``dict[str, Any]``
 union                        a union that admits each branch, such as ``T | None``; of several records: their classes,
-                             named like the records
+                             named like the records. An ``Enum`` that would do for several enums has the name of one
 logical types                as in :mod:`cortado.schema.values`
 ===========================  ==========================================================================
 
@@ -191,14 +191,9 @@ class _Checked:
         return AS_IT_IS
 
     def _union(self, avro: AvroUnion, admitted: Sequence[Any], hint: Any, path: str) -> Both:
-        several = sum(isinstance(each, Record) for each in avro.branches) > 1
         found: list[tuple[AvroType, Any, Both]] = []
         for branch in avro.branches:
-            fitting = [each for each in admitted if fits(branch, each)]
-            if several and isinstance(branch, Record):
-                fitting = [
-                    each for each in fitting if name_of(each) == simple_name(branch.name) or origin(each) in MAPS
-                ]
+            fitting = [each for each in admitted if fits(branch, each) and _stands_for(each, branch, avro)]
             if not fitting:
                 return self._misfit(path, f"must admit {wanted(branch)}, as the schema says {named(avro)}", hint)
             found.append((branch, fitting[0], self.value(branch, fitting[0], path)))
@@ -272,6 +267,18 @@ class _Checked:
                 problem = f"is no field of the schema's {simple_name(avro.name)}, and not NotRequired"
                 self._misfit(f"{path}.{name}", problem, hint)
         return Both(keys_converter(reads), keys_converter(writes))
+
+
+def _stands_for(member: Any, branch: AvroType, union: AvroUnion) -> bool:
+    """Whether an instance of the class ``member`` says that it is of this ``branch``. If the class would do for
+    several, its name tells; a name that several have tells nothing."""
+    rivals: list[Record | AvroEnum] = []
+    if isinstance(branch, Record) and origin(member) not in MAPS:
+        rivals = [each for each in union.branches if isinstance(each, Record)]
+    elif isinstance(branch, AvroEnum) and isinstance(member, type) and issubclass(member, Enum):
+        rivals = [each for each in union.branches if isinstance(each, AvroEnum) and fits(each, member)]
+    named_so = [each for each in rivals if simple_name(each.name) == name_of(member)]
+    return len(rivals) <= 1 or (len(named_so) == 1 and named_so[0] is branch)
 
 
 class _Later:

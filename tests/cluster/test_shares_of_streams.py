@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 MOST = 8
 LIMITS = [f"--limit.{name}-max={MOST}" for name in ("scans", "bulk-streams", "watches")]
 CALLS_MOST = 1_024
-WAIT_S = 30.0
+WAIT_S = 300.0
 PACKAGE = "/cortado.v1."
 SCAN = kv_pb2.KvScanRequest(namespace="t")
 LOAD = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=table_name("db.t")))

@@ -17,6 +17,7 @@ from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
+from cortado.schema.values import Branch
 from cortado.store.client.document_types import DocumentType, to_mapping, to_plain
 
 
@@ -68,9 +69,23 @@ FLIGHT_ID = NewType("FLIGHT_ID", int)
 UNION = ["null", AIRPORT, {"type": "record", "name": "Gate", "fields": [{"name": "number", "type": "int"}]}]
 
 
+SIGNALS = [{"type": "enum", "name": name, "symbols": ["RED", "GREEN"]} for name in ("Lamp", "Flag")]
+BYTES = ["bytes", {"type": "fixed", "name": "Byte", "size": 1}, {"type": "array", "items": STATE}]
+
+
 @dataclass
 class Gate:
     number: int
+
+
+class Lamp(Enum):
+    RED = "RED"
+    GREEN = "GREEN"
+
+
+class Flag(Enum):
+    RED = "RED"
+    GREEN = "GREEN"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +126,12 @@ class Gate:
         (UNION, Gate | Airport | None, Airport("LGA")),
         (["null", STATE, {"type": "array", "items": AIRPORT}], State | list[Airport] | None, [Airport("x")]),
         (["null", STATE, {"type": "array", "items": AIRPORT}], State | list[Airport] | None, State.LATE),
+        (SIGNALS, Lamp | Flag, Flag.RED),
+        (SIGNALS, Flag | Lamp, Lamp.GREEN),
+        (SIGNALS, Lamp | str, Lamp.RED),
+        (SIGNALS, Lamp | str, Branch("Flag", "RED")),
+        (BYTES, bytes | tuple[State, ...], Branch("Byte", b"x")),
+        (BYTES, bytes | tuple[State, ...], (State.LATE,)),
     ],
 )
 def test_values_of_every_kind_come_back_as_they_were(avro: Any, hint: Any, value: Any) -> None:
@@ -129,13 +150,14 @@ def test_values_of_every_kind_come_back_as_they_were(avro: Any, hint: Any, value
         (["null", "string"], str, r"must admit None, as the schema says \[null, string\] \(got str\)"),
         (logical("long", "timestamp-micros"), date, "must admit datetime, as the schema says timestamp-micros"),
         (logical("bytes", "decimal", precision=6, scale=2), float, "must admit Decimal, as the schema says decimal"),
-        (STATE, Literal["LATE"], r"must admit an Enum or a Literal of ON_TIME, LATE, or str"),
+        (STATE, Literal["LATE"], r"must admit an Enum for \w+, a Literal of ON_TIME, LATE, or str"),
         ({"type": "array", "items": "int"}, list[str], r"Flight\.value\[\]: must admit int"),
         ({"type": "array", "items": "int"}, tuple[int, int], "must admit a list"),
         ({"type": "map", "values": "int"}, dict[str, bytes], r"Flight\.value\{\}: must admit int"),
         ({"type": "map", "values": "int"}, dict[int, int], "must have str keys"),
         (AIRPORT, made(str), r"Flight\.value\.value: is no field of the schema's Airport, and has no default"),
         (UNION, Airport | None, "must admit a dataclass or a TypedDict for Gate"),
+        (SIGNALS, Lamp, "must admit an Enum for Flag, a Literal of RED, GREEN, or str"),
         ("long", "Nowhere", "has an annotation that cannot be resolved: name 'Nowhere' is not defined"),
     ],
 )
