@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
         """What the other side ends the connection with; a node that is known is named."""
         error = from_status(status)
         if isinstance(error, PeerRefused) and self.is_accepted:
-            return PeerRefused(f"{self.who} refuses this node: {error.problem}")
+            return PeerRefused(f"{self.who} refuses this node: {error.problem}", error.replaced)
         return error
 
     def check_end(self) -> None:

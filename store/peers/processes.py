@@ -18,6 +18,9 @@ may have been replaced since. An echo of our own clock says after which moment t
 
 What is known is in the memory of each peer, and no entry of the log: a vote must be given before there is a leader. So
 peers that cannot reach the original may hear a copy until they can (``docs/adr/0059-one-process-for-a-node.md``).
+
+A process that was refused stands aside by itself where no member hears it: one that starts later knows nothing of the
+original, and would hear the copy.
 """
 
 from __future__ import annotations
@@ -63,25 +66,39 @@ class Processes:
         own: int,
         monotonic_ms: Callable[[], float],
         open_link: Callable[[str], OpenLink | None],
+        is_heard: Callable[[], bool],
         alive_ms: float,
     ) -> None:
-        """``own`` is the number of this process, drawn at its start and not 0. A stream that was heard within
-        ``alive_ms`` is not given up for another process."""
+        """``own`` is the number of this process, drawn at its start and not 0. ``is_heard`` says whether a stream to a
+        member is open. A stream that was heard within ``alive_ms`` is not given up for another process."""
         self.own = own
         self._monotonic_ms = monotonic_ms
         self._began_ms = monotonic_ms()
         self._open_link = open_link
+        self._is_heard = is_heard
         self._alive_ms = alive_ms
+        self._refusal: PeerRefused | None = None
         self._known: dict[str, _Known] = {}
 
+    def refused(self, refusal: PeerRefused) -> None:
+        """A member has refused this process for good."""
+        self._refusal = refusal
+
+    def check_own(self) -> None:
+        """Raises PeerRefused where a member has refused this process and none hears it: until it ends, none is to."""
+        if self._refusal is not None and not self._is_heard():
+            raise self._refusal
+
     def tell(self, message: Hello | JoinRequest) -> None:
-        """Write this process into what introduces its node."""
+        """Write this process into what introduces its node. Raises as :meth:`check_own` does."""
+        self.check_own()
         message.process = self.own
         message.process_age_ms = max(int(self._monotonic_ms() - self._began_ms), 0)
 
     def check(self, message: Hello | JoinRequest) -> None:
         """Whether the sender may speak for its node. Raises PeerRefused where another process does, Unavailable where
-        that may end in a moment."""
+        that may end in a moment, and as :meth:`check_own` does."""
+        self.check_own()
         known = self._known.get(message.node_id)
         if known is None or message.process in (0, known.process):
             return
@@ -132,4 +149,4 @@ def refusal_of(node_id: str) -> PeerRefused:
     """What a process is told that does not speak for its node."""
     problem = f"another process speaks for node {node_id}, with the same data directory"
     advice = "the refused one runs on a copy of it, or was replaced while it was silent: stop it for good"
-    return PeerRefused(f"{problem}: {advice}")
+    return PeerRefused(f"{problem}: {advice}", node_id)

@@ -78,6 +78,7 @@ class PeerTransport:
             own=chance.getrandbits(64) | 1,
             monotonic_ms=monotonic_ms,
             open_link=self._open_link,
+            is_heard=lambda: any(each.is_open for each in self._links()),
             alive_ms=2 * self.limits.idle_ms,
         )
         self.admission = Admission(
@@ -275,6 +276,8 @@ class PeerTransport:
     def report(self, node_id: str, what: str, problem: CortadoError) -> None:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up, or empty)."""
         text = problem.message()
+        if isinstance(problem, PeerRefused) and problem.replaced == self.node_id:
+            self.processes.refused(problem)
         peer = self._peers.get(node_id)
         is_known = self.roster.member(node_id) is not None
         if peer is not None:

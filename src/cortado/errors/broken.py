@@ -60,9 +60,12 @@ class ClockOutOfBounds(Broken):
 
 @dataclass(eq=False)
 class PeerRefused(Broken):
-    """A node that is no member, of another cluster, with another data directory, or without a peer's certificate."""
+    """A node that is no member, of another cluster, with another data directory, or without a peer's certificate.
+
+    ``replaced`` is its id where another process speaks for it."""
 
     problem: str
+    replaced: str = ""
 
     code: ClassVar[str] = "PERMISSION_DENIED"
     reason: ClassVar[str] = "PEER_REFUSED"

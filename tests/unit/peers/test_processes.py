@@ -34,6 +34,7 @@ class Peer:
             own=1,
             monotonic_ms=lambda: self.now_ms,
             open_link=lambda _node: self.open,
+            is_heard=lambda: self.open is not None,
             alive_ms=ALIVE_MS,
         )
 
@@ -192,6 +193,21 @@ def test_hellos_of_several_starts_that_are_read_together_refuse_none_but_the_dea
         peer.hello(102)
     peer.hello(103)
     refused(peer, 101)
+
+
+def test_a_refused_process_that_no_member_hears_says_and_hears_nothing_any_more(peer: Peer) -> None:
+    """A member that starts later would take it for the original."""
+    peer.processes.refused(PeerRefused("another process speaks for node n1", "n1"))
+    # The one that refused it may be wrong, where another one hears it.
+    peer.processes.tell(Hello())
+    peer.hello(ORIGINAL)
+    peer.loses()
+    for _ in range(2):
+        with pytest.raises(PeerRefused, match="speaks for node n1"):
+            peer.processes.tell(Hello())
+        with pytest.raises(PeerRefused, match="speaks for node n1"):
+            peer.hello(ORIGINAL)
+        peer.pass_ms(MINUTE_MS)
 
 
 def test_a_process_that_was_frozen_and_not_replaced_goes_on(peer: Peer) -> None:
