@@ -168,9 +168,10 @@ class Engine(Protocol):
         must end, since nobody knows any more what is durable.
         """
 
-    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+    def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
         """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched; of a write that ``frees``
-        room, the last part of it (``LAST_RESERVE_PART``). Cheap: ask for each write."""
+        room, the last part of it (``LAST_RESERVE_PART``). ``behind_bytes`` were admitted before and are not stored yet.
+        Cheap: ask for each write."""
 
     def is_tight(self) -> bool:
         """Whether less than twice the reserve is left, of the map or of the disk: writes will be refused soon."""

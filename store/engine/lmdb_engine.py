@@ -200,12 +200,13 @@ class LmdbEngine:
             time.perf_counter,
         )
 
-    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+    def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
         cost_bytes = 2 * size_bytes + self._page_size
         if cost_bytes > self._unlooked_bytes:
-            # Looked at again where there was not enough, since somebody may have made room.
+            # Looked at again where there was not enough, since somebody may have made room. What is admitted and not
+            # stored counts at a look alone: from then on each write counts by itself.
             map_room_bytes, disk_room_bytes = self._room()
-            room_bytes = min(map_room_bytes, disk_room_bytes) - self.reserve_bytes
+            room_bytes = min(map_room_bytes, disk_room_bytes) - self.reserve_bytes - 2 * behind_bytes
             if cost_bytes > room_bytes:
                 # Nor is what was left of the last look good for smaller writes any more.
                 self._unlooked_bytes = max(0, min(room_bytes, self._unlooked_bytes))

@@ -16,9 +16,9 @@ becomes visible.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
@@ -69,6 +69,11 @@ class Layer:
         """All of them."""
         return self.newest.versions
 
+    def is_older(self, since: bytes) -> bool:
+        """Whether it has versions, and none is above that time: each command's is above those before it."""
+        newest = next((items[0] for _, items in reversed(self.writes) if items), None)
+        return newest is not None and suffix_from(newest[0]) >= since
+
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
         """The keys in ``[start, end)``, ascending."""
         if len(self._sorted) < len(self.versions):
@@ -88,6 +93,7 @@ class Layers:
     def __init__(self, layers: Iterable[Layer], newest: InFlight | None = None) -> None:
         self.all = list(layers)
         self.newest = InFlight() if newest is None else newest
+        self._first: Sequence[Layer] = ()
         self.safepoints = NO_SAFEPOINTS
         """The newest that were raised in any of them, applied or not."""
         for layer in self.all:
@@ -120,8 +126,16 @@ class Layers:
             applied_ts=applied_ts,
         )
 
+    def reader_of_first(self, count: int, applied: Reader) -> OverlayReader:
+        """What is ``applied``, and over it the first ``count`` layers, one at least: all that lies at or below its time
+        is in these. Readers share the list of them."""
+        if len(self._first) != count:
+            self._first = self.all[:count]
+        return OverlayReader(applied, self._first, newest=self.newest, has_open_layer=False)
+
     def pop_oldest(self) -> None:
         """Its batch is applied: the engine has what it wrote."""
+        self._first = ()
         for keys, items in self.all.pop(0).writes:
             self.newest.applied(keys, items)
 
@@ -148,7 +162,8 @@ class OverlayReader:
 
         ``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
         where that is the open batch's: who reads there sees what its own entry writes. ``newest`` is the newest version
-        of each key in any of the layers, where that is known."""
+        of each key in any of the layers, where that is known, and in later ones, too, where none is the open batch's:
+        what lies above the base's time there is not seen."""
         self._base = base
         self._layers = layers
         self._seen = seen
@@ -157,7 +172,7 @@ class OverlayReader:
         self._safepoints = safepoints
         self._applied_ts = applied_ts
         # Nothing of its own: in a cycle with itself it would keep the layers until a collection, with all their rows.
-        self._find = partial(_search, layers) if newest is None else newest.get
+        self._find = _find_in(layers, newest, None if has_open_layer else suffix_of(base.read_ts))
         self._open = layers[-1] if has_open_layer and layers else None
 
     @property
@@ -243,7 +258,7 @@ class OverlayReader:
         if not ranges:
             return self._base.changed_since(stored, (), ts)
         joined = KeyRanges(ranges)
-        for layer in self._layers:
+        for layer in _newer(self._layers, since):
             for key in layer.keys_within(joined):
                 if suffix_from(layer.versions[key][0]) < since:
                     return _changed(layer.versions[key])
@@ -253,7 +268,7 @@ class OverlayReader:
 
     def _changed_among(self, keys: set[LogicalKey], changes: Sequence[Sequence[Item]], since: bytes) -> Changed | None:
         """As :meth:`changed_since`, from what changed: far less than a search for each key."""
-        for layer in self._layers:
+        for layer in _newer(self._layers, since):
             for key in keys & layer.versions.keys():
                 if suffix_from(layer.versions[key][0]) < since:
                     return _changed(layer.versions[key])
@@ -264,6 +279,11 @@ class OverlayReader:
                     if logical_of(item[0]) in keys and suffix_from(item[0]) < since:
                         return _changed(item)
         return None
+
+
+def _newer(layers: Sequence[Layer], since: bytes) -> Iterator[Layer]:
+    """Those with something above that time, newest first."""
+    return takewhile(lambda layer: not layer.is_older(since), reversed(layers))
 
 
 def _changed_of_late(recent: RecentChanges, ranges: KeyRanges, ts: Timestamp, since: bytes) -> Changed | None:
@@ -324,6 +344,21 @@ def _version(found: Item, base: Reader) -> Version | None:
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
     return unexpired(engine_key, engine_value, suffix_of(base.as_of))
+
+
+def _find_in(
+    layers: Sequence[Layer], newest: InFlight | None, since: bytes | None
+) -> Callable[[LogicalKey], Item | None]:
+    """Finds what is seen of a key in flight. Where ``since`` is given, ``newest`` may hold what is above that time."""
+    if newest is None:
+        return partial(_search, layers)
+    return newest.get if since is None else partial(_search_below, newest, layers, since)
+
+
+def _search_below(newest: InFlight, layers: Sequence[Layer], since: bytes, key: LogicalKey) -> Item | None:
+    """One look finds it, unless the key was written again since."""
+    found = newest.get(key)
+    return _search(layers, key) if found is not None and suffix_from(found[0]) < since else found
 
 
 def _search(layers: Sequence[Layer], key: LogicalKey) -> Item | None:

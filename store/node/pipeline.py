@@ -43,7 +43,7 @@ from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.examining import Share
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
-from cortado.store.node.overlay import Layers, OverlayReader
+from cortado.store.node.overlay import Layers
 from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
@@ -157,7 +157,7 @@ class Pipeline:
     @property
     def uncommitted_callers(self) -> int:
         """How many wait for batches that are appended."""
-        return sum([len(batch.answers) for batch in islice(self._appended, self._answered, None)])
+        return sum([len(batch.answers) for batch in islice(reversed(self._appended), self.use[1])])
 
     @property
     def may_append(self) -> bool:
@@ -193,16 +193,13 @@ class Pipeline:
             return applied
         if self.applied.last_ts < self._lost_to:
             raise Unavailable("leadership was lost before what was read is applied here", retry_delay_ms=50)
-        layers = []
-        for batch in islice(self._appended, self._answered):
-            is_whole = batch.last_ts <= read_ts
+        seen, appended = self._answered, self._appended
+        while seen and read_ts < appended[seen - 1].last_ts:
+            seen -= 1
             # A layer has the newest version of each key alone.
-            invariant(
-                is_whole or read_ts < batch.first_ts, "a time within an entry is read once that is applied", read_ts
-            )
-            if is_whole:
-                layers.append(batch.layer)
-        return OverlayReader(applied, layers, has_open_layer=False) if layers else applied
+            is_none = read_ts < appended[seen].first_ts
+            invariant(is_none, "a time within an entry is read once that is applied", read_ts)
+        return self._layers.reader_of_first(seen, applied) if seen else applied
 
     @property
     def newest_in_flight(self) -> Batch | None:
@@ -246,7 +243,7 @@ class Pipeline:
     def append_open(self) -> None:
         """Append the open batch to the log. Where that raises, the batch is still the open one, with its callers."""
         batch = self._open
-        batch.forgotten = self._forgetting.of(batch, self.applied, self._appended)
+        batch.forgotten = self._forgetting.of(batch, self.applied)
         has_reads = batch.seen is not None and bool(batch.seen)
         after = self._log.last
         before_ts = self._appended[-1].last_ts if self._appended else self.applied.last_ts
@@ -259,6 +256,7 @@ class Pipeline:
         self.measures.appended(batch.commands, batch.size_bytes, batch.evaluating_ms)
         self._appended.append(batch)
         self._appended_bytes += batch.size_bytes
+        self._forgetting.appended(batch)
         if self._next is None:
             self._open = Batch()
             self._layers.push(self._open.layer)
@@ -406,6 +404,7 @@ class Pipeline:
                 self._to_answer.append(batch)
             self._answered = max(self._answered - 1, 0)
             self._appended_bytes -= batch.size_bytes
+            self._forgetting.applied(batch)
             batch.has_ended = True
             if batch.times.committed_ms:
                 self.measures.applying.observe((self._monotonic_ms() - batch.times.committed_ms) / 1000)
@@ -490,6 +489,7 @@ class Pipeline:
             batch.has_ended = True
         self._appended = deque(kept)
         self._appended_bytes = sum(batch.size_bytes for batch in kept)
+        self._forgetting.restart(kept)
         self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
         self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])

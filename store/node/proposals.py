@@ -115,11 +115,11 @@ class Proposal:
         assert outcome is not None
         raise outcome
 
-    def admit(self, engine: Engine, size_bytes: int, before_bytes: int) -> None:
-        """It turned out to write ``size_bytes``, behind ``before_bytes`` that are not applied. Raises ResourceExhausted
-        where that is far more than it was let in for, and there is no room: many deletes of ranges come together."""
+    def admit(self, engine: Engine, size_bytes: int, behind_bytes: int) -> None:
+        """It turned out to write ``size_bytes``, and ``behind_bytes`` are not applied. Raises ResourceExhausted where
+        that is far more than it was let in for, and there is no room: many deletes of ranges come together."""
         if size_bytes > 2 * self.size_bytes + _UNASKED_BYTES and not self.is_own:
-            engine.admit(size_bytes + before_bytes, frees=self.frees)
+            engine.admit(size_bytes, behind_bytes=behind_bytes, frees=self.frees)
 
     def finish(self, outcome: Outcome) -> None:
         """Answer every waiter, once."""

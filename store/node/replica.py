@@ -314,8 +314,8 @@ class Replica:
                 if known is not None:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
-            needed_bytes = size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes
-            self.host.engine.admit(needed_bytes, frees=frees)
+            behind_bytes = self.driver.pipeline.appended_bytes
+            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES, behind_bytes=behind_bytes, frees=frees)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)

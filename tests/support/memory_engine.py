@@ -138,9 +138,9 @@ class MemoryEngine:
     def write(self) -> MemoryWriteTransaction:
         return MemoryWriteTransaction(self)
 
-    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+    def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
         reserve_bytes = self.reserve_bytes // LAST_RESERVE_PART if frees else self.reserve_bytes
-        if self.use().used_bytes + size_bytes > self.limit_bytes - reserve_bytes:
+        if self.use().used_bytes + size_bytes + behind_bytes > self.limit_bytes - reserve_bytes:
             raise map_full(self.limit_bytes)
 
     def is_tight(self) -> bool:

@@ -6,8 +6,10 @@ yet, and their floors delete records that it still shows.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Final
 
 from cortado.invariants import invariant
@@ -33,32 +35,58 @@ class Forgetting:
     def __init__(self, machine: StateMachine, memory: Memory) -> None:
         self._machine = machine
         self._memory = memory
+        self._in_flight: deque[Batch] = deque()
+        # What they add, less what they forget; and the highest of their floors, or of one that is applied.
+        self._requests = self._request_bytes = 0
+        self._floor = b""
 
-    def of(self, batch: Batch, applied: AppliedState, in_flight: Sequence[Batch]) -> Forgotten:
+    def appended(self, batch: Batch) -> None:
+        """``batch`` is in flight from now on."""
+        self._in_flight.append(batch)
+        self._count(batch, 1)
+        self._floor = max(self._floor, batch.forgotten.floor)
+
+    def applied(self, batch: Batch) -> None:
+        """``batch``, the oldest in flight, is applied."""
+        invariant(self._in_flight.popleft() is batch, "what was appended first is applied first", batch.index)
+        self._count(batch, -1)
+        is_summed = bool(self._in_flight) or self._requests == self._request_bytes == 0
+        invariant(is_summed, "no requests are in flight where no batch is", self._requests, self._request_bytes)
+
+    def restart(self, in_flight: Sequence[Batch]) -> None:
+        """The other batches that were in flight never happen."""
+        self._in_flight.clear()
+        self._requests = self._request_bytes = 0
+        self._floor = b""
+        for each in in_flight:
+            self.appended(each)
+
+    def _count(self, batch: Batch, sign: int) -> None:
+        self._requests += sign * (len(batch.results) - batch.forgotten.requests)
+        self._request_bytes += sign * (batch.result_bytes - batch.forgotten.bytes)
+
+    def of(self, batch: Batch, applied: AppliedState) -> Forgotten:
         """What ``batch`` is to forget: about as many as it adds, and some more where it has become too many."""
         if not batch.results and not batch.lost_below:
             return NOTHING_FORGOTTEN
-        requests, request_bytes = applied.requests + len(batch.results), applied.request_bytes + batch.result_bytes
-        floor = applied.request_floor
-        for each in in_flight:
-            requests += len(each.results) - each.forgotten.requests
-            request_bytes += each.result_bytes - each.forgotten.bytes
-            floor = max(floor, each.forgotten.floor)
+        requests = applied.requests + self._requests + len(batch.results)
+        request_bytes = applied.request_bytes + self._request_bytes + batch.result_bytes
+        floor = max(applied.request_floor, self._floor)
         began = batch.last_ts if batch.epoch else applied.epoch_began
         remembering = Remembering(batch.last_ts, began, requests, request_bytes)
-        forgotten = self._choose(floor, remembering, len(batch.results), in_flight)
+        forgotten = self._choose(floor, remembering, len(batch.results))
         if batch.lost_below > max(floor, forgotten.floor):
             forgotten = replace(forgotten, floor=batch.lost_below)
         is_risen = not forgotten.floor or forgotten.floor > floor
         invariant(is_risen, "a floor of requests is above the ones before it", forgotten.floor, floor)
         return forgotten
 
-    def _choose(self, floor: bytes, state: Remembering, added: int, in_flight: Sequence[Batch]) -> Forgotten:
+    def _choose(self, floor: bytes, state: Remembering, added: int) -> Forgotten:
         forgotten_requests = forgotten_bytes = 0
         begun_at = floor
         while forgotten_requests < added + FORGOTTEN_PER_ENTRY_MAX:
             # Mostly nothing goes, and one record tells.
-            oldest = self._oldest(floor, _PAGE_ITEMS if forgotten_requests else 1, in_flight)
+            oldest = self._oldest(floor, _PAGE_ITEMS if forgotten_requests else 1, state)
             going = to_forget(oldest, state, self._memory)
             if going:
                 going_bytes = sum(size_bytes for _, size_bytes in going)
@@ -72,10 +100,12 @@ class Forgetting:
                 break
         return Forgotten(floor if floor != begun_at else b"", forgotten_requests, forgotten_bytes)
 
-    def _oldest(self, floor: bytes, count_max: int, in_flight: Sequence[Batch]) -> list[tuple[bytes, int]]:
-        """The first that are remembered at or above ``floor``: of the table or, where that has no more, in flight."""
+    def _oldest(self, floor: bytes, count_max: int, state: Remembering) -> list[tuple[bytes, int]]:
+        """The first that are remembered at or above ``floor``: of the table or, where there are too many and it has no
+        more of them, in flight. One that is too old goes once it is in the table."""
         oldest = self._machine.oldest_requests(floor, count_max)
-        if len(oldest) == count_max:
+        is_too_much = state.requests > self._memory.requests_max or state.bytes > self._memory.bytes_max
+        if len(oldest) == count_max or not is_too_much:
             return oldest
-        flying = ((id_, len(record)) for batch in in_flight for id_, record in batch.results if id_ >= floor)
-        return sorted({*oldest, *flying})[:count_max]
+        flying = ((id_, len(record)) for batch in self._in_flight for id_, record in batch.results if id_ >= floor)
+        return nsmallest(count_max, {*oldest, *flying})

@@ -308,7 +308,7 @@ class SimulatedEngine:
     def write(self) -> SimulatedWrite:
         return SimulatedWrite(self._disk, self)
 
-    def admit(self, size_bytes: int, *, frees: bool = False) -> None:
+    def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
         if self._disk.is_full:
             raise disk_full(0, "simulated")
 

@@ -169,6 +169,20 @@ def test_writes_are_admitted_only_above_the_reserve(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_what_is_admitted_and_not_stored_counts_where_room_is_looked_at_and_that_is_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_lmdb(tmp_path / "data", map_bytes=16 << 20)
+    with pytest.raises(ResourceExhausted):
+        engine.admit(100, behind_bytes=8 << 20)
+    use, looks = engine.use, []
+    monkeypatch.setattr(engine, "use", lambda: looks.append(1) or use())
+    for number in range(200):
+        engine.admit(100, behind_bytes=(4 << 20) + 100 * number)
+    assert len(looks) == 1
+    engine.close()
+
+
 def test_a_write_larger_than_all_room_is_not_admitted(lmdb_engine: LmdbEngine) -> None:
     lmdb_engine.admit(1 << 20)
     with pytest.raises(ResourceExhausted):

@@ -15,10 +15,13 @@ from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.applier import Applier
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import NodeDisk, increment, key, make_node, put, read, run, running_node, until
+from support.work import instructions_at_most
 
 GROWN_BYTES = 40_000
 LIMITS = NodeLimits(
@@ -221,5 +224,30 @@ def test_writes_that_turn_out_large_leave_the_reserve_however_many_were_let_in_t
             await node.meta.reads.caught_up()
             kept_bytes = engine.reserve_bytes // 4 if frees else engine.reserve_bytes
             assert engine.limit_bytes - engine.use().used_bytes >= kept_bytes
+
+    run(scenario)
+
+
+def test_what_is_in_flight_costs_a_get_and_a_put_nothing() -> None:
+    """Every get looked through all of it, and every entry counted it anew."""
+
+    async def write(node: Host, number: int) -> None:
+        request_id = bytes(node.clock.now()) + b"%08d" % number
+        evaluate = put(f"k{number}", b"v")
+        await node.meta.write(evaluate, size_bytes=10, request_id=request_id, request_hash=bytes(16))
+
+    async def scenario() -> None:
+        async with running_node(NodeDisk()) as node:
+            replica = node.meta
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Applier, "apply", lambda *_arguments, **_words: None)
+                for number in range(1_000):
+                    await write(node, number)
+                assert replica.driver.log.backlog >= 1_000
+                replica.reader(replica.read_ts()).get(key("k1"))
+                with instructions_at_most(500):
+                    assert replica.reader(replica.read_ts()).get(key("k1")) is not None
+                with instructions_at_most(15_000):
+                    await write(node, 1_000)
 
     run(scenario)

@@ -96,6 +96,37 @@ def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_appli
     )
 
 
+@given(WRITES, st.lists(WRITES, min_size=1, max_size=5), st.data())
+def test_a_reader_of_the_first_layers_sees_nothing_of_the_later_ones(
+    durable: list[dict[LogicalKey, bytes | None]],
+    batches: list[list[dict[LogicalKey, bytes | None]]],
+    data: st.DataObject,
+) -> None:
+    engine, twin, layers = DictStore(), DictStore(), Layers([])
+    for write in durable:
+        for store in (engine, twin):
+            store.apply(mutations(write), store.tick())
+    ends = []
+    for batch in batches:
+        layers.push(layer := Layer())
+        for write in batch:
+            ts = twin.tick()
+            twin.apply(mutations(write), ts)
+            keys, items = effects(mutations(write), ts)
+            layer.add(keys, items)
+            layers.wrote(mutations(write), items)
+        ends.append(twin.now)
+    keys = [LogicalKey(bytes([letter])) for letter in b"edcba"]
+    for count in data.draw(st.lists(st.integers(1, len(batches)), max_size=4)):
+        reader, expected = (
+            layers.reader_of_first(count, engine.snapshot(ends[count - 1])),
+            twin.snapshot(ends[count - 1]),
+        )
+        assert [reader.get(key) for key in keys] == [expected.get(key) for key in keys]
+        assert reader.get_many(keys) == expected.get_many(keys)
+        assert list(reader.scan(keys[-1], keys[0])) == list(expected.scan(keys[-1], keys[0]))
+
+
 @pytest.mark.parametrize("visible", [False, True])
 def test_it_does_not_matter_when_the_engine_shows_what_is_still_in_flight(visible: bool) -> None:
     engine = DictStore()

@@ -135,6 +135,7 @@ def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_agai
         async with running_node(clock=clock, limits=NodeLimits(remember_ms=60_000)) as node:
             old = request_id(node)
             await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
+            await node.meta.reads.caught_up()
             clock.now_ms += 60_001
             # Only a later entry makes it forget: an idle group stays as it is.
             assert (await node.meta.write(increment("n"), request_id=old, request_hash=HASH)).repeated
