@@ -62,11 +62,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
-from cortado.store.auth.tokens import check_token
 from cortado.store.client import Tls
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
@@ -75,6 +73,7 @@ from cortado.store.client.reach import reached
 from cortado.store.client.values import parse_at
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.retentions import parse_retention
+from pyspark_cortado.credentials import tls_of, token_of
 from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
@@ -336,26 +335,8 @@ def _connection(given: Mapping[str, str]) -> Connection:
     if not 0 < timeout_s <= TIMEOUT_SECONDS_MAX:
         limit = f"must be above 0 and at most {TIMEOUT_SECONDS_MAX}"
         raise InvalidArgument("option timeoutSeconds", limit, str(timeout_s))
-    endpoint, tls, token = reached(given.get("endpoint"), _tls(given), _token(given))
+    endpoint, tls, token = reached(given.get("endpoint"), tls_of(given), token_of(given))
     return Connection(endpoint, table, timeout_s, tls, token)
-
-
-def _tls(given: Mapping[str, str]) -> Tls | None:
-    own = [name for name in ("tlsCert", "tlsKey") if name in given]
-    if own and "tlsCa" not in given:
-        raise InvalidArgument("option tlsCa", f"must be given with {own[0]}")
-    if len(own) == 1:
-        other = "tlsKey" if own == ["tlsCert"] else "tlsCert"
-        raise InvalidArgument(f"option {other}", f"must be given with {own[0]}")
-    return Tls(given["tlsCa"], given.get("tlsCert"), given.get("tlsKey")) if "tlsCa" in given else None
-
-
-def _token(given: Mapping[str, str]) -> TokenSource | None:
-    if "tokenFile" in given:
-        if "token" in given:
-            raise InvalidArgument("option tokenFile", "must not be given with token", given["tokenFile"])
-        return Path(given["tokenFile"])
-    return check_token(given["token"], "option token") if "token" in given else None
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -14,17 +14,24 @@ from cortado.errors import InvalidArgument
 from cortado.schema.json_text import not_utf8
 
 STDIN: Final = "-"
+BYTES_MAX: Final = 64 << 20
+"""Of a value or a schema, which is held in memory as a whole: far above what a server takes."""
 
 
 def read_bytes(name: str) -> bytes:
-    """All of a file, or of standard input for ``-``. Raises InvalidArgument naming the file."""
-    if name == STDIN:
-        tell_that_it_waits("standard input")
-        return sys.stdin.buffer.read()
+    """All of a file, a pipe's too, or of standard input for ``-``. Raises InvalidArgument naming the file."""
     try:
-        return Path(name).read_bytes()
+        if name == STDIN:
+            tell_that_it_waits("standard input")
+            content = sys.stdin.buffer.read(BYTES_MAX + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise InvalidArgument("FILE", f"cannot be read: {error.strerror}", name) from None
+    if len(content) > BYTES_MAX:
+        raise InvalidArgument("FILE", f"must have at most {BYTES_MAX} bytes", name)
+    return content
 
 
 def read_text(name: str) -> str:

@@ -232,7 +232,7 @@ class Session:
         from cortado.store.client.authorization import check_source
 
         if self.token is not None:
-            check_source(self.token, self._place("token"))
+            check_source(self.token, TOKEN_VARIABLE if isinstance(self.token, str) else self._place(TOKEN_FILE))
         interrupt_between_locks()
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
@@ -242,20 +242,16 @@ class Session:
         if self.tls_ca is None:
             return None
         from cortado.store.client import Tls
+        from cortado.store.client.endpoints import TlsNames
 
-        made = Tls(self.tls_ca, self.tls_cert, self.tls_key)
-        try:
-            made.credentials()
-        except InvalidArgument as refused:
-            raise InvalidArgument(self._place(refused.field), refused.problem, refused.value) from None
+        names = TlsNames(*map(self._place, (TLS_CA, TLS_CERT, TLS_KEY)))
+        made = Tls(self.tls_ca, self.tls_cert, self.tls_key, names)
+        made.credentials()
         return made
 
-    def _place(self, field: str) -> str:
-        """Where the setting stands that a client calls ``tls.cert`` or ``token``."""
-        if field == "token" and isinstance(self.token, str):
-            return TOKEN_VARIABLE
-        name = {"tls.ca": TLS_CA, "tls.cert": TLS_CERT, "tls.key": TLS_KEY, "token": TOKEN_FILE}.get(field)
-        return next((each.named() for each in self.found if each.setting is name), field)
+    def _place(self, setting: Setting) -> str:
+        """Where it stands: a flag, a variable, or the line of a file."""
+        return next((each.named() for each in self.found if each.setting is setting), setting.flag)
 
 
 def _check_endpoints(found: Found) -> None:

@@ -3,7 +3,7 @@
 ::
 
     Client(token="ctd_...")            a token's text
-    Client(token=Path("app.token"))    a file that holds one, and is read again when it is replaced
+    Client(token=Path("app.token"))    a file that holds one, and is read again when it is replaced; a pipe is read once
     ON_BEHALF                          of the task that runs: what its caller has shown to us, passed on as it is, or
                                        as one that counts only where roles are on
 
@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 from cortado.errors import InvalidArgument
 from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, holds_token, token_of
 from cortado.store.client.traces import trace_metadata
-from cortado.store.regular_files import read_regular
+from cortado.store.named_files import read_named
 
 TokenSource: TypeAlias = str | Path
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
@@ -120,7 +120,7 @@ def _read(path: Path, field: str = "token") -> str:
         problem = "must be text, or the path of a file that holds it, and is a path that is itself a token"
         raise InvalidArgument(field, problem)
     try:
-        content = read_regular(path, _FILE_BYTES_MAX, follows_links=True)
+        content = read_named(path, _FILE_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
     try:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import shown, text, texts
-from cortado.store.regular_files import read_regular
+from cortado.store.named_files import read_named
 
 if TYPE_CHECKING:
     import grpc
@@ -51,17 +51,31 @@ def is_endpoint(address: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsNames:
+    """What refusals call the files of a :class:`Tls`: a variable, a flag or an option, where one names them."""
+
+    ca: str = "tls.ca"
+    cert: str = "tls.cert"
+    key: str = "tls.key"
+
+
+@dataclass(frozen=True, slots=True)
 class Tls:
     """Files (PEM) for connections that are encrypted, and both sides of which show who they are.
 
     ``ca`` holds the authorities that a server's certificate must come from. ``cert`` and ``key`` are the client's own,
     for servers that ask for one; both or neither. They are read when a connection is made, so renewed files need no
-    restart.
+    restart. A pipe, such as ``<(command)``, is read once. Refusals call them by ``names``.
     """
 
     ca: str | Path
     cert: str | Path | None = None
     key: str | Path | None = None
+    names: TlsNames = field(default=TlsNames(), compare=False, repr=False)
+
+    def authorities(self) -> str:
+        """What ``ca`` holds, as text. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        return _pem(self.ca, self.names.ca).decode("ascii", "replace")
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What the files hold. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
@@ -70,15 +84,16 @@ class Tls:
         if (self.cert is None) != (self.key is None):
             given = "cert" if self.key is None else "key"
             raise InvalidArgument("tls", "must have both cert and key, or neither", f"{given} alone")
-        ca = _pem(self.ca, "tls.ca")
+        ca = _pem(self.ca, self.names.ca)
         if self.cert is None or self.key is None:
             return grpc.ssl_channel_credentials(ca)
-        key, cert = _pem(self.key, "tls.key"), _pem(self.cert, "tls.cert")
-        self._check_pair(self.cert, self.key)
+        key, cert = _pem(self.key, self.names.key), _pem(self.cert, self.names.cert)
+        if Path(self.cert).is_file() and Path(self.key).is_file():
+            # OpenSSL reads files by itself, and a pipe has been read.
+            self._check_pair(self.cert, self.key)
         return grpc.ssl_channel_credentials(ca, key, cert)
 
-    @staticmethod
-    def _check_pair(cert: str | Path, key: str | Path) -> None:
+    def _check_pair(self, cert: str | Path, key: str | Path) -> None:
         """gRPC would say no more than that it cannot make a handshake."""
         import ssl
 
@@ -87,8 +102,8 @@ class Tls:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
-                raise InvalidArgument("tls.key", f"is not the key of {cert}", str(key)) from None
-            raise InvalidArgument("tls.cert", f"holds no certificate, or {key} no key", str(cert)) from None
+                raise InvalidArgument(self.names.key, f"is not the key of {cert}", str(key)) from None
+            raise InvalidArgument(self.names.cert, f"holds no certificate, or {key} no key", str(cert)) from None
 
 
 _PEM_BYTES_MAX: Final = 1 << 20
@@ -98,7 +113,7 @@ def _pem(path: str | Path, field: str) -> bytes:
     if not isinstance(path, str | Path):
         raise InvalidArgument(field, "must be the path of a file", type(path).__name__)
     try:
-        content = read_regular(path, _PEM_BYTES_MAX, follows_links=True)
+        content = read_named(path, _PEM_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
     except ValueError:  # Half a surrogate pair, or a null character.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.authorization import TokenSource, check_source
-from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
+from cortado.store.client.endpoints import Endpoints, Tls, TlsNames, parse_endpoints
 
 E = TypeVar("E", bound=Endpoints)
 
@@ -22,7 +22,7 @@ def reached(
     """
     if endpoint is not None:
         return endpoint, tls, token
-    from cortado.store.settings.client import ENDPOINTS, PREFIX, TOKEN_FILE, TOKEN_VARIABLE
+    from cortado.store.settings.client import ENDPOINTS, PREFIX, TLS_CA, TLS_CERT, TLS_KEY, TOKEN_FILE, TOKEN_VARIABLE
     from cortado.store.settings.reach import reach_of_environment
 
     reach = reach_of_environment(os.environ)
@@ -34,5 +34,6 @@ def reached(
         variable = TOKEN_VARIABLE if isinstance(reach.token, str) else TOKEN_FILE.variable(PREFIX)
         check_source(reach.token, variable)
     if tls is None and reach.tls_ca is not None:
-        tls = Tls(reach.tls_ca, reach.tls_cert, reach.tls_key)
+        names = TlsNames(*(each.variable(PREFIX) for each in (TLS_CA, TLS_CERT, TLS_KEY)))
+        tls = Tls(reach.tls_ca, reach.tls_cert, reach.tls_key, names)
     return reach.endpoint, tls, reach.token if token is None else token

@@ -5,6 +5,7 @@ Where the directory holds a cluster already, it is the one that goes on: its nod
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,8 @@ from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
 from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan, Plan
 from cortado.store.local_cluster.ports import HOST, PORT_DEFAULT, free_ports
-from cortado.store.regular_files import read_regular, replace_small
+from cortado.store.named_files import read_named
+from cortado.store.regular_files import open_regular, read_regular, replace_small
 
 NODES_DEFAULT: Final = 3
 # Ports in a row stay free for the clients of more nodes.
@@ -46,6 +48,9 @@ def prepare(
         plan = _enlarged(plan, nodes or len(plan.members), port)
     if config is not None:
         _take_settings(files, config)
+    if files.settings.exists():
+        # A server takes a pipe for its settings: one that stands here would hold up its start.
+        _check_regular(files.settings, "settings")
     if plan.has_tls:
         make_certificates(files.tls, [each.node_id for each in plan.nodes])
     files.write_plan(plan)
@@ -63,7 +68,19 @@ def client_tls(files: ClusterFiles, plan: Plan) -> Tls | None:
     if not plan.has_tls:
         return None
     tls = files.tls
-    return Tls(tls / "ca.crt", tls / f"{CLIENT_NAME}.crt", tls / f"{CLIENT_NAME}.key")
+    made = Tls(tls / "ca.crt", tls / f"{CLIENT_NAME}.crt", tls / f"{CLIENT_NAME}.key")
+    for path in (made.ca, made.cert, made.key):
+        _check_regular(path, "tls")
+    return made
+
+
+def _check_regular(path: str | Path | None, field: str) -> None:
+    """Raises InvalidArgument for a pipe and the like, which a user may name and a directory may not hold."""
+    try:
+        if path is not None:
+            os.close(open_regular(path, follows_links=True))
+    except OSError as error:
+        raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
 
 
 def _new_plan(files: ClusterFiles, count: int, port: int, has_tls: bool) -> Plan:
@@ -115,7 +132,7 @@ def _port_of(address: str) -> int:
 def _take_settings(files: ClusterFiles, config: Path) -> None:
     try:
         if not (files.settings.exists() and config.samefile(files.settings)):
-            replace_small(files.settings, read_regular(config, _FILE_BYTES_MAX, follows_links=True))
+            replace_small(files.settings, read_named(config, _FILE_BYTES_MAX))
     except OSError as error:
         raise InvalidArgument("--config", f"cannot be read: {error.strerror}", str(config)) from None
 

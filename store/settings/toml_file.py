@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.regular_files import read_regular
+from cortado.store.named_files import read_named
 
 BYTES_MAX: Final = 1 << 20
 
@@ -52,7 +52,7 @@ class TomlFile:
 def read_toml(path: Path, named: str) -> TomlFile:
     """The file. Raises InvalidArgument under the name ``named`` where it cannot be read, or is no TOML."""
     try:
-        raw = read_regular(path, BYTES_MAX, follows_links=True)
+        raw = read_named(path, BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(named, f"cannot be read: {error.strerror}", str(path)) from None
     try:

@@ -193,6 +193,11 @@ def disk_errors(path: Path | str, what: str = "written") -> Iterator[None]:
         raise InvalidArgument("file", f"cannot be {what}: {error.strerror or error}", str(path)) from None
 
 
+def is_read_once(path: Path) -> bool:
+    """Whether it is a pipe, such as ``<(command)``, or a device: its bytes are gone once they were read."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def open_to_read(path: Path) -> BinaryIO:
     """The file's bytes. Raises InvalidArgument."""
     with disk_errors(path, "read"):

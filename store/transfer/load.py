@@ -159,7 +159,7 @@ class Load:
     def _segment(self, task: Task, chunks: Iterator[RowChunk], before: int, file: BinaryIO) -> _Segment:
         def show(rows: int) -> None:
             done = self.loaded.written + self.loaded.refused + rows
-            at = file.tell() if self._total else 0
+            at = file.tell() if task.input.bytes else 0
             self._report(Progress(task.target.name, done, self.loaded.refused, before + at, self._total))
 
         return _Segment(task.input.name, chunks, self._segment_rows, self._bad_max, show)

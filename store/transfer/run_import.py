@@ -18,7 +18,7 @@ from cortado.store.client.values import Expires
 from cortado.store.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
-from cortado.store.transfer.files import below
+from cortado.store.transfer.files import below, is_read_once
 from cortado.store.transfer.formats import format_to_read, null_text_of
 from cortado.store.transfer.load import BAD_MAX, Input, Load, Loaded, Task
 from cortado.store.transfer.manifest import MANIFEST
@@ -61,8 +61,8 @@ class ImportRequest:
 
     @property
     def is_resumable(self) -> bool:
-        """Standard input cannot be read twice, and a rehearsal has nothing to go on with."""
-        return STDIN not in self.files and not self.dry_run
+        """Standard input and pipes cannot be read twice, and a rehearsal has nothing to go on with."""
+        return not self.dry_run and not any(each == STDIN or is_read_once(Path(each)) for each in self.files)
 
     def check(self) -> None:
         """Raises InvalidArgument for what does not go together."""
@@ -74,7 +74,7 @@ class ImportRequest:
         else:
             check_database(self.target, "TARGET")
         if self.resume and not self.is_resumable:
-            raise InvalidArgument("--resume", "needs files, not standard input or --dry-run")
+            raise InvalidArgument("--resume", "needs files, not standard input, a pipe or --dry-run")
         if not self.create and (self.key or self.indexes or self.schema is not None):
             given = "--key" if self.key else "--schema" if self.schema is not None else "--index"
             raise InvalidArgument(given, "must be given with --create")
@@ -214,8 +214,9 @@ class _Source:
         )
 
     def _schema_in_files(self) -> str | None:
-        paths = ((each.path, each.format) for each in self._inputs if each.path is not None)
-        return next((found for path, format in paths if (found := schema_in_file(path, format)) is not None), None)
+        # To look into a pipe would be to take its rows.
+        files = [(each.path, each.format) for each in self._inputs if each.path and not is_read_once(each.path)]
+        return next((found for path, format in files if (found := schema_in_file(path, format)) is not None), None)
 
     def _export_tasks(self, export: Export) -> list[Task]:
         request, client = self._request, self._client

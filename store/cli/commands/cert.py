@@ -14,7 +14,7 @@ from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.regular_files import read_regular
+from cortado.store.named_files import read_named
 
 if TYPE_CHECKING:
     from cortado.store.peers import certificates as certificates_module
@@ -185,7 +185,7 @@ def _authority(directory: Path, ca_cert: Path | None, ca_key: Path | None) -> ce
 
 def _read(path: Path, argument: str) -> bytes:
     try:
-        return read_regular(path, _FILE_BYTES_MAX, follows_links=True)
+        return read_named(path, _FILE_BYTES_MAX)
     except OSError as error:
         raise InvalidArgument(argument, f"cannot be read: {error.strerror}", str(path)) from None
 

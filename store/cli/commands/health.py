@@ -88,10 +88,10 @@ def _gateway_state(asked: str, session: Session) -> str:
     if not is_endpoint(address):
         raise InvalidArgument("--gateway", "must look like host:port, such as 127.0.0.1:7629", asked)
     host, _, port = address.rpartition(":")
-    session.tls()  # Says what is wrong with the files.
+    tls = session.tls()
     connection = HTTPConnection(host.strip("[]"), int(port), timeout=session.timeout_s)
     if asked != address:
-        context = create_default_context(cafile=session.tls_ca)
+        context = create_default_context(cadata=None if tls is None else tls.authorities())
         connection = HTTPSConnection(host.strip("[]"), int(port), timeout=session.timeout_s, context=context)
     try:
         connection.request("GET", "/healthz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,7 @@ def test_without_variables_it_is_the_node_of_this_machine() -> None:
         ({"TLS_CA": "ca.crt", "TLS_KEY": "own.key"}, "CORTADO_TLS_CERT", "must be given with CORTADO_TLS_KEY"),
         ({"TOKEN": "no token"}, "CORTADO_TOKEN", "must look like ctd_"),
         ({"TOKEN_FILE": "/no/such/file"}, "CORTADO_TOKEN_FILE", "cannot be read"),
+        ({"TLS_CA": "/no/such/file"}, "CORTADO_TLS_CA", "cannot be read"),
     ],
 )
 def test_a_wrong_variable_is_refused(
@@ -132,6 +134,25 @@ def test_a_command_names_where_its_wrong_token_stands(
     monkeypatch.setenv("CORTADO_TOKEN", "no token")
     assert run(["status"]) == 2
     assert "error: CORTADO_TOKEN: must look like ctd_" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("part", "field"), [("CERT", "CORTADO_TLS_CERT"), ("KEY", "CORTADO_TLS_KEY")])
+def test_each_file_of_a_connection_is_named_by_its_variable(
+    part: str, field: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    options = pytest.importorskip("pyspark_cortado.options")
+    (tmp_path / "a.pem").write_text("-----BEGIN ")
+    for name in ("CA", "CERT", "KEY"):
+        path = "/no/such/file" if name == part else str(tmp_path / "a.pem")
+        monkeypatch.setenv(f"CORTADO_TLS_{name}", path)
+    with pytest.raises(InvalidArgument, match="No such file") as refused:
+        Client()
+    assert refused.value.field == field
+    # Spark's executors get these by pickle, and read the files themselves.
+    there = pickle.loads(pickle.dumps(options.read_options({"table": "a.b"}).connection.tls))
+    with pytest.raises(InvalidArgument, match="No such file") as refused:
+        there.credentials()
+    assert refused.value.field == field
 
 
 def test_a_command_that_needs_a_file_names_its_options() -> None:

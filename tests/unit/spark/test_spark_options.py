@@ -81,13 +81,17 @@ def test_the_files_of_certificates_are_the_clients() -> None:
     assert write_options(own).connection.tls == Tls("ca.crt", "me.crt", "me.key")
 
 
-def test_a_token_is_the_clients_and_is_never_shown() -> None:
+def test_a_token_is_the_clients_and_is_never_shown(tmp_path: Path) -> None:
     token = "ctd_0123456789abcdef_" + "A" * 43
     of_text = read_options({"table": "a.b", "TOKEN": token})
     assert of_text.connection.token == token
     assert token not in repr(of_text)
-    assert write_options({"table": "a.b", "tokenFile": "app.token"}).connection.token == Path("app.token")
-    for given in ({"token": token[:-1]}, {"token": token, "tokenFile": "app.token"}):
+    file = tmp_path / "app.token"
+    with pytest.raises(InvalidArgument, match="option tokenFile: cannot be read: No such file"):
+        write_options({"table": "a.b", "tokenFile": str(file)})
+    file.write_text(token)
+    assert write_options({"table": "a.b", "tokenFile": str(file)}).connection.token == file
+    for given in ({"token": token[:-1]}, {"token": token, "tokenFile": str(file)}):
         with pytest.raises(InvalidArgument) as refused:
             read_options({"table": "a.b", **given})
         assert token[:-1] not in refused.value.message()
@@ -117,7 +121,7 @@ def test_a_file_of_certificates_that_is_not_there_is_named(tmp_path: Path) -> No
     missing = tmp_path / "ca.crt"
     with pytest.raises(InvalidArgument) as refused:
         table_schema(read_options({"table": "a.b", "tlsCa": str(missing)}))
-    assert (refused.value.field, refused.value.value) == ("tls.ca", str(missing))
+    assert (refused.value.field, refused.value.value) == ("option tlsCa", str(missing))
 
 
 def test_what_goes_to_the_executors_names_every_endpoint_and_the_files() -> None:
