@@ -5,6 +5,7 @@ the map or the disk is full           ``ResourceExhausted``: the transaction is 
 a page that should be there is not    ``DataLoss``: this replica is damaged
 closed                                ``Unavailable``
 anything else while writing           :class:`StorageFailed`: end the process
+the disk cannot read the data file    the same: it takes no writes either
 ====================================  =========================================================================
 
 Why end it: after a failed sync the kernel may have dropped the pages and marked them clean, so a second sync reports
@@ -29,7 +30,8 @@ _OF_THE_DISK: Final = _NO_SPACE | {errno.EIO, errno.EROFS, errno.ENXIO, errno.EN
 
 
 class StorageFailed(Exception):
-    """The disk failed under a write. Whoever meets it must end the process (exit code 74, EX_IOERR), not answer.
+    """The disk failed under a write, or cannot read what one needs. Whoever meets it must end the process (code 74,
+    EX_IOERR), not answer.
 
     Not a CortadoError, on purpose: it is no reply to a request. What was in flight has an unknown outcome.
     """

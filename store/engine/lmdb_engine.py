@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 import lmdb
 
-from cortado.errors import CortadoError, DataDirectoryError, Internal, InvalidArgument
+from cortado.errors import CortadoError, DataDirectoryError, DataLoss, Internal, InvalidArgument
 from cortado.store.engine.data_directory import DataDirectory, Identity
 from cortado.store.engine.data_file import DamagedDataFile, check_metas, newest_meta
 from cortado.store.engine.failures import (
@@ -221,20 +221,18 @@ class LmdbEngine:
         return min(self._room()) < 2 * self.reserve_bytes
 
     def use(self) -> MapUse:
-        try:
+        with self._looking():
             with self._begin() as transaction:
                 stats = [transaction.stat(), *map(transaction.stat, self._spaces.values())]
             pages = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
             pages += 2 + newest_meta(self._data_file).free_list_pages
-        except lmdb.Error as error:
-            raise read_failure(error) from error
         return MapUse(pages * self._page_size, self._limit_bytes)
 
     def data_file_use(self) -> DataFileUse:
         """The data file's size, and what LMDB says of its pages and readers."""
         info = self._environment.info()
         return DataFileUse(
-            file_bytes=self._data_file.stat().st_size,
+            file_bytes=self._file_bytes(),
             page_bytes=self._page_size,
             entries={space.value: self._entries(space) for space in self._spaces},
             readers=info["num_readers"],
@@ -249,7 +247,8 @@ class LmdbEngine:
 
     def disk_free_bytes(self) -> int:
         """What an unprivileged process may still write to the disk under the directory."""
-        disk = os.statvfs(self._directory.engine_path)
+        with self._looking():
+            disk = os.statvfs(self._directory.engine_path)
         return disk.f_bavail * disk.f_frsize
 
     def close(self) -> None:
@@ -267,8 +266,24 @@ class LmdbEngine:
         """Bytes that may still be written: by the map's limit, by the disk's."""
         use = self.use()
         # Pages freed inside the file are used before it grows, so they count where the disk has no room left.
-        reusable_bytes = max(0, self._data_file.stat().st_size - use.used_bytes)
+        reusable_bytes = max(0, self._file_bytes() - use.used_bytes)
         return use.limit_bytes - use.used_bytes, self.disk_free_bytes() + reusable_bytes
+
+    def _file_bytes(self) -> int:
+        with self._looking():
+            return self._data_file.stat().st_size
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """At the data file and its disk. What cannot be read there cannot be written to either."""
+        try:
+            yield
+        except lmdb.Error as error:
+            raise read_failure(error) from error
+        except DamagedDataFile as damaged:
+            raise DataLoss("a page of the data file", str(damaged)) from damaged
+        except OSError as error:
+            raise StorageFailed(f"{self._data_file} cannot be read: {error.strerror}") from error
 
     def _no_room(self, map_room_bytes: int, disk_room_bytes: int, reserve_bytes: int) -> CortadoError:
         if map_room_bytes <= disk_room_bytes:

@@ -19,6 +19,7 @@ from contextvars import Context
 from typing import Final
 
 from cortado.errors import CortadoError
+from cortado.store.engine.failures import StorageFailed
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -27,9 +28,10 @@ AGAIN_S: Final = 1.0
 
 
 class Duties:
-    """One replica's. On the loop."""
+    """One replica's. On the loop. ``on_failure`` hears that the disk failed: then the node must stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
+        self._on_failure = on_failure
         self._duties: dict[str, Callable[[], Awaitable[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -41,7 +43,7 @@ class Duties:
         """A term of our own has begun, or goes on."""
         self.end()
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(_do(name, run), context=Context()) for name, run in self._duties.items()]
+        self._tasks = [loop.create_task(self._do(name, run), context=Context()) for name, run in self._duties.items()]
 
     def end(self) -> None:
         """It is over: whatever a duty proposed stands or falls with the log."""
@@ -56,15 +58,17 @@ class Duties:
         if tasks:
             await asyncio.wait(tasks)
 
-
-async def _do(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            await run()
-        except CortadoError as refusal:
-            _LOG.info("%s waits: %s", name, refusal)
-        except Exception:
-            _LOG.exception("a defect in what the leader does beside writes: %s", name)
-        else:
-            return
-        await asyncio.sleep(AGAIN_S)
+    async def _do(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await run()
+            except StorageFailed as failed:
+                self._on_failure(failed)
+                return
+            except CortadoError as refusal:
+                _LOG.info("%s waits: %s", name, refusal)
+            except Exception:
+                _LOG.exception("a defect in what the leader does beside writes: %s", name)
+            else:
+                return
+            await asyncio.sleep(AGAIN_S)

@@ -26,12 +26,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeVar
 
-from cortado.errors import NotFound
+from cortado.errors import NotFound, Unavailable
 from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.auth.caller import holder
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
+from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Engine
 from cortado.store.keys.types import LogicalKey
 from cortado.store.log_files.log_files import LogFiles
@@ -204,6 +205,14 @@ class Host:
         """A replica stopped for good: its stores, which others share, are in doubt."""
         if not self._failed.done():
             self._failed.set_result(error)
+
+    def admit(self, size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
+        """As :meth:`~cortado.store.engine.interface.Engine.admit`; where the disk cannot say, the process ends."""
+        try:
+            self.engine.admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
+        except StorageFailed as failed:
+            self.fail(failed)
+            raise Unavailable("the disk failed; this process must end") from failed
 
     # --- replicas ----------------------------------------------------------------------------------------------
 

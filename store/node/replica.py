@@ -93,7 +93,7 @@ class Replica:
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
         self.roles = driver.pipeline.roles
         """By which calls and writes are decided."""
-        self.duties = Duties()
+        self.duties = Duties(driver.fail)
         """What this replica does while it leads, beside writes."""
         self.collector = Collector(
             group,
@@ -315,7 +315,7 @@ class Replica:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
             behind_bytes = self.driver.pipeline.appended_bytes
-            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES, behind_bytes=behind_bytes, frees=frees)
+            self.host.admit(size_bytes + COMMAND_OVERHEAD_BYTES, behind_bytes=behind_bytes, frees=frees)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)

@@ -19,7 +19,7 @@ from typing import Final
 from grpc_health.v1 import health
 
 from cortado.errors import CortadoError, Unavailable
-from cortado.store.engine.failures import is_of_the_disk
+from cortado.store.engine.failures import StorageFailed, is_of_the_disk
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Role
 from cortado.store.peers.transport import PeerTransport
@@ -69,8 +69,11 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     if failed.done():
         # Who waits for an answer is told that it is unknown; then the process ends, without touching the engine again.
         await served.port.stop(FAILURE_GRACE_S)
+        error = failed.result()
+        if isinstance(error, StorageFailed):
+            _LOG.critical("the disk failed: %s", error)
         logging.shutdown()
-        os._exit(EXIT_IO if is_of_the_disk(failed.result()) else EXIT_SOFTWARE)
+        os._exit(EXIT_IO if is_of_the_disk(error) else EXIT_SOFTWARE)
     failed.cancel()
     await _hand_over(served)
     _LOG.info("stopping: %d ms for what is in flight", served.config.stop_grace_ms)

@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import uvloop
@@ -174,7 +175,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         beside += [switch_off_where_marked(host, config.data_dir)]
         beside += [served.metering.follow(), served.metering.measure(), sampler.measure()]
         beside += [give_back_after_bursts(observing.requests.received_bytes, host.budget.in_flight_bytes)]
-        async with _beside(beside):
+        async with _beside(host, beside):
             await port.start()
             listener.start(peer_sockets)
             # What lives until the end need not be looked at by every collection.
@@ -185,7 +186,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
             # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
             stop = stop_asked()
             announce(config, port.address, peer_address)
-            async with _beside([port.follow()]):
+            async with _beside(host, [port.follow()]):
                 await until_stopped(served, stop)
     finally:
         await listener.close()
@@ -338,11 +339,11 @@ def state_of(host: Host, transport: PeerTransport) -> str:
 
 
 @asynccontextmanager
-async def _beside(watches: list[Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Run them until the block ends. One that fails is a defect, which the log is told of."""
+async def _beside(host: Host, watches: list[Coroutine[None, None, None]]) -> AsyncIterator[None]:
+    """Run them until the block ends. One that fails is a defect, which the log is told of, unless the disk failed."""
     tasks = [asyncio.ensure_future(each) for each in watches]
     for task in tasks:
-        task.add_done_callback(_report_defect)
+        task.add_done_callback(partial(_report_defect, host))
     try:
         yield
     finally:
@@ -351,8 +352,12 @@ async def _beside(watches: list[Coroutine[None, None, None]]) -> AsyncIterator[N
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _report_defect(task: asyncio.Future[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
+def _report_defect(host: Host, task: asyncio.Future[None]) -> None:
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    if isinstance(error, StorageFailed):
+        host.fail(error)
+    else:
         _LOG.error("a defect in what runs beside the server", exc_info=error)
 
 

@@ -1,4 +1,4 @@
-"""The disk fails under a write of the data file: the process ends with the disk's code, whoever meets it first."""
+"""The disk fails under the data file: the process ends with the disk's code, whoever meets it first."""
 
 from __future__ import annotations
 
@@ -21,12 +21,28 @@ pytestmark = pytest.mark.process
 def test_a_write_that_fails_under_lmdb_ends_the_node_with_the_code_of_the_disk(
     tmp_path: Path, error: str, place: int
 ) -> None:
+    server = _under_faults(tmp_path, "pwrite64,pwritev", error, place)
+    assert server.code == EXIT_IO, server.log
+
+
+@pytest.mark.parametrize("place", [5, 9, 30])
+def test_a_look_at_the_data_file_that_fails_ends_the_node_and_blames_the_disk(tmp_path: Path, place: int) -> None:
+    """Before it serves, or under the looks for room of a write or of a duty."""
+    server = _under_faults(tmp_path, "read", "EIO", place)
+    assert server.code == EXIT_IO, server.log
+    assert "standard output" not in server.log
+    assert "a defect" not in server.log
+    assert "data.mdb cannot be read" in server.log
+
+
+def _under_faults(folder: Path, calls: str, error: str, place: int) -> ServerProcess:
+    """A server, ended, for which these calls on the data file fail from their ``place`` on."""
     need_tool("strace")
-    ServerProcess(tmp_path / "n", "--node-id", "n1").start().stop()
-    data_file = str(tmp_path / "n" / "engine" / "data.mdb")
-    inject = f"inject=pwrite64,pwritev:error={error}:when={place}+"
-    strace = ["strace", "-f", "-o", str(tmp_path / "trace"), "-P", data_file, "-e", "trace=pwrite64,pwritev"]
-    server = ServerProcess(tmp_path / "n", "--node-id", "n1", under=[*strace, "-e", inject])
+    ServerProcess(folder / "n", "--node-id", "n1").start().stop()
+    data_file = str(folder / "n" / "engine" / "data.mdb")
+    inject = f"inject={calls}:error={error}:when={place}+"
+    strace = ["strace", "-f", "-o", str(folder / "trace"), "-P", data_file, "-e", f"trace={calls}"]
+    server = ServerProcess(folder / "n", "--node-id", "n1", under=[*strace, "-e", inject])
     try:
         # The first ones fail before it serves.
         server.launch()
@@ -36,6 +52,7 @@ def test_a_write_that_fails_under_lmdb_ends_the_node_with_the_code_of_the_disk(
                 client.kv("n").put(b"%d" % number, b"v")
                 client.kv("n").get(b"%d" % number)
         wait_until(lambda: not server.is_running, "the process has ended")
-        assert server.code == EXIT_IO, server.log
-    finally:
+    except BaseException:
         server.kill()
+        raise
+    return server
