@@ -106,13 +106,16 @@ class Catalog:
     a stored value that does not decode.
     """
 
-    def __init__(self, reader: Reader, cache: CatalogCache | None = None) -> None:
+    def __init__(self, reader: Reader, cache: CatalogCache | None = None, then: str = "") -> None:
+        """``then`` is the timestamp as text where an earlier time was asked for: a refusal names it, since what was not
+        there then may be there now."""
         self.reader = reader
         self._cache = CatalogCache() if cache is None else cache
         version = reader.get(stored.COUNTERS_KEY)
         self.changed_ts = ZERO if version is None else version.ts
         self.counters = Counters() if version is None else stored.decode_counters(version.payload)
         self._state = self._cache.state_at(self.changed_ts)
+        self._then = then
 
     def named_as_in(self, past: Catalog) -> Catalog:
         """This catalogue, but for the databases and tables: those of ``past``, as they were then."""
@@ -157,7 +160,7 @@ class Catalog:
         """Raises NotFound."""
         database = self.find_database(name)
         if database is None:
-            raise NotFound("database", name)
+            raise NotFound("database", name, self._then)
         return database
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
@@ -174,7 +177,7 @@ class Catalog:
         """Raises NotFound: of the database, or of the table."""
         table = self.find_table(database, name)
         if table is None:
-            raise NotFound("table", f"{database}.{name}")
+            raise NotFound("table", f"{database}.{name}", self._then)
         return table
 
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
@@ -223,7 +226,7 @@ class Catalog:
         """An index of a table of this catalogue. Raises NotFound, and IndexNotReady where it was begun only later."""
         found = table.index(name)
         if found is None:
-            raise NotFound("index", f"{name} of table {table.full_name}")
+            raise NotFound("index", f"{name} of table {table.full_name}", self._then)
         return found
 
     def _tables_holding(self, field: bytes) -> list[TableDescriptor]:
@@ -379,7 +382,7 @@ class _NamedAsIn(Catalog):
     """The databases and tables of another time. Both readers must stay as they are while it is used."""
 
     def __init__(self, newest: Catalog, past: Catalog) -> None:
-        super().__init__(newest.reader, newest._cache)
+        super().__init__(newest.reader, newest._cache, str(past.reader.read_ts))
         self._past = past
 
     def databases(self) -> list[str]:
@@ -389,9 +392,12 @@ class _NamedAsIn(Catalog):
         return self._past.find_database(name)
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
+        self.database(database)
         return self._past.find_table(database, name)
 
     def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
+        if database is not None:
+            self.database(database)
         return self._past.tables_behind(full_name, database)
 
     def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:

@@ -105,7 +105,8 @@ class TablesService(SizesService):
         newest = await self.scan_ts(replica, request.at)
 
         def seen(ts: Timestamp, after: str) -> Iterator[TableDescriptor]:
-            tables = Catalog(replica.store.snapshot(ts)).tables_behind(after, request.database or None)
+            then = str(ts) if request.at.WhichOneof("kind") else ""
+            tables = Catalog(replica.store.snapshot(ts), then=then).tables_behind(after, request.database or None)
             return (each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name)))
 
         def page() -> tuple[Timestamp, Sequence[TableDescriptor], bytes]:
@@ -127,7 +128,7 @@ class TablesService(SizesService):
 
     async def describe_table(self, request: tables_pb2.DescribeTableRequest) -> Message:
         read_ts = await self.read_ts(self.host.meta, request.at)
-        table = self.catalog(read_ts).table(request.database, request.name)
+        table = self.catalog_at(read_ts, request.at).table(request.database, request.name)
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:

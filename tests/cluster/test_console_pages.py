@@ -116,6 +116,25 @@ def test_only_what_differs_between_two_times_is_shown_page_by_page(
     assert same >= 90 - len(changed) - len(removed)
 
 
+def test_a_table_that_was_dropped_is_shown_at_a_time_when_it_was_there(made: Gateway) -> None:
+    full = make_table(made, "gone")
+    made.run(made.client.table(full).put({"id": 7, "name": "a tea"}))
+    at = made.run(made.client.now())
+    made.run(made.client.drop_table(full))
+    assert get(made, "/ui/data/pages/gone").status_code == 404
+    rows = get(made, f"/ui/data/pages/gone?at={at}")
+    assert rows.status_code == 200, rows.text
+    assert "is no more" in text_of(rows)
+    assert "a tea" in text_of(rows)
+    assert 'name="act"' not in rows.text
+    assert "Truncate" not in rows.text
+    row = get(made, f"/ui/data/pages/gone/7?at={at}")
+    assert (row.status_code, "a tea" in text_of(row)) == (200, True)
+    assert get(made, "/ui/data/pages/gone/7").status_code == 404
+    assert get(made, f"/ui/data/pages/never?at={at}").status_code == 404
+    assert "These rows cannot be shown." in text_of(get(made, f"/ui/data/pages/gone?at={at}&compare=now"))
+
+
 def test_a_page_of_another_comparison_is_refused(made: Gateway) -> None:
     full = make_table(made, "damaged")
     made.run(made.client.table(full).put({"id": 1, "name": "a"}))

@@ -329,3 +329,27 @@ def state_of(client: Client, ts: Timestamp) -> State:
         each.full_name: (each, [row.value for row in then.table(each.full_name).scan()]) for each in then.tables()
     }
     return ts, tables, []
+
+
+def test_a_read_of_a_time_before_says_that_there_was_none_then(client: Client, database: str) -> None:
+    before = client.now()
+    name, later = f"{database}.items", f"{database}-later"
+    client.schemas.register(name, json.dumps(ITEM))
+    client.create_table(name, ["id"])
+    client.create_database(later)
+    then = client.at(before)
+    asked: dict[str, list[Callable[[], object]]] = {
+        name: [
+            lambda: then.table(name).get(1),
+            lambda: list(then.table(name).scan()),
+            lambda: list(client.table(name).scan(at=before)),
+        ],
+        later: [lambda: then.tables(later)],
+    }
+    for missing, reads in asked.items():
+        for read in reads:
+            with pytest.raises(NotFound, match=rf"no (table|database) {missing} at 20[0-9-]+T[0-9:.]+Z$") as refused:
+                read()
+            assert refused.value.at == str(before)
+    with pytest.raises(NotFound, match=rf"no table {database}.none$"):
+        client.table(f"{database}.none").get(1)

@@ -80,25 +80,32 @@ class InvalidPageToken(InvalidArgument):
 
 @dataclass(eq=False)
 class TimestampInFuture(InvalidArgument):
-    """A read above what the clock allows. ``now`` is the server's timestamp as text."""
+    """A read above what the clock allows. ``value`` is its timestamp and ``now`` the server's, as text."""
 
     now: str = ""
     reason: ClassVar[str] = "TIMESTAMP_IN_FUTURE"
+
+    def message(self) -> str:
+        return (
+            f"{self.field}: {self.problem}: it means {_time_of(self.value)}, and the server's time is "
+            f"{_time_of(self.now)} (timestamps {self.value} and {self.now})"
+        )
 
 
 @dataclass(eq=False)
 class NotFound(DidNotHappen):
     """``kind`` is database, table, index, field, subject, schema, namespace, document, dropped table, dropped database,
-    or dropped (of a number)."""
+    or dropped (of a number). ``at`` is the timestamp as text, where it is of an earlier time that there is none."""
 
     kind: str
     name: str
+    at: str = ""
 
     code: ClassVar[str] = "NOT_FOUND"
     reason: ClassVar[str] = "NOT_FOUND"
 
     def message(self) -> str:
-        return f"no {self.kind} {self.name}"
+        return f"no {self.kind} {self.name}" + (f" at {_time_of(self.at)}" if self.at else "")
 
 
 @dataclass(eq=False)

@@ -90,9 +90,8 @@ async def _sizes(client: AsyncClient, names: Iterable[str]) -> dict[str, TableSi
 async def rows(call: Call, visitor: Visitor) -> Response:
     """Rows of a table, at one time or at two."""
     client = call.client
-    table = call.table(client)
     at, other = call.text("at") or None, call.text("compare") or None
-    descriptor, now = await asyncio.gather(table.descriptor(), client.now())
+    (descriptor, is_gone), now = await asyncio.gather(_described(call, at, other), client.now())
     oldest, sizes = await asyncio.gather(_oldest(client, descriptor), _sizes(client, [descriptor.full_name]))
     found: list[Row] | CortadoError
     token, same = b"", 0
@@ -111,6 +110,7 @@ async def rows(call: Call, visitor: Visitor) -> Response:
         "rows.html",
         area="data",
         table=descriptor,
+        is_gone=is_gone,
         size=sizes.get(descriptor.full_name),
         here=f"/ui/data/{descriptor.database}/{descriptor.name}",
         rows=found,
@@ -124,6 +124,17 @@ async def rows(call: Call, visitor: Visitor) -> Response:
         next=urlencode({**{name: each for name, each in asked.items() if each}, "page": more}) if more else "",
         is_continued=bool(call.text("page")),
     )
+
+
+async def _described(call: Call, *times: str | None) -> tuple[TableDescriptor, bool]:
+    """The call's table. Where it is no more, as it was at the first of ``times``, and True. Raises NotFound."""
+    try:
+        return await call.table(call.client).descriptor(), False
+    except NotFound:
+        then_at = next((each for each in times if each not in (None, "now")), None)
+        if then_at is None:
+            raise
+        return await call.table(then(call, then_at)).descriptor(), True
 
 
 def _shown_ms(at: str | None, now: Timestamp) -> int:
@@ -169,8 +180,7 @@ def _is_number(value: Any) -> bool:
 async def row(call: Call, visitor: Visitor) -> Response:
     """One row, and what became of it."""
     client, at = call.client, call.text("at") or None
-    table = call.table(client)
-    descriptor = await table.descriptor()
+    descriptor, is_gone = await _described(call, at)
     key = parse_key(call.rest("key"), descriptor.key)
     found, now, oldest = await asyncio.gather(
         call.table(then(call, at)).get(key), client.now(), _oldest(client, descriptor)
@@ -184,6 +194,7 @@ async def row(call: Call, visitor: Visitor) -> Response:
         area="data",
         table=descriptor,
         here=f"/ui/data/{descriptor.database}/{descriptor.name}",
+        is_gone=is_gone,
         key=call.rest("key"),
         found=found,
         at=at,

@@ -16,6 +16,7 @@ from cortado.store.catalog.drop import drop_table, rename_table, truncate_table,
 from cortado.store.catalog.drop_database import drop_database, undrop_database
 from cortado.store.catalog.dropped import begin_clearing, collectible, drop_of_index, drop_ranges, forget
 from cortado.store.catalog.registry import check_schema
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import ID_MAX, index_prefix, row_prefix
 from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
@@ -257,8 +258,13 @@ def test_a_read_at_an_earlier_time_finds_the_table_of_that_time(store: CatalogSt
     assert newest.named_as_in(store.catalog(made_ts)).table("air", "flights") == first
     assert newest.named_as_in(store.catalog(truncated_ts)).table("air", "flights") == second
     assert newest.named_as_in(store.catalog(renamed_ts)).table("air", "trips").table_id == second.table_id
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as missing:
         newest.named_as_in(store.catalog(renamed_ts)).table("air", "flights")
+    assert (missing.value.name, missing.value.at) == ("air.flights", str(renamed_ts))
+    before = newest.named_as_in(store.catalog(Timestamp(0, 1, 0)))
+    for look in (before.database, before.tables, lambda name: before.table(name, "flights")):
+        with pytest.raises(NotFound, match=r"no database air at 1970-01-01T00:00:00\.001Z$"):
+            look("air")
     assert newest.named_as_in(newest) is newest
     then = newest.named_as_in(store.catalog(made_ts))
     assert then.tables() == then.tables("air") == [first]

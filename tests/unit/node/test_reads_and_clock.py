@@ -116,6 +116,9 @@ def test_a_read_in_the_future_is_refused_with_the_servers_time(at: Timestamp) ->
             with pytest.raises(TimestampInFuture) as refused:
                 await node.meta.reads.resolve(at)
             assert refused.value.now.startswith(f"0.{NOW_MS}.")
+            if at.epoch == 0:
+                means = "it means 2025-11-20T13:01:00.000Z, and the server's time is 2025-11-20T13:00:00.000Z"
+                assert means in refused.value.message()
             assert (await node.meta.write(increment("n"))).ts < at, "the clock did not follow"
 
     run(scenario)
