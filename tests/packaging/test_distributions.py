@@ -72,7 +72,7 @@ def test_an_sdist_has_the_documentation(packages: Packages, source: Path) -> Non
 def test_metadata_names_what_the_project_names(packages: Packages) -> None:
     found = metadata(packages.wheel)
     assert (found["Name"], found["Version"]) == (DISTRIBUTION, VERSION)
-    assert dict(each.split(", ") for each in found.get_all("Project-URL", [])) == PROJECT["project"]["urls"]
+    assert dict(each.split(", ") for each in found.get_all("Project-URL", [])) == PROJECT["project"].get("urls", {})
     assert found["Summary"] == PROJECT["project"]["description"]
     assert found["Requires-Python"] == f">={'.'.join(map(str, SUPPORTED[0]))}"
     assert set(found.get_all("Provides-Extra", [])) == set(PROJECT["project"]["optional-dependencies"])

@@ -254,9 +254,11 @@ def test_what_is_missing_is_told_in_one_place() -> None:
     assert telling == ["cortado.extras"]
 
 
-def test_the_project_has_addresses_for_whoever_installed_it() -> None:
-    for label, address in PROJECT["project"]["urls"].items():
+def test_the_project_names_no_address_where_nothing_answers() -> None:
+    for label, address in PROJECT["project"].get("urls", {}).items():
         assert address.startswith("https://"), label
+        # Reserved names (RFC 2606), which nobody can serve.
+        assert not re.search(r"//([^/]*\.)?(example\.(org|com|net)|[^/]*\.(example|invalid|test))(/|$)", address), label
         assert (ROOT / address.rpartition(f"/{DISTRIBUTION}/")[2]).exists(), (
             f"{label} leads to nothing of the repository"
         )

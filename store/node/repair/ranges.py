@@ -39,6 +39,9 @@ from cortado.store.node.snapshots.marker import marker_key
 
 ITEMS_MAX: Final = 1_000
 BYTES_MAX: Final = 1 << 20
+"""Of one answer. A range that holds more is asked for in pieces."""
+RANGE_BYTES_MAX: Final = 64 << 20
+"""Of a range that is mended in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,9 @@ class Answer:
 
     ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. Of these, ``right_keys`` are
     as they were written. ``end`` is the ask's, or comes before it where there was more than fits.
+
+    Where several answers were joined, ``index`` is the lowest of theirs, and ``needed_index`` the highest: a replica
+    that has applied less can use none of it.
     """
 
     index: int
@@ -66,6 +72,21 @@ class Answer:
     damaged: Sequence[bytes]
     end: bytes
     right_keys: Set[bytes] = frozenset()
+    needed_index: int = 0
+
+    def joined(self, more: Answer) -> Answer:
+        """This, and what the same member has from ``end`` on."""
+        return Answer(
+            min(self.index, more.index),
+            min(self.last_ts, more.last_ts),
+            # Where it has risen in between, it is not this replica's any more, and that is known by it.
+            self.request_floor,
+            [*self.items, *more.items],
+            [*self.damaged, *more.damaged],
+            more.end,
+            self.right_keys | more.right_keys,
+            max(self.index, self.needed_index, more.index),
+        )
 
     def check(self, ask: Ask) -> None:
         """Raises DataLoss where this cannot be an answer to it: what stands here is never exchanged for less."""
@@ -204,8 +225,9 @@ def mend(engine: Engine, of: GroupRange, found: Survey, theirs: Answer, *, exact
     with engine.write() as txn:
         _check_whole(txn, of)
         state = _applied(txn, of)
-        if state.index < theirs.index:
-            raise Unavailable(f"this replica has applied {state.index}, the other one {theirs.index}", 1_000)
+        needed = max(theirs.index, theirs.needed_index)
+        if state.index < needed:
+            raise Unavailable(f"this replica has applied {state.index}, the other one {needed}", 1_000)
         items, _ = _slice(txn, ask, bounded=False)
         plan = _plan(state, ask, theirs, items, surveyed=found, exactly=exactly)
         if plan.places:
@@ -246,7 +268,9 @@ def _plan(
     given, puts = dict(theirs.items), dict[bytes, bytes]()
     places: list[int] = []
     left: list[bytes] = []
-    is_known = not theirs.damaged and (surveyed is None or theirs.index >= surveyed.index)
+    # An answer that ends before the range may not have the true name of what has turned in it.
+    is_whole_range = surveyed is None or theirs.end >= surveyed.ask.end
+    is_known = not theirs.damaged and is_whole_range and (surveyed is None or theirs.index >= surveyed.index)
     for item in items:
         key = item.key
         if not item.is_whole:

@@ -30,9 +30,20 @@ from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.cases import Case, DamagedItem, Left, RepairCounts
-from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
+from cortado.store.node.repair.ranges import (
+    RANGE_BYTES_MAX,
+    Answer,
+    Ask,
+    Mended,
+    Survey,
+    differs,
+    mend,
+    own_slice,
+    survey,
+)
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.node.storage_thread import run_job
+from cortado.store.sizes import size_text
 
 _Key: TypeAlias = tuple[Space, bytes, bytes]
 
@@ -343,10 +354,11 @@ class Repairs:
         peers = self._peers()
         for member in peers:
             try:
-                theirs = await self._ask(member.node_id, found.ask)
+                theirs = await self._ask_all(member.node_id, found.ask)
                 right_keys |= theirs.right_keys
                 if theirs.end < found.ask.end:
-                    raise Unavailable("more is stored there than one answer holds", 1_000)
+                    problem = f"more than {size_text(RANGE_BYTES_MAX)} are damaged in a row: replace this node"
+                    raise Unavailable(problem, 1_000)
                 if not (await self._mend(found, theirs)).left:
                     self._repaired += 1
                     return None
@@ -365,6 +377,17 @@ class Repairs:
         waits = node_id in self._log.window.snapshot_needs and bool(matched) and index >= matched[0]
         if 0 < index < own_index and not waits:
             raise Unavailable(f"it is behind, at entry {index} of {own_index}", 1_000)
+
+    async def _ask_all(self, node_id: str, ask: Ask) -> Answer:
+        """What a member has in a range, answer by answer, up to ``RANGE_BYTES_MAX``. A range that is damaged is mended
+        as a whole: a turned key goes only when its true name comes, which may be anywhere in it."""
+        theirs = await self._ask(node_id, ask)
+        size_bytes = _size_bytes(theirs)
+        while theirs.end < ask.end and size_bytes <= RANGE_BYTES_MAX:
+            more = await self._ask(node_id, Ask(ask.space, theirs.end, ask.end))
+            size_bytes += _size_bytes(more)
+            theirs = theirs.joined(more)
+        return theirs
 
     async def _ask(self, node_id: str, ask: Ask) -> Answer:
         answer = await self._transport.read_range(node_id, self._of.group_id, ask)
@@ -443,7 +466,8 @@ class Repairs:
         problems: list[str] = []
         for member in self._peers():
             try:
-                theirs = await self._ask(member.node_id, own.ask)
+                ask_member = self._ask_all if own.damaged else self._ask
+                theirs = await ask_member(member.node_id, own.ask)
             except CortadoError as failed:
                 problems.append(f"{member.node_id}: {failed.message()}")
                 continue
@@ -460,6 +484,10 @@ class Repairs:
         for key in mended.left:
             self.report(Damage.at(ask.space, key))
         return mended.put + mended.deleted, chosen.end
+
+
+def _size_bytes(answer: Answer) -> int:
+    return sum(len(key) + len(value) for key, value in answer.items) + sum(map(len, answer.damaged))
 
 
 def _no_copy(peers: Sequence[Member]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.repair import ranges
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
@@ -135,6 +137,47 @@ def test_a_turned_key_is_not_deleted_on_the_word_of_a_replica_that_is_behind(
     apply(there, 6, new)
     assert repaired(here, there, Damage.at(Space.DATA, turned)) == Mended(1, 1, [])
     assert contents(here) == contents(there)
+
+
+def test_a_turned_key_is_not_deleted_on_an_answer_that_ends_before_its_range_does(
+    tmp_path: Path, pair: tuple[LmdbEngine, LmdbEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may end before the next answer brings its true name, and then nobody knows that it is missing."""
+    monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
+    here, there = pair
+    rot(here, *(key(number) for number in range(100, 130) if number != 115))
+    true, value = item(115)
+    turned = true.replace(b"key0115", b"key01!5")
+    turn(tmp_path / "here" / "engine" / "data.mdb", true + value, turned + value)
+    found, _ = survey(here, OF, Damage.at(Space.DATA, turned))
+    assert found is not None
+    pieces = [answer(there, OF, found.ask)]
+    assert pieces[0].end == key(110)
+    mended = mend(here, OF, found, pieces[0])
+    assert turned in mended.left
+    assert turned in contents(here)
+    while pieces[-1].end < found.ask.end:
+        pieces.append(answer(there, OF, Ask(Space.DATA, pieces[-1].end, found.ask.end)))
+    assert mend(here, OF, found, reduce(Answer.joined, pieces)).left == []
+    assert contents(here) == contents(there)
+
+
+def test_answers_that_are_joined_are_as_old_as_the_oldest_and_need_the_newest(
+    pair: tuple[LmdbEngine, LmdbEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
+    here, there = pair
+    rot(here, *(key(number) for number in range(100, 115)))
+    found, _ = survey(here, OF, Damage.at(Space.DATA, key(100)))
+    assert found is not None
+    first = answer(there, OF, found.ask)
+    apply(there, 7)
+    joined = first.joined(answer(there, OF, Ask(Space.DATA, first.end, found.ask.end)))
+    assert (joined.index, joined.needed_index, joined.last_ts) == (5, 7, at(5))
+    with pytest.raises(Unavailable, match="has applied 5, the other one 7"):
+        mend(here, OF, found, joined)
+    apply(here, 7)
+    assert mend(here, OF, found, joined).left == []
 
 
 def test_damage_since_the_survey_is_not_deleted_on_an_answer_from_before_it(

@@ -8,6 +8,7 @@ from cortado.errors import DataLoss, Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.repair import ranges, repairs
 from cortado.store.node.repair.by_operator import accept_loss, rebuild
 from support.damaged_nodes import (
     NAMES,
@@ -42,6 +43,51 @@ def test_a_read_that_meets_damage_has_it_repaired_at_a_leader_too(victim: str) -
         assert world.leader() is leader, "nobody had to hand over"
         assert not place.node.meta.is_installing
         assert place.node.meta.integrity.repairs.counts.repaired == 1
+
+    world.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("items_max", "count", "with_key"), [(10, 45, False), (10, 45, True), (ranges.ITEMS_MAX, 1_100, True)]
+)
+def test_more_damaged_items_in_a_row_than_an_answer_holds_are_repaired(
+    monkeypatch: pytest.MonkeyPatch, items_max: int, count: int, with_key: bool
+) -> None:
+    monkeypatch.setattr(ranges, "ITEMS_MAX", items_max)
+    world = World()
+
+    async def scenario() -> None:
+        await world.grow("n1", "n2")
+        await fill(world, count=count)
+        place = world.places["n1"]
+        for number in range(count):
+            rot(place, stored_key(place, f"k{number}"), with_key=with_key)
+        meet(place.node, "k2")
+        await until_whole(world, place.node)
+        assert equal(world)
+        assert place.node.meta.integrity.repairs.counts.repaired == 1
+
+    world.run(scenario)
+
+
+def test_more_damage_in_a_row_than_is_mended_at_once_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
+    monkeypatch.setattr(repairs, "RANGE_BYTES_MAX", 500)
+    world = World()
+
+    async def scenario() -> None:
+        await world.grow("n1", "n2")
+        await fill(world, count=45)
+        place = world.places["n1"]
+        for number in range(45):
+            rot(place, stored_key(place, f"k{number}"), with_key=True)
+        meet(place.node, "k2")
+        found = place.node.meta.integrity.repairs
+        await world.until(lambda: any(each.problem for each in found.cases), "it was tried")
+        assert "more than 500 B are damaged in a row: replace this node" in found.cases[0].problem
+        assert not found.cases[0].is_lost
+        with place.engine.read() as txn:
+            assert txn.get(Space.DATA, stored_key(place, "k40")) is not None, "nothing goes before all is there"
 
     world.run(scenario)
 
