@@ -14,7 +14,7 @@ from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
 from cortado.store.auth.current import Credential, Roles
-from cortado.store.auth.roles import Demand, Permission, Rights
+from cortado.store.auth.roles import Demand, Permission, Resource, Rights
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -114,6 +114,13 @@ def unmet(caller: Caller, demand: Demand) -> PermissionDenied | None:
     if caller.rights is None or caller.rights.allow(demand):
         return None
     return PermissionDenied(caller.name, demand.permission.value, demand.resource)
+
+
+def check_renamed(caller: Caller | None, then: Resource, now: Resource) -> None:
+    """Check the caller of a read that named a table ``then``, which is ``now`` called something else: a role is granted
+    on a name. The refusal does not tell the other name. Raises PermissionDenied."""
+    if caller is not None and now != then and unmet(caller, Demand(Permission.READ, now)) is not None:
+        raise PermissionDenied(caller.name, Permission.READ.value, f"the name that {then} has now")
 
 
 def seen_by(caller: Caller | None) -> Rights | None:

@@ -7,12 +7,13 @@ on. Roles that were switched off from outside do not keep it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
 from cortado.store.auth import stored
-from cortado.store.auth.roles import ADMIN, Grant, check_grant
+from cortado.store.auth.roles import ADMIN, Grant, Rights, check_grant
 from cortado.store.auth.state import AuthState
 from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
 from cortado.store.auth.tokens import DIGEST_BYTES, check_token_id
@@ -20,6 +21,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.owners import has_share
 
 PRINCIPALS_MAX: Final = 1_000
 GRANTS_MAX: Final = 256
@@ -206,8 +208,11 @@ def revoke(name: str, token_id: str = "") -> Evaluate:
     return evaluate
 
 
-def grant(name: str, role: str, resource: str) -> Evaluate:
-    """Give a role; again: nothing more. Replies with the Principal. Raises NotFound, InvalidArgument, TooLarge."""
+def grant(name: str, role: str, resource: str, rights: Callable[[], Rights | None] = lambda: None) -> Evaluate:
+    """Give a role; again: nothing more. Replies with the Principal. Raises NotFound, InvalidArgument, TooLarge.
+
+    ``rights`` are the giver's: None while roles are off. An owner has a share of the places, so that it keeps no
+    other one from giving roles."""
     added = check_grant(role, resource)
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -216,11 +221,23 @@ def grant(name: str, role: str, resource: str) -> Evaluate:
         grants = _sorted((*before.grants, added))
         if len(grants) > GRANTS_MAX:
             raise TooLarge("grant", f"a principal may have {GRANTS_MAX}", str(len(grants)), len(grants), GRANTS_MAX)
+        if len(grants) > len(before.grants):
+            _check_share(before, rights())
         after = replace(before, grants=grants)
         change.put(before, after)
         return change.done(after)
 
     return evaluate
+
+
+def _check_share(before: Principal, giver: Rights | None) -> None:
+    """Raises TooLarge."""
+    if giver is None or giver.is_admin:
+        return
+    own = sum(giver.may_grant(each) for each in before.grants)
+    if not has_share(own, len(before.grants), GRANTS_MAX):
+        problem = f"{before.name} has {own} roles on what you own, and the places left are for others: revoke some"
+        raise TooLarge("grant", problem, str(own + 1), own + 1, own)
 
 
 def ungrant(name: str, role: str, resource: str) -> Evaluate:

@@ -119,6 +119,10 @@ class Rights:
             return True
         return resource.startswith(_TABLE) and levels.get(database_of(resource), 0) >= level
 
+    def may_grant(self, grant: Grant) -> bool:
+        """Whether these rights give and take that role: an admin's do, and those of its resource's owner."""
+        return self.is_admin or (grant.resource != CLUSTER and self.allow(Demand(Permission.DEFINE, grant.resource)))
+
     def sees(self, resource: Resource) -> bool:
         """Whether lists show what is called that: whoever has any role on it, or sees the whole cluster."""
         if self.sees_all:

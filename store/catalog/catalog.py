@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from cortado.errors import DataLoss, InvalidSchema, NotFound, WriteConflict
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode
@@ -44,17 +44,21 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
 
 T = TypeVar("T")
+CheckName: TypeAlias = Callable[[TableDescriptor, TableDescriptor], None]
+"""Takes a table as it was, and as it is now."""
 
 STATES_MAX: Final = 8
 PARSED_TEXT_MAX: Final = 4 << 20
 VERDICTS_MAX: Final = 16
 GENERATIONS_MAX: Final = 1_000
+MOVED_MAX: Final = 1_000
 
 
 @dataclass(slots=True)
 class _State:
     """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store; but
-    of namespaces the absence of a mark as well, of GENERATIONS_MAX at once."""
+    of namespaces the absence of a mark as well, of GENERATIONS_MAX at once, and of tables that have no longer the name
+    by which they were looked for, of MOVED_MAX."""
 
     databases: dict[str, DatabaseDescriptor] = field(default_factory=dict)
     tables: dict[tuple[str, str], TableDescriptor] = field(default_factory=dict)
@@ -62,6 +66,7 @@ class _State:
     registered: dict[int, RegisteredSchema] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    moved: dict[int, TableDescriptor | None] = field(default_factory=dict)
     verdicts: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     tables_by_subject: Mapping[str, Sequence[str]] | None = None
 
@@ -117,9 +122,10 @@ class Catalog:
         self._state = self._cache.state_at(self.changed_ts)
         self._then = then
 
-    def named_as_in(self, past: Catalog) -> Catalog:
-        """This catalogue, but for the databases and tables: those of ``past``, as they were then."""
-        return self if past.changed_ts == self.changed_ts else _NamedAsIn(self, past)
+    def named_as_in(self, past: Catalog, check: CheckName | None = None) -> Catalog:
+        """This catalogue, but for the databases and tables: those of ``past``, as they were then. Each table that is
+        found is given to ``check`` with its name of now, unless it has none."""
+        return self if past.changed_ts == self.changed_ts else _NamedAsIn(self, past, check)
 
     def unchanged_since(self, start: Timestamp) -> Catalog:
         """This catalogue, for a transaction that began at ``start``: where a name did not mean then what it means now,
@@ -219,8 +225,14 @@ class Catalog:
         table = self.find_table(database, name) if self.find_database(database) is not None else None
         if table is not None and table.table_id == table_id:
             return table
-        found = self._tables_holding(stored.field_of_table(table_id=table_id))
-        return next((each for each in found if each.table_id == table_id), None)
+        moved = self._state.moved
+        if table_id not in moved:
+            # Ten thousand tables take long to look through.
+            found = self._tables_holding(stored.field_of_table(table_id=table_id))
+            if len(moved) >= MOVED_MAX:
+                moved.clear()
+            moved[table_id] = next((each for each in found if each.table_id == table_id), None)
+        return moved.get(table_id)
 
     def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:
         """An index of a table of this catalogue. Raises NotFound, and IndexNotReady where it was begun only later."""
@@ -381,9 +393,11 @@ class Catalog:
 class _NamedAsIn(Catalog):
     """The databases and tables of another time. Both readers must stay as they are while it is used."""
 
-    def __init__(self, newest: Catalog, past: Catalog) -> None:
+    def __init__(self, newest: Catalog, past: Catalog, check: CheckName | None) -> None:
         super().__init__(newest.reader, newest._cache, str(past.reader.read_ts))
+        self._newest = newest
         self._past = past
+        self._check = check
 
     def databases(self) -> list[str]:
         return self._past.databases()
@@ -393,7 +407,12 @@ class _NamedAsIn(Catalog):
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
         self.database(database)
-        return self._past.find_table(database, name)
+        found = self._past.find_table(database, name)
+        if found is not None and self._check is not None:
+            now = self._newest.find_table_with(found.table_id, database, name)
+            if now is not None:
+                self._check(found, now)
+        return found
 
     def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
         if database is not None:
@@ -402,7 +421,7 @@ class _NamedAsIn(Catalog):
 
     def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:
         if table.index(name) is None:
-            newest = Catalog(self.reader, self._cache).find_table_with(table.table_id, table.database, table.name)
+            newest = self._newest.find_table_with(table.table_id, table.database, table.name)
             later = None if newest is None else newest.index(name)
             if later is not None:
                 later.check_ready(table.full_name, self._past.reader.as_of)

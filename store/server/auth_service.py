@@ -6,6 +6,8 @@ remembered of requests, has anything to give away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from operator import attrgetter
 
 from google.protobuf.message import Message
@@ -13,7 +15,9 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import auth_pb2 as pb
 from cortado.store.auth import changes
+from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.changes import NewToken
+from cortado.store.auth.roles import Rights
 from cortado.store.auth.state import AuthState
 from cortado.store.auth.stored import Kind, Principal, Switch
 from cortado.store.clock.timestamp import Timestamp
@@ -82,7 +86,7 @@ class AuthService(Service):
         return await self._change(request, request.request_id, changes.revoke(request.principal, request.token_id))
 
     async def grant(self, request: pb.GrantRequest) -> bytes:
-        evaluate = changes.grant(request.principal, request.role, request.resource)
+        evaluate = changes.grant(request.principal, request.role, request.resource, _rights(CALLER.get()))
         return await self._change(request, request.request_id, evaluate)
 
     async def revoke_grant(self, request: pb.GrantRequest) -> bytes:
@@ -93,11 +97,25 @@ class AuthService(Service):
         return AuthState(self.host.meta.reader(ts))
 
     async def _change(self, request: Message, request_id: bytes, evaluate: Evaluate) -> bytes:
+        rights = _rights(CALLER.get())
+
         def reply(_ts: Timestamp, value: object) -> Message:
             assert value is None or isinstance(value, Principal)
-            return pb.PrincipalResponse(principal=None if value is None else _message(value))
+            return pb.PrincipalResponse(principal=None if value is None else _message(_seen(value, rights())))
 
         return await self.write(self.host.meta, request, request_id, evaluate, reply)
+
+
+def _rights(caller: Caller | None) -> Callable[[], Rights | None]:
+    """Returns a function that tells the caller's rights. Call it where the change is evaluated, or later."""
+    return lambda: None if caller is None else caller.rights
+
+
+def _seen(principal: Principal, rights: Rights | None) -> Principal:
+    """As an owner sees a principal that it gives a role: without its tokens, and its roles on what others own."""
+    if rights is None or rights.is_admin:
+        return principal
+    return replace(principal, tokens=(), grants=tuple(filter(rights.may_grant, principal.grants)))
 
 
 def _kind(kind: str) -> Kind:

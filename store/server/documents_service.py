@@ -214,7 +214,7 @@ class DocumentsService(Service):
             await self.host.meta.reads.caught_up()
             read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
             await self.host.meta.reads.applied_to(read_ts)
-            return read_ts, self.catalog().named_as_in(self.catalog(read_ts))
+            return read_ts, self.catalog_of(read_ts)
         read_ts = await self.scan_ts(self.host.meta, request.at)
         return read_ts, self.catalog_at(read_ts, request.at)
 

@@ -39,6 +39,7 @@ from cortado.store.auth.roles import (
     subject_resource,
     table_resource,
 )
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.jobs.job import find_job
 from cortado.store.mvcc.reader import Reader
 from cortado.store.owners import Asker
@@ -264,7 +265,8 @@ def _stored_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
     record = find_record(reader, request.transaction_id)
     if record is None or not asker.owns(record.principal):
         return ()
-    return [Demand(WRITE, table_resource(each.database, each.name)) for each in record.tables]
+    catalog = Catalog(reader)
+    return [_named_now(WRITE, catalog, each.table_id, each.database, each.name) for each in record.tables]
 
 
 def _aborted_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
@@ -287,9 +289,15 @@ def _stored_job(permission: Permission) -> OfStored:
         if job is None:
             return ()
         build = StoredIndexBuild.FromString(job.parameters)
-        return (Demand(permission, table_resource(build.database, build.table)),)
+        return (_named_now(permission, Catalog(reader), build.table_id, build.database, build.table),)
 
     return of
+
+
+def _named_now(permission: Permission, catalog: Catalog, table_id: int, database: str, name: str) -> Demand:
+    """On a table that is stored by its id: by the name that it has now, or by the last one that it had."""
+    now = catalog.find_table_with(table_id, database, name)
+    return Demand(permission, table_resource(database, name) if now is None else table_resource(now.database, now.name))
 
 
 def _granted(request: Any) -> Demands:

@@ -23,8 +23,10 @@ from google.protobuf.message import Message
 
 from cortado.errors import ResourceExhausted, TimestampInFuture, TooLarge, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
-from cortado.store.auth.caller import asking
+from cortado.store.auth.caller import CALLER, asking, check_renamed
+from cortado.store.auth.roles import table_resource
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import GROUP_ID
@@ -124,8 +126,17 @@ class Service:
 
         A read that names no time is of the newest state in both.
         """
-        then = self.catalog(read_ts)
-        return then if at.WhichOneof("kind") is None else self.catalog().named_as_in(then)
+        return self.catalog(read_ts) if at.WhichOneof("kind") is None else self.catalog_of(read_ts)
+
+    def catalog_of(self, read_ts: Timestamp) -> Catalog:
+        """What a read at ``read_ts`` goes by, where it names that time. Looking up a table that has another name by now
+        raises PermissionDenied, unless the caller may read what is called that."""
+        caller = CALLER.get()
+
+        def check(then: TableDescriptor, now: TableDescriptor) -> None:
+            check_renamed(caller, table_resource(then.database, then.name), table_resource(now.database, now.name))
+
+        return self.catalog().named_as_in(self.catalog(read_ts), check)
 
     async def newest(self) -> Timestamp:
         """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument, InvalidPageToken, KeyLocked
 from cortado.proto.v1 import tables_pb2
 from cortado.store.auth.caller import CALLER, asking, seen_by
-from cortado.store.auth.roles import database_resource, table_resource
+from cortado.store.auth.roles import Rights, database_resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import (
     IndexDeclaration,
@@ -103,11 +103,14 @@ class TablesService(SizesService):
         """A page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
+        is_of_now, now_ts = request.at.WhichOneof("kind") is None, replica.read_ts()
 
         def seen(ts: Timestamp, after: str) -> Iterator[TableDescriptor]:
-            then = str(ts) if request.at.WhichOneof("kind") else ""
+            then = "" if is_of_now else str(ts)
             tables = Catalog(replica.store.snapshot(ts), then=then).tables_behind(after, request.database or None)
-            return (each for each in tables if rights is None or rights.sees(table_resource(each.database, each.name)))
+            if rights is None:
+                return tables
+            return _seen(tables, rights, None if is_of_now else Catalog(replica.store.snapshot(now_ts)))
 
         def page() -> tuple[Timestamp, Sequence[TableDescriptor], bytes]:
             return next_page(
@@ -382,6 +385,15 @@ class TablesService(SizesService):
             done=following is None,
         )
         return reply.SerializeToString(), following
+
+
+def _seen(tables: Iterator[TableDescriptor], rights: Rights, now: Catalog | None) -> Iterator[TableDescriptor]:
+    """Those that the caller sees, by their names and by those that they have ``now``."""
+    for each in tables:
+        if rights.sees(table_resource(each.database, each.name)):
+            newest = None if now is None else now.find_table_with(each.table_id, each.database, each.name)
+            if newest is None or rights.sees(table_resource(newest.database, newest.name)):
+                yield each
 
 
 def _number(after: str) -> int:

@@ -15,9 +15,11 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, NotFound, NotLeader
 from cortado.proto.v1 import documents_pb2, watch_pb2
+from cortado.store.auth.caller import CALLER, check_renamed, denial
+from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.generations import generation_of
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
@@ -72,7 +74,7 @@ class WatchService(Service):
             schema_id=request.schema_id,
             packed=request.packed,
         )
-        watched = WatchedTable(self.catalog, table)
+        watched = WatchedTable(self.catalog, table, self._renaming())
         async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
@@ -84,7 +86,8 @@ class WatchService(Service):
         watched: Watched
         if request.WhichOneof("of") == "table":
             table = self._table(request.table.table, after)
-            divided, watched = DividedTable(self._view(table), request.table.range), WatchedTable(self.catalog, table)
+            divided = DividedTable(self._view(table), request.table.range)
+            watched = WatchedTable(self.catalog, table, self._renaming())
         else:
             name, generation = request.pairs.namespace, self._generation(request.pairs.namespace, after)
             divided = DividedPairs(request.pairs, generation)
@@ -145,6 +148,25 @@ class WatchService(Service):
                 return self.catalog(then).table(database, name)
         return self.catalog().table(database, name)
 
+    def _renaming(self) -> Callable[[Resource, Resource], None]:
+        """Returns a function that checks the caller of this watch where its table has another name by now: from there
+        on it needs its role on that. Raises PermissionDenied; elsewhere than at the leader NotLeader."""
+        caller, host = CALLER.get(), self.host
+
+        def renamed(then: Resource, now: Resource) -> None:
+            if caller is None:
+                return
+            caller.demands = (Demand(Permission.READ, now),)
+            roles, leadership = host.meta.roles.committed, host.meta.driver.leadership
+            refusal = denial(roles, caller, lambda: host.clock.reading().wall_ms, lambda: host.meta.reader(ZERO))
+            if refusal is not None:
+                if not leadership.is_ready:
+                    raise leadership.not_leader()
+                check_renamed(caller, then, now)
+                raise refusal
+
+        return renamed
+
     def _names_at(self, options: watch_pb2.WatchOptions) -> Timestamp | None:
         if options.page_token:
             return read_ts_of(options.page_token)
@@ -170,6 +192,7 @@ class WatchService(Service):
             given = "initial_state" if options.initial_state else "with_previous"
             raise InvalidArgument(f"options.{given}", "is not for a watch with progress_only, which sends no changes")
         after, state_at = await self._begins(options, shape, bounds)
+        watched.look()
         with self.host.meta.watches.watch(
             start,
             end,
@@ -180,10 +203,12 @@ class WatchService(Service):
         ) as watch:
             while state_at is not None and state_at < end:
                 of_state, state_at = await self._state(watch, state_at, end, shape, replies)
+                watched.look()
                 for reply in of_state:
                     yield reply
             async with aclosing(watch.batches()) as batches:
                 async for batch in batches:
+                    watched.look()
                     over = None if batch.resolved is None else watched.ended_by(batch.resolved)
                     told = batch if over is None else Batch(batch.items, over.resolved)
                     parts = self._replies_of(told, replies, with_previous=options.with_previous)

@@ -1,7 +1,8 @@
 """What a watch began with, a table or the pairs of a namespace, and whether that is still there.
 
-A watch is of a table, not of a name: it goes on where the table is renamed. It ends where the table was dropped or
-truncated, once all changes up to then were handed over. A table that was undropped meanwhile never went away.
+A watch is of a table, not of a name: it goes on where the table is renamed, if its caller may read what is called
+that. It ends where the table was dropped or truncated, once all changes up to then were handed over. A table that was
+undropped meanwhile never went away.
 
 Nothing is told to be resolved from there on: a read at that time would find nothing, or what came in its place; and who
 resumes behind it would watch that, without a word of what is gone.
@@ -18,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cortado.errors import NotFound
+from cortado.store.auth.roles import Resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import DropKind, TableDescriptor
 from cortado.store.catalog.generations import generation_of
@@ -42,19 +44,23 @@ class End:
 
 
 class Watched(ABC):
-    """Looks at the newest catalogue before each mark, which costs a look at the time of its last change."""
+    """Looks at the newest catalogue before each batch, which costs a look at the time of its last change."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
         self._seen = ZERO
         self._ended: End | None = None
 
-    def ended_by(self, resolved: Timestamp) -> End | None:
-        """How what is watched has ended, where that was at ``resolved`` or before."""
+    def look(self) -> None:
+        """Look for a drop, and for another name. Raises PermissionDenied where the caller may not read under that."""
         catalog = self._catalog()
         if catalog.changed_ts != self._seen:
             self._seen = catalog.changed_ts
             self._ended = self._end(catalog)
+
+    def ended_by(self, resolved: Timestamp) -> End | None:
+        """How what is watched has ended, where that was at ``resolved`` or before. Raises as :meth:`look` does."""
+        self.look()
         return self._ended if self._ended is not None and resolved >= self._ended.ts else None
 
     @abstractmethod
@@ -65,9 +71,14 @@ class Watched(ABC):
 class WatchedTable(Watched):
     """A table, perhaps under another name by now."""
 
-    def __init__(self, catalog: Callable[[], Catalog], table: TableDescriptor) -> None:
+    def __init__(
+        self, catalog: Callable[[], Catalog], table: TableDescriptor, renamed: Callable[[Resource, Resource], None]
+    ) -> None:
+        """``renamed`` takes its old name and its new one. It raises PermissionDenied where the caller may not read
+        under the new one."""
         super().__init__(catalog)
         self._table = table
+        self._renamed = renamed
 
     def _end(self, catalog: Catalog) -> End | None:
         table = self._table
@@ -81,6 +92,7 @@ class WatchedTable(Watched):
         for other in catalog.tables():
             if other.table_id == table.table_id:
                 self._table = other
+                self._renamed(table_resource(table.database, table.name), table_resource(other.database, other.name))
                 return None
         # The record is gone already: its grace was short.
         return End(catalog.changed_ts, NotFound("table", f"{table.full_name}, which was dropped"), is_exact=False)
