@@ -33,6 +33,7 @@ MANIFEST: Final = "manifest.json"
 CHECKPOINT: Final = "backup.checkpoint.json"
 _MARK: Final = {MANIFEST: "cortado_backup", CHECKPOINT: "cortado_backup_under_way"}
 _DIGEST: Final = "digest"
+_PATH_BYTES_MAX: Final = 4_096
 _SEGMENT: Final = re.compile(r"segment-([0-9]{8})")
 SEGMENTS_MAX: Final = 100_000
 """Of one backup: three days and a half, where something is written all the time."""
@@ -222,7 +223,10 @@ def _shape(fields: Fields) -> Shape:
 
 
 def _base(fields: Fields) -> BaseBackup:
-    return BaseBackup(fields.text("backup_id"), _timestamp(fields, "timestamp"), fields.text("path"))
+    path = fields.text("path")
+    if not path.isprintable() or len(path.encode()) > _PATH_BYTES_MAX:
+        fields.refuse("path", f"a path that prints, of at most {_PATH_BYTES_MAX} bytes")
+    return BaseBackup(fields.text("backup_id"), _timestamp(fields, "timestamp"), path)
 
 
 def _range(fields: Fields) -> RangeEntry:

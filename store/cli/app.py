@@ -156,6 +156,10 @@ def _reported(error: Exception, *, as_json: bool) -> int:
         case UnicodeEncodeError():
             # Bytes on the command line that are no UTF-8 come as halves of characters; only kv's keys and values may.
             return _reported(InvalidArgument("arguments", "must be UTF-8", repr(error.object)), as_json=as_json)
+        case OSError() if error.errno == errno.ENAMETOOLONG:
+            # Python says of no other path that it cannot be looked at.
+            named = InvalidArgument("file", f"cannot be used: {error.strerror}", str(error.filename))
+            return _reported(named, as_json=as_json)
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             _silence_stdout()
             problem = f"cannot be written: {error.strerror}"

@@ -193,6 +193,13 @@ def test_backups_that_follow_each_other_in_a_circle_are_read_once(
     assert len(looked) <= count + 1
 
 
+@pytest.mark.parametrize("path", ["../a\0b", "../\x1b[31m", "../" + "a" * 5_000])
+def test_a_path_of_what_is_followed_that_no_disk_takes_is_refused(tmp_path: Path, path: str) -> None:
+    write_backup(tmp_path / "b", shape("bb", base=BaseBackup("aa", "0.9.0", path)), [[small_run(b"a")]])
+    with pytest.raises(InvalidArgument, match=r"base.path: must be a path that prints, of at most 4096 bytes"):
+        chain_of(tmp_path / "b")
+
+
 def test_a_segment_beyond_the_limit_is_refused_and_not_counted_up_to(whole: Path) -> None:
     name = segment_name(SEGMENTS_MAX + 1)
     write_backup(whole / name, shape("bb", base=BaseBackup("aa", "0.9.0", "..")), [[small_run(b"a")]])

@@ -287,3 +287,13 @@ def test_values_numbers_and_sizes_for_people() -> None:
         "1.0 TiB",
         "5120 TiB",
     ]
+
+
+@pytest.mark.parametrize(
+    "command", [("backup", "show"), ("import", "shop.orders"), ("export", "shop.orders"), ("cert", "ca", "--dir")]
+)
+def test_a_path_that_is_too_long_is_refused_and_no_defect(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "a" * 5_000 + ".csv"]) == failures.USAGE
+    assert "error: file: cannot be used: File name too long (got aaa" in capsys.readouterr().err
