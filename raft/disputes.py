@@ -182,8 +182,8 @@ class Disputes:
         if claim.entry_term == 0:
             # No entry is of that term, and in findings it says that nothing is known.
             return False
-        if core.configuration.voters == (core.node_id,):
-            # Nobody can be asked, and nobody else can lead.
+        if core.configuration.voters in ((), (core.node_id,)):
+            # Nobody can be asked. Alone, nobody else leads; without a configuration, we vote for nobody.
             return False
         is_led = claim.term == core.journal.term and core.engine.leader not in ("", claim.sender)
         return not is_led

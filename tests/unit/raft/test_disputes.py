@@ -9,6 +9,7 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.log import Encoded, Entry
 from cortado.raft.records import KIND_DATA, Record
+from cortado.raft.registry import Member
 from support.raft_hand import GROUP, Hand
 
 
@@ -291,6 +292,20 @@ def test_a_voter_alone_with_learners_takes_no_word_of_theirs() -> None:
     assert (log.refusals.total, list(log.disputes.open)) == (1, [])
     group.run(1_000)
     assert log.is_leader
+
+
+def test_a_replica_without_a_log_goes_on_after_a_wrong_word() -> None:
+    group = led()
+    group.logs["n1"].members.add_learner(Member("n4", "host:4"))
+    group.settle()
+    log = group.add_empty("n4")
+    group.run(200)
+    # As after a restart: it holds a term, and nothing else.
+    log._core.term_at_start = log.term
+    group.forge("n3", "n4", term=2, heartbeat=pb.Heartbeat(commit_index=10**6, round=1))
+    assert (log.refusals.total, list(log.disputes.open)) == (1, [])
+    group.run(200)
+    assert (log.term, log.leader) == (2, "n1")
 
 
 def test_a_dispute_that_cannot_be_settled_is_forgotten_once_its_member_is_quiet() -> None:
