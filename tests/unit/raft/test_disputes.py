@@ -185,6 +185,22 @@ def test_a_member_that_does_not_lead_cannot_say_that_something_was_acknowledged_
     group.elect("n2", without=("n1",))
 
 
+def test_that_an_entry_is_committed_does_not_show_that_we_acknowledged_it_to_whom_says_so() -> None:
+    group = led()
+    entry = group.append("n1", b"not at n2")
+    group.settle(without=("n2",))
+    log = group.start("n2")
+    group.forge("n3", "n2", term=2, heartbeat=pb.Heartbeat(commit_index=entry.index, round=1))
+    find(group, "n3", "n2", 2, index=entry.index, is_committed=True, leader="n3", voted_for="n3")
+    assert log.disputes.open
+    group.send("n2")
+    group.deliver(to="n1", kind="inquiry")
+    group.send("n1")
+    assert group.deliver(kind="finding") == 1
+    assert not log.disputes.open, "n1 has committed it, and leads itself"
+    commits(group)
+
+
 def test_one_message_to_each_of_those_that_restarted_in_a_term_does_not_keep_them_from_electing() -> None:
     group = led()
     for each in ("n1", "n2"):

@@ -754,6 +754,40 @@ def _old_snapshot() -> None:
 # --- 13. amnesia ----------------------------------------------------------------------------------------------------
 
 
+def _with_a_lost_end() -> Hand:
+    """n1 and n2 have committed entry 5, n2's disk has lost it, and n1 has said so."""
+    group = Hand(3)
+    group.elect("n1")
+    group.append("n1", b"everywhere")
+    group.settle()
+    lost = group.append("n1", b"at two")
+    group.settle(without=("n3",))
+    del group.disks["n2"].entries[lost.index]
+    group.applied["n2"] = [each for each in group.applied["n2"] if each.index < lost.index]
+    group.start("n2")
+    group.run(300, without=("n3",))
+    return group
+
+
+def _nobody_leads_without_entry_5() -> None:
+    group = _with_a_lost_end()
+    group.run(20_000, without=("n1",))
+    assert not group.logs["n2"].is_leader and not group.logs["n3"].is_leader
+
+
+@rule("a lost end: we vote for whom counted our word", replaced(Core, "may_vote_for", lambda *_: True))
+def _lost_end_votes() -> None:
+    _nobody_leads_without_entry_5()
+
+
+@rule(
+    "a lost end: we do not campaign",
+    replaced(Elections, "may_campaign", property(lambda self: self._core.may_lead)),
+)
+def _lost_end_campaigns() -> None:
+    _nobody_leads_without_entry_5()
+
+
 def _vote_without_configuration(self, sender, message) -> None:
     request = message.vote_request
     self._core.engine.request_vote(sender, request.term, request.last_index, request.last_term)
