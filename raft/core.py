@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from cortado.errors import NotLeader
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.bounds import INDEX_MAX
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
-from cortado.raft.log import Doubt, Examine
+from cortado.raft.log import Doubt, Examine, Room
 from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.raft.reads import Freshness
 from cortado.raft.settings import RaftSettings
@@ -46,19 +47,21 @@ class Core:
     incarnation: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
+    room: Room | None = None
+    """What this node may still store, as it was measured last; None: not known."""
+    room_beside_bytes: int = 0
+    """How much had come to the log by then."""
     examine: Examine | None = None
-    lost_ends: dict[str, int] = field(default_factory=dict)
-    """Members that say that we acknowledged what our log does not hold, each with the term in which it led us; until
-    that is settled (:mod:`~cortado.raft.disputes`)."""
     doubts: list[Doubt] = field(default_factory=list)
     """What followers doubt of a leader's entries, until the node takes it."""
 
     def __post_init__(self) -> None:
         self.term_at_start = self.journal.term
 
-    def may_vote_for(self, candidate: str, last_term: int) -> bool:
-        """Whether a candidate whose log ends in ``last_term`` holds whatever an earlier life may have acknowledged."""
-        return all(term < last_term or leader == candidate for leader, term in self.lost_ends.items())
+    def acknowledged_max(self, term: int) -> int:
+        """Up to which entry a leader of ``term`` can have our word that we hold its log. In this life that is what we
+        hold; to a leader of the term in which it began, an earlier life may have said more, which the disk has lost."""
+        return INDEX_MAX if term == self.term_at_start else self.journal.last_index
 
     @property
     def is_leading(self) -> bool:
@@ -104,6 +107,14 @@ class Core:
     def appliable_index(self) -> int:
         """What is committed, and in our own log files: it may be applied."""
         return min(self.durable_commit_index, self.journal.durable_index)
+
+    def acknowledge(self, answered: pb.RaftMessage, to: str, answer: pb.Acknowledgement, needs: int) -> None:
+        """Answer a leader's message, and say how much room there is."""
+        if self.room is not None:
+            left = self.room.less(self.journal.pushed_bytes - self.room_beside_bytes)
+            answer.room.bytes, answer.room.freeing_bytes = left.bytes, left.freeing_bytes
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=answered.sent_ms, incarnation=self.incarnation)
+        self.send(to, reply, needs)
 
     def send(self, to: str, message: pb.RaftMessage, needs: int = AT_ONCE) -> None:
         self.outbox.put(to, message, self.now_ms, needs)

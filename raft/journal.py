@@ -58,6 +58,8 @@ class Journal:
         self._entries: list[EngineEntry] = [(nothing(*self._base), *self._base)]
         self._start = 0
         self._bytes = 0
+        self.pushed_bytes = 0
+        """Of all entries that ever came to stand here in this life."""
         for record in stored.records:
             self._push(record)
             self._count(record)
@@ -126,6 +128,11 @@ class Journal:
         """Those at ``first`` to ``last``, both included, which must be held."""
         start = self._start + first - self._base[0]
         return [each[0] for each in self._entries[start : start + last - first + 1]]
+
+    def bytes_after(self, index: int) -> int:
+        """Of the entries behind ``index`` that are held."""
+        first = max(index, self._base[0]) + 1
+        return sum(map(len, self.records(first, self.last_index))) if first <= self.last_index else 0
 
     @property
     def configuration(self) -> Configuration:
@@ -346,6 +353,7 @@ class Journal:
         self.is_hard_state_dirty = True
 
     def _push(self, record: Record) -> None:
+        self.pushed_bytes += len(record)
         self._entries.append((record, record.index, record.term))
         if record.kind == KIND_CONFIGURATION:
             self._configurations.put(record.index, record.configuration)

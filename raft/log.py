@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from cortado.raft.registry import Roster
 
@@ -117,6 +118,39 @@ class SnapshotOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How much more a member may store: of any kind, and of what frees room, which may use most of a reserve. Without
+    what is on its way into either store there."""
+
+    bytes: int
+    freeing_bytes: int
+
+    def less(self, size_bytes: int) -> Room:
+        """What is left of it beside ``size_bytes`` that are to be stored, too."""
+        cost_bytes = STORED_TIMES * size_bytes
+        return Room(max(self.bytes - cost_bytes, 0), max(self.freeing_bytes - cost_bytes, 0))
+
+
+STORED_TIMES: Final = 2
+"""So many times an entry is stored: in the log files, and in the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoterRoom:
+    """What a leader knows of the room of another voter. ``room`` is what that said last, without all that it was not
+    sent yet or did not acknowledge; None where it said nothing of it."""
+
+    node_id: str
+    room: Room | None
+
+    def bytes(self, *, frees: bool) -> float:
+        """For a write of any kind, or for one that ``frees`` room; infinite where it said nothing."""
+        if self.room is None:
+            return math.inf
+        return self.room.freeing_bytes if frees else self.room.bytes
+
+
+@dataclass(frozen=True, slots=True)
 class PeerProgress:
     """What a leader knows of a member: for status pages, and for decisions about promotion and hand-over."""
 
@@ -126,3 +160,5 @@ class PeerProgress:
     last_heard_ms: float
     """Milliseconds since its last answer."""
     needs_snapshot: bool
+    room: Room | None
+    """What it may still store, as it said last; None where it did not."""

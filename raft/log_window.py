@@ -95,10 +95,13 @@ class LogWindow:
                 break
         return found
 
-    def compact(self, index: int, *, for_nobody: bool = False) -> None:
+    def compact(self, index: int, *, for_nobody: bool = False, retain_bytes: int | None = None) -> None:
         """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
-        behind; ``for_nobody`` is any kept. The log files hear of it with later writes."""
+        behind, at most ``retain_bytes`` (by the settings); ``for_nobody`` is any kept. The log files hear of it with
+        later writes."""
         core, journal = self._core, self._core.journal
+        if retain_bytes is None:
+            retain_bytes = core.settings.retain_bytes
         index = min(index, core.applied[0], journal.durable_index)
         new_base = journal.base[0]
         lowest = self._replication.lowest_match() if core.is_leading else None
@@ -106,7 +109,7 @@ class LogWindow:
         while new_base < index:
             is_wanted = not core.is_leading or (lowest is not None and lowest <= new_base)
             is_wanted &= not for_nobody
-            if is_wanted and count <= core.settings.retain_entries and size <= core.settings.retain_bytes:
+            if is_wanted and count <= core.settings.retain_entries and size <= retain_bytes:
                 break
             new_base += 1
             count -= 1

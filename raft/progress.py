@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from cortado.raft.log import Room
 from cortado.raft.settings import RaftSettings
 
 # So often the wait doubles before entries are sent again.
@@ -43,6 +44,7 @@ class Progress:
         "pending_fresh",
         "probe_prev",
         "resent",
+        "room",
         "round",
         "told_commit",
     )
@@ -64,6 +66,8 @@ class Progress:
         # How often what is under way was sent again since it moved.
         self.resent = 0
         self.heard_ms: float | None = None
+        # What it may still store, as it said last; None where it said nothing.
+        self.room: Room | None = None
         self.told_commit = 0
         # The last round that it answered, and the newest send time of ours that it echoed.
         self.round = 0

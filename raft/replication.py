@@ -13,7 +13,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.engine import Sent
 from cortado.raft.journal import EngineEntry
-from cortado.raft.log import Doubt, PeerProgress, SnapshotMeta
+from cortado.raft.log import Doubt, PeerProgress, Room, SnapshotMeta, VoterRoom
 from cortado.raft.progress import Progress
 from cortado.raft.reads import Rounds, reached_by
 
@@ -195,6 +195,8 @@ class Replication:
         progress.heard_ms = core.now_ms
         progress.echoed_ms = max(progress.echoed_ms, min(message.echo_ms, core.now_ms))
         self._note_round(progress, answer.round, (message.sent_ms, message.incarnation))
+        if answer.HasField("room"):
+            progress.room = Room(answer.room.bytes, answer.room.freeing_bytes)
         if answer.doubted_index:
             core.doubts.append(Doubt(answer.doubted_index, answer.doubted_key))
         outcome = answer.WhichOneof("outcome")
@@ -313,12 +315,18 @@ class Replication:
         listed = []
         for node_id in core.configuration.others(core.node_id):
             each = self._members[node_id]
-            since_ms = self._began_ms if each.heard_ms is None else each.heard_ms
+            since_ms = core.now_ms - (self._began_ms if each.heard_ms is None else each.heard_ms)
             is_voter = core.configuration.is_voter(node_id)
-            listed.append(
-                PeerProgress(node_id, is_voter, each.match_index, core.now_ms - since_ms, each.needs_snapshot)
-            )
+            listed.append(PeerProgress(node_id, is_voter, each.match_index, since_ms, each.needs_snapshot, each.room))
         return listed
+
+    def voters_room(self) -> list[VoterRoom]:
+        """Of each reachable voter, what it may store beside all that we hold and it does not."""
+        journal, rooms = self._core.journal, list[VoterRoom]()
+        for each in self.reachable_voters():
+            left = None if each.room is None else each.room.less(journal.bytes_after(each.match_index))
+            rooms.append(VoterRoom(each.node_id, left))
+        return rooms
 
     def snapshot_needs(self) -> list[str]:
         """Members that answer, and whose next entry is gone."""

@@ -70,7 +70,7 @@ class StoredEntry(_message.Message):
     def __init__(self, term: _Optional[int] = ..., kind: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class RaftMessage(_message.Message):
-    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "incarnation", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot", "inquiry", "finding")
+    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "incarnation", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot")
     TERM_FIELD_NUMBER: _ClassVar[int]
     SENT_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_MS_FIELD_NUMBER: _ClassVar[int]
@@ -83,8 +83,6 @@ class RaftMessage(_message.Message):
     VOTE_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_NOW_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
-    INQUIRY_FIELD_NUMBER: _ClassVar[int]
-    FINDING_FIELD_NUMBER: _ClassVar[int]
     term: int
     sent_ms: float
     echo_ms: float
@@ -97,9 +95,7 @@ class RaftMessage(_message.Message):
     vote_response: VoteResponse
     timeout_now: TimeoutNow
     snapshot: SnapshotNotice
-    inquiry: Inquiry
-    finding: Finding
-    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., incarnation: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ..., inquiry: _Optional[_Union[Inquiry, _Mapping]] = ..., finding: _Optional[_Union[Finding, _Mapping]] = ...) -> None: ...
+    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., incarnation: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ...) -> None: ...
 
 class AppendEntries(_message.Message):
     __slots__ = ("prev_index", "prev_term", "commit_index", "round", "records")
@@ -124,7 +120,7 @@ class Heartbeat(_message.Message):
     def __init__(self, commit_index: _Optional[int] = ..., round: _Optional[int] = ...) -> None: ...
 
 class Acknowledgement(_message.Message):
-    __slots__ = ("matched_index", "wanted_index", "heard", "rejected_prev_index", "round", "doubted_index", "doubted_key")
+    __slots__ = ("matched_index", "wanted_index", "heard", "rejected_prev_index", "round", "doubted_index", "doubted_key", "room")
     MATCHED_INDEX_FIELD_NUMBER: _ClassVar[int]
     WANTED_INDEX_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +128,7 @@ class Acknowledgement(_message.Message):
     ROUND_FIELD_NUMBER: _ClassVar[int]
     DOUBTED_INDEX_FIELD_NUMBER: _ClassVar[int]
     DOUBTED_KEY_FIELD_NUMBER: _ClassVar[int]
+    ROOM_FIELD_NUMBER: _ClassVar[int]
     matched_index: int
     wanted_index: int
     heard: bool
@@ -139,7 +136,16 @@ class Acknowledgement(_message.Message):
     round: int
     doubted_index: int
     doubted_key: bytes
-    def __init__(self, matched_index: _Optional[int] = ..., wanted_index: _Optional[int] = ..., heard: bool = ..., rejected_prev_index: _Optional[int] = ..., round: _Optional[int] = ..., doubted_index: _Optional[int] = ..., doubted_key: _Optional[bytes] = ...) -> None: ...
+    room: Room
+    def __init__(self, matched_index: _Optional[int] = ..., wanted_index: _Optional[int] = ..., heard: bool = ..., rejected_prev_index: _Optional[int] = ..., round: _Optional[int] = ..., doubted_index: _Optional[int] = ..., doubted_key: _Optional[bytes] = ..., room: _Optional[_Union[Room, _Mapping]] = ...) -> None: ...
+
+class Room(_message.Message):
+    __slots__ = ("bytes", "freeing_bytes")
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    FREEING_BYTES_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    freeing_bytes: int
+    def __init__(self, bytes: _Optional[int] = ..., freeing_bytes: _Optional[int] = ...) -> None: ...
 
 class VoteRequest(_message.Message):
     __slots__ = ("term", "is_pre_vote", "last_index", "last_term", "is_transfer")
@@ -182,23 +188,3 @@ class SnapshotNotice(_message.Message):
     roster: Roster
     size_bytes: int
     def __init__(self, snapshot_id: _Optional[str] = ..., index: _Optional[int] = ..., term: _Optional[int] = ..., roster: _Optional[_Union[Roster, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...
-
-class Inquiry(_message.Message):
-    __slots__ = ("index",)
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    index: int
-    def __init__(self, index: _Optional[int] = ...) -> None: ...
-
-class Finding(_message.Message):
-    __slots__ = ("index", "is_committed", "entry_term", "leader", "voted_for")
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
-    ENTRY_TERM_FIELD_NUMBER: _ClassVar[int]
-    LEADER_FIELD_NUMBER: _ClassVar[int]
-    VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
-    index: int
-    is_committed: bool
-    entry_term: int
-    leader: str
-    voted_for: str
-    def __init__(self, index: _Optional[int] = ..., is_committed: bool = ..., entry_term: _Optional[int] = ..., leader: _Optional[str] = ..., voted_for: _Optional[str] = ...) -> None: ...

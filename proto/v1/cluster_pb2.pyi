@@ -11,7 +11,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "log_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol", "damage", "damaged", "repaired", "slowed", "scan_path", "disputes")
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "log_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol", "damage", "damaged", "repaired", "slowed", "scan_path")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
@@ -34,7 +34,6 @@ class StatusResponse(_message.Message):
     REPAIRED_FIELD_NUMBER: _ClassVar[int]
     SLOWED_FIELD_NUMBER: _ClassVar[int]
     SCAN_PATH_FIELD_NUMBER: _ClassVar[int]
-    DISPUTES_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     version: str
     data_dir: str
@@ -57,8 +56,7 @@ class StatusResponse(_message.Message):
     repaired: int
     slowed: str
     scan_path: str
-    disputes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ..., damage: _Optional[_Iterable[_Union[DamagedItem, _Mapping]]] = ..., damaged: _Optional[int] = ..., repaired: _Optional[int] = ..., slowed: _Optional[str] = ..., scan_path: _Optional[str] = ..., disputes: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ..., damage: _Optional[_Iterable[_Union[DamagedItem, _Mapping]]] = ..., damaged: _Optional[int] = ..., repaired: _Optional[int] = ..., slowed: _Optional[str] = ..., scan_path: _Optional[str] = ...) -> None: ...
 
 class Patrol(_message.Message):
     __slots__ = ("read_bytes", "expected_bytes", "running_ms", "passes", "last_pass_ms", "damaged")
@@ -195,7 +193,7 @@ class MembersResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., leader: _Optional[str] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
-    __slots__ = ("node_id", "address", "voter", "joined", "match_index", "behind", "last_heard_ms", "needs_snapshot", "peer_address", "down")
+    __slots__ = ("node_id", "address", "voter", "joined", "match_index", "behind", "last_heard_ms", "needs_snapshot", "peer_address", "down", "no_room")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     VOTER_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +204,7 @@ class MemberStatus(_message.Message):
     NEEDS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     PEER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     DOWN_FIELD_NUMBER: _ClassVar[int]
+    NO_ROOM_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     address: str
     voter: bool
@@ -216,7 +215,8 @@ class MemberStatus(_message.Message):
     needs_snapshot: bool
     peer_address: str
     down: bool
-    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., voter: bool = ..., joined: bool = ..., match_index: _Optional[int] = ..., behind: _Optional[int] = ..., last_heard_ms: _Optional[int] = ..., needs_snapshot: bool = ..., peer_address: _Optional[str] = ..., down: bool = ...) -> None: ...
+    no_room: bool
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., voter: bool = ..., joined: bool = ..., match_index: _Optional[int] = ..., behind: _Optional[int] = ..., last_heard_ms: _Optional[int] = ..., needs_snapshot: bool = ..., peer_address: _Optional[str] = ..., down: bool = ..., no_room: bool = ...) -> None: ...
 
 class AddMemberRequest(_message.Message):
     __slots__ = ("node_id", "peer_address")

@@ -68,4 +68,6 @@ def _state(member: MemberStatus) -> str:
         return "not joined yet"
     if member.down:
         return "down"
-    return "needs a snapshot" if member.needs_snapshot else "joined"
+    if member.needs_snapshot:
+        return "needs a snapshot"
+    return "has no room" if member.no_room else "joined"

@@ -95,8 +95,6 @@ class Status:
     repaired: int = 0
     slowed: str = ""
     """To which rate a leader slows writes down, and for which member; empty where it does not."""
-    disputes: tuple[str, ...] = ()
-    """What other members said against the node's log, and is not settled."""
     log_bytes: int = 0
     """What the log files take on the disk."""
     scan_path: str = ""
@@ -109,7 +107,8 @@ class MemberStatus:
 
     The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
     entries that is behind, and how long ago it was heard of. A member that is ``down`` was not heard of for longer than
-    an election may take: what it is ``behind`` is unknown (None).
+    an election may take: what it is ``behind`` is unknown (None). One that has ``no_room`` has nothing left but the
+    reserve of its disk or its map.
 
     Clients reach it at ``address``, empty until it has joined, the other nodes at ``peer_address``.
     """
@@ -124,6 +123,7 @@ class MemberStatus:
     last_heard_ms: int = 0
     needs_snapshot: bool = False
     down: bool = False
+    no_room: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,6 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         damaged=reply.damaged,
         repaired=reply.repaired,
         slowed=reply.slowed,
-        disputes=tuple(reply.disputes),
         log_bytes=reply.log_bytes,
         scan_path=reply.scan_path,
     )
@@ -218,6 +217,7 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
             each.last_heard_ms,
             each.needs_snapshot,
             each.down,
+            each.no_room,
         )
         for each in members
     )

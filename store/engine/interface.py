@@ -71,6 +71,18 @@ class MapUse(NamedTuple):
     limit_bytes: int
 
 
+class RoomLeft(NamedTuple):
+    """Bytes that may still be written, by the map's limit and by the disk's, the reserve included; and the reserve."""
+
+    left_bytes: int
+    reserve_bytes: int
+
+    @property
+    def is_tight(self) -> bool:
+        """Less than twice the reserve is left: writes will be refused soon."""
+        return self.left_bytes < 2 * self.reserve_bytes
+
+
 class ReadTransaction(Protocol):
     """One state of all spaces. Everything handed out is a copy, and stays good after the end."""
 
@@ -173,8 +185,8 @@ class Engine(Protocol):
         room, the last part of it (``LAST_RESERVE_PART``). ``behind_bytes`` were admitted before and are not stored yet.
         Cheap: ask for each write."""
 
-    def is_tight(self) -> bool:
-        """Whether less than twice the reserve is left, of the map or of the disk: writes will be refused soon."""
+    def room(self) -> RoomLeft:
+        """Looks at the disk: not for each write."""
 
     def use(self) -> MapUse: ...
 

@@ -34,7 +34,15 @@ from cortado.store.engine.failures import (
     read_failure,
 )
 from cortado.store.engine.headroom import Headroom
-from cortado.store.engine.interface import ABOVE_KEYS, LAST_RESERVE_PART, Disordered, MapUse, PointReader, Space
+from cortado.store.engine.interface import (
+    ABOVE_KEYS,
+    LAST_RESERVE_PART,
+    Disordered,
+    MapUse,
+    PointReader,
+    RoomLeft,
+    Space,
+)
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.page_check import check_pages
@@ -217,8 +225,8 @@ class LmdbEngine:
             self._unlooked_bytes = min(room_bytes, _LOOK_AGAIN_AFTER_BYTES)
         self._unlooked_bytes -= cost_bytes
 
-    def is_tight(self) -> bool:
-        return min(self._room()) < 2 * self.reserve_bytes
+    def room(self) -> RoomLeft:
+        return RoomLeft(min(self._room()), self.reserve_bytes)
 
     def use(self) -> MapUse:
         with self._looking():

@@ -58,6 +58,8 @@ from cortado.store.log_files.segments import (
 
 FIRST_SEGMENT_BYTES: Final = 1 << 20
 SEGMENT_BYTES_MAX: Final = 16 << 20
+SCARCE_SEGMENT_BYTES: Final = 4 << 20
+"""A segment goes as a whole: the smaller it is, the sooner there is room where a disk is nearly full."""
 _BLOCK_BYTES: Final = 4_096
 _NO_CHANGE: Final = Change({}, {}, {})
 
@@ -79,6 +81,8 @@ class LogFiles:
     def __init__(self, files: LogDirectory, recovered: Recovered | None, segment_bytes_max: int) -> None:
         self._files = files
         self._segment_bytes_max = segment_bytes_max
+        self.is_room_scarce = False
+        """The disk is nearly full. Set from any thread."""
         self._ledger = Ledger() if recovered is None else recovered.ledger
         self._groups = {} if recovered is None else recovered.groups
         self._end = 0 if recovered is None else recovered.end
@@ -237,6 +241,8 @@ class LogFiles:
         end = beginning_bytes(state)
         needed = -(-(end + stored_bytes(end, body_bytes) + END_BYTES) // _BLOCK_BYTES) * _BLOCK_BYTES
         usual = min(2 * segments[-1].size_bytes, self._segment_bytes_max) if segments else FIRST_SEGMENT_BYTES
+        if self.is_room_scarce:
+            usual = min(usual, SCARCE_SEGMENT_BYTES)
         sizes = sorted({needed, max(needed, min(usual, self._segment_bytes_max))}, reverse=True)
         for size in sizes:
             try:

@@ -25,6 +25,8 @@ _PART: Final = 8
 _USUAL_PARTS: Final = 10
 # Where there is no other member, what is applied is kept for nobody.
 _ALONE_BYTES: Final = 1 << 20
+# Where the disk is nearly full, so small a part of what is retained else.
+_SCARCE_PART: Final = 64
 # A member that lacks no more has caught up: so many are on their way to one that is well.
 _NEAR_ENTRIES: Final = 16
 # What an entry takes in memory beside its bytes.
@@ -41,6 +43,7 @@ class Compaction:
         # For a member that was silent for longer nothing is held.
         self._heard_ms = settings.election_ms_max
         self._retain_entries = settings.retain_entries
+        self._scarce_bytes = settings.retain_bytes // _SCARCE_PART
         # A log is no longer than this while nothing is held for anybody.
         self._begins_bytes = max(settings.retain_bytes * _USUAL_PARTS // _PART, held_bytes_max // _PART)
         self._held_bytes_max = max(held_bytes_max, 2 * self._begins_bytes)
@@ -65,6 +68,16 @@ class Compaction:
         if is_due or is_long:
             self._compact(applied_index)
         self._pace(log.progress if is_long else [])
+
+    def make_room(self, applied_index: int) -> None:
+        """The disk is nearly full: keep little of what is applied, but all that members which answer lack."""
+        window = self._log.window
+        if window.size[1] > 2 * self._scarce_bytes:
+            needed = [each.match_index for each in self._log.progress if self._is_heard(each)]
+            held_index = self.held_index()
+            if held_index is not None:
+                needed.append(held_index)
+            window.compact(min([applied_index, *needed]), retain_bytes=self._scarce_bytes)
 
     def restart(self, applied_index: int) -> None:
         """Count from here."""

@@ -25,8 +25,7 @@ queue of small ones; messages leave when they may.
 - *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
   what was evaluated on top of it is evaluated again. In a larger group it stands, and is tried again, whole, with
   everything held back; reads go on, writes are refused.
-- *Anything else that goes wrong* stops the node: it never goes on with a log that may be ahead of its disk, or behind
-  it.
+- *Anything else that goes wrong* stops the node: a log never goes on where it may be ahead of its disk, or behind it.
 """
 
 from __future__ import annotations
@@ -192,6 +191,7 @@ class Driver:
             raise self.leadership.not_leader()
         if self.applier.is_refused or (self.writer.is_refused and not self.is_alone):
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
+        self.pipeline.room.admit_request(proposal, self.pipeline.appended_bytes)
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
         self._group_commit.proposed(proposal.proposed_ms)
@@ -339,6 +339,7 @@ class Driver:
         election_ms = self._group.host.raft.election_ms_max
         is_stuck = self.applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
         self.veto(_DATA_STUCK, is_stuck)
+        self.writer.look_at_room(now_ms)
         self.log.tick(now_ms)
         self._look_at_leadership()
 

@@ -65,6 +65,11 @@ class LogWriter(Outstanding[Writes, None]):
         self._pipeline.batch_bytes_max = self.compaction.pacing.batch_bytes(self._limits.batch_bytes_max)
         self._on_durable()
 
+    def look_at_room(self, now_ms: float) -> None:
+        """Measure it now and then, and keep the log short where it is scarce."""
+        if self._pipeline.room.look(now_ms):
+            self.compaction.make_room(self._pipeline.applied.index)
+
     def no_room(self, work: Writes, error: ResourceExhausted) -> bool:
         if not self.refused_for:
             _LOG.warning("nothing can be stored: %s", error)

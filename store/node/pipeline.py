@@ -40,6 +40,7 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.staged import moves_staged
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.disk_room import DiskRoom
 from cortado.store.node.examining import Share
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
@@ -68,7 +69,6 @@ class Pipeline:
         self._recent = recent
         self._limits = limits
         self._monotonic_ms = group.host.monotonic_ms
-        self._engine = group.host.engine
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
@@ -99,7 +99,7 @@ class Pipeline:
         self.batch_bytes_max = limits.batch_bytes_max
         """What the open batch takes of several commands: the limit, or less while appending is slowed."""
         self.moved_ts = ZERO  # When a write last moved what a large transaction had staged.
-        self.measures = WriteMeasures()
+        self.room, self.measures = DiskRoom(group), WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
 
@@ -318,7 +318,7 @@ class Pipeline:
         if size_bytes > (limit := self._limits.command_bytes_max):
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         batch = self._open
-        proposal.admit(self._engine, size_bytes, batch.size_bytes + self._appended_bytes)
+        self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
         is_too_much = batch.size_bytes + size_bytes > self.batch_bytes_max
         if batch.commands and (is_too_much or isinstance(mutations, Draft)):
             # It grew beyond what its request let expect, and an entry must not; or it is to have an entry to itself.

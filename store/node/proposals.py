@@ -13,7 +13,6 @@ from cortado.errors import CortadoError, Internal
 from cortado.invariants import invariant
 from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import (
     AcceptLoss,
@@ -39,9 +38,6 @@ from cortado.store.node.request_table.records import Remembered, encode_remember
 from cortado.store.node.restoring import changes_restore
 from cortado.store.observe.measures import EntryTimes
 from cortado.store.staging.records import changes_records
-
-_UNASKED_BYTES: Final = 64 << 10
-"""A write may turn out larger than its request by this, and as much again, without being admitted once more."""
 
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
@@ -114,12 +110,6 @@ class Proposal:
             return outcome
         assert outcome is not None
         raise outcome
-
-    def admit(self, engine: Engine, size_bytes: int, behind_bytes: int) -> None:
-        """It turned out to write ``size_bytes``, and ``behind_bytes`` are not applied. Raises ResourceExhausted where
-        that is far more than it was let in for, and there is no room: many deletes of ranges come together."""
-        if size_bytes > 2 * self.size_bytes + _UNASKED_BYTES and not self.is_own:
-            engine.admit(size_bytes, behind_bytes=behind_bytes, frees=self.frees)
 
     def finish(self, outcome: Outcome) -> None:
         """Answer every waiter, once."""

@@ -42,7 +42,6 @@ from cortado.store.node.expiring import keep_time
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.jobs import JobRunner
 from cortado.store.node.large_transactions import LargeTransactions
-from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
 from cortado.store.node.membership import Membership
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.read_timestamps import ReadPoints
@@ -314,8 +313,6 @@ class Replica:
                 if known is not None:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
-            behind_bytes = self.driver.pipeline.appended_bytes
-            self.host.admit(size_bytes + COMMAND_OVERHEAD_BYTES, behind_bytes=behind_bytes, frees=frees)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)

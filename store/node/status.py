@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import ResourceExhausted
 from cortado.store.node.admission import GateUse
 from cortado.store.node.host import Host
 from cortado.store.node.patrol import PatrolProgress
@@ -16,8 +15,6 @@ from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.receiver import ReceiverProgress
 
 NO_LEADER: Final = "no leader"
-# Where there is no room for a batch of this size, the status says that writes are refused.
-_ROOM_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,6 @@ class NodeStatus:
     unreadable: str = ""
     restoring: str = ""
     """Which backup the cluster takes, and how far that is; empty where it takes none."""
-    disputes: Sequence[str] = ()
-    """What members said against this node's log, and is not settled."""
     slowed: str = ""
     """To which rate writes are slowed, and for whom; empty where they are not."""
     patrol: PatrolProgress | None = None
@@ -80,14 +75,9 @@ def node_status(host: Host) -> NodeStatus:
     replica, engine = host.meta, host.engine
     driver, log, integrity = replica.driver, replica.log, replica.integrity
     use = engine.use()
-    refused_for = driver.refused_for
-    try:
-        engine.admit(_ROOM_BYTES)
-    except ResourceExhausted as full:
-        refused_for = full.message()
     leader = replica.leader
     return NodeStatus(
-        refused_for=refused_for,
+        refused_for=driver.pipeline.room.problem() or driver.refused_for,
         is_stopping=host.is_stopping,
         role=replica.role,
         term=log.term,
@@ -105,7 +95,6 @@ def node_status(host: Host) -> NodeStatus:
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
         restoring="" if replica.restore is None else replica.restore.progress,
-        disputes=log.disputes.open,
         slowed=driver.compaction.slowed,
         patrol=integrity.patrol.progress,
         damage=integrity.repairs.items(),

@@ -236,8 +236,6 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "pre_votes_total", (), elections.pre_vote_rounds
     yield "campaigns_total", (), elections.campaigns
     yield "votes_given_total", (), elections.votes_given
-    yield "log_messages_refused_total", (), log.refusals.total
-    yield "log_disputes", (), len(log.disputes.open)
     yield "snapshots_made_total", (), replica.snapshot_sender.made
     yield "snapshot_sent_bytes_total", (), replica.snapshot_sender.sent_bytes
     yield "snapshots_installed_total", (), replica.snapshot_receiver.installed
@@ -261,6 +259,8 @@ def _members(sources: Sources) -> Iterator[Found]:
         yield "member_lag_seconds", member, sources.log_clock.behind_ms(progress.match_index, now_ms) / _MS
         yield "member_silence_seconds", member, max(progress.last_heard_ms, 0.0) / _MS
         yield "member_needs_snapshot", member, progress.needs_snapshot
+        if progress.room is not None:
+            yield "member_room_bytes", member, progress.room.bytes
 
 
 def _peers(sources: Sources) -> Iterator[Found]:

@@ -19,6 +19,7 @@ from cortado.raft.registry import Roster
 from cortado.store.addresses import check_address
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.controls import epoch_after
+from cortado.store.node.disk_room import SMALL_BYTES
 from cortado.store.node.host import Host
 from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.repair.by_operator import accept_loss, rebuild
@@ -74,7 +75,6 @@ class ClusterService(Service):
             damaged=status.damaged,
             repaired=status.repaired,
             slowed=status.slowed,
-            disputes=status.disputes,
             scan_path=status.scan_path,
         )
 
@@ -200,6 +200,7 @@ class ClusterService(Service):
                     status.behind = max(0, last_index - known.match_index)
                 status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
                 status.needs_snapshot = known.needs_snapshot
+                status.no_room = known.room is not None and known.room.bytes < SMALL_BYTES
             elif member.node_id == self.host.identity.node_id:
                 status.match_index = last_index
             yield status

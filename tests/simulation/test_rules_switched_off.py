@@ -5,6 +5,7 @@ here, one by one, it must be missed: seeds with the right kinds of fault must fi
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,6 +16,7 @@ from cortado.errors import OutcomeUnknown
 from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.raft.room import MembersRoom
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.collection import safepoints
 from cortado.store.engine.interface import Space
@@ -86,6 +88,7 @@ SHOWS: Final = (
     "staler than",
     "states differ",
     "two leaders",
+    "were filled to the last byte",
 )
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -414,6 +417,11 @@ def of_large(switch_off: Switch, *faults: str, seed: int = 0) -> Rule:
     return Rule(switch_off, faults or ("crash of the leader",), 2_000.0, seed=seed, clients=1, large=True)
 
 
+def fill_the_members_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader looks at its own disk alone."""
+    monkeypatch.setattr(MembersRoom, "of_majority", lambda _room, *, frees: (math.inf, []))
+
+
 RULES: Final = {
     "messages wait for the sync of what they say": Rule(
         send_before_the_sync, (*CRASHES, "hanging sync"), 400.0, seed=16, sync_ms=(20.0, 150.0)
@@ -463,6 +471,9 @@ RULES: Final = {
     "L9: watches wait until all is in place": of_large(tell_watches_at_once),
     "L10: the newest changes begin anew": of_large(keep_the_newest_changes, seed=1),
     "L11: what is staged is locked": of_large(lock_nothing),
+    "what is appended leaves the reserves of a majority": Rule(
+        fill_the_members_disks, ("scarce disks of followers",), 400.0
+    ),
     "a log that does not check is not read": Rule(read_without_checksums, ("damaged log",)),
 }
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
-from cortado.store.engine.interface import LAST_RESERVE_PART, Disordered, MapUse, Page, PointReader, Space
+from cortado.store.engine.interface import LAST_RESERVE_PART, Disordered, MapUse, Page, PointReader, RoomLeft, Space
 from cortado.store.engine.mapped import MappedFile
 
 
@@ -143,8 +143,8 @@ class MemoryEngine:
         if self.use().used_bytes + size_bytes + behind_bytes > self.limit_bytes - reserve_bytes:
             raise map_full(self.limit_bytes)
 
-    def is_tight(self) -> bool:
-        return self.limit_bytes - self.use().used_bytes < 2 * self.reserve_bytes
+    def room(self) -> RoomLeft:
+        return RoomLeft(self.limit_bytes - self.use().used_bytes, self.reserve_bytes)
 
     def use(self) -> MapUse:
         self._check_open()

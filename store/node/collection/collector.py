@@ -227,7 +227,7 @@ class Collector:
         return min(max(shortest_ms / STEPS, STEP_MS_MIN), STEP_MS_MAX) if shortest_ms else STEP_MS_MAX
 
     def _waits_ms(self) -> float:
-        if self._host.engine.is_tight():
+        if self._host.engine.room().is_tight:
             return 0.0
         waits_ms = self._shortest_ms() / _WAITS
         return waits_ms if self._monotonic_ms() - self._written_ms < waits_ms else 0.0

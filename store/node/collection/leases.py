@@ -190,7 +190,7 @@ class Leases:
     def _in_the_way(self) -> Sequence[Lease]:
         """No reader fills the disk: while room is scarce the oldest leases end, and after a while the next."""
         now_ms = self._monotonic_ms()
-        if not self._group.host.engine.is_tight():
+        if not self._group.host.engine.room().is_tight:
             self._timestamps_at_once = 1
             return []
         if now_ms < self._room_from_ms:

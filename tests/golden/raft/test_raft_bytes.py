@@ -65,6 +65,14 @@ def _messages() -> Iterator[tuple[str, bytes]]:
             "acknowledgement: wanted",
             {"acknowledgement": pb.Acknowledgement(wanted_index=3, rejected_prev_index=9, round=9)},
         ),
+        (
+            "acknowledgement: matched, with what there is room for",
+            {
+                "acknowledgement": pb.Acknowledgement(
+                    matched_index=4, round=9, room=pb.Room(bytes=1 << 20, freeing_bytes=49 << 20)
+                )
+            },
+        ),
         ("acknowledgement: heard", {"acknowledgement": pb.Acknowledgement(heard=True, round=9)}),
         ("vote request", {"vote_request": request}),
         ("pre-vote request", {"vote_request": pb.VoteRequest(term=8, is_pre_vote=True, last_index=41, last_term=7)}),

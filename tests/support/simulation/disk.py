@@ -21,7 +21,7 @@ from typing import Protocol, Self, TypeAlias
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
-from cortado.store.engine.interface import Disordered, MapUse, PointReader, Space
+from cortado.store.engine.interface import Disordered, MapUse, PointReader, RoomLeft, Space
 from cortado.store.engine.mapped import MappedFile
 from cortado.store.node.storage_thread import Done, Job
 from support.memory_engine import Items as MemoryItems
@@ -53,6 +53,24 @@ class Items(MemoryItems):
         self.values[key] = value
 
 
+class Scarcity:
+    """A disk that has its reserve left, and nothing else. ``on_used_up`` hears when that is gone, too."""
+
+    def __init__(self, reserve_bytes: int, on_used_up: Callable[[], None]) -> None:
+        self.reserve_bytes = self.left_bytes = reserve_bytes
+        self._on_used_up = on_used_up
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.left_bytes <= 0
+
+    def take(self, size_bytes: int) -> None:
+        was_used_up = self.is_used_up
+        self.left_bytes -= size_bytes
+        if self.is_used_up and not was_used_up:
+            self._on_used_up()
+
+
 class Disk:
     """What survives a crash, and how the disk behaves. ``random`` decides how long syncs take, and what tears."""
 
@@ -69,9 +87,12 @@ class Disk:
         self.sync_ms = (0.2, 1.5)
         self.hangs_until_ms = 0.0
         self._is_full = False
+        self.scarcity: Scarcity | None = None
+        """Of room, that both stores use."""
         self._fails_next_sync = False
         self.commits = self.torn_kept = self.torn_lost = self.refused = 0
         self.log = LogDisk(source)
+        self.log.on_appending = self._take
         self._scheduler = scheduler
         self._random = source
         self._syncing: Changes | None = None
@@ -81,7 +102,7 @@ class Disk:
     @property
     def is_full(self) -> bool:
         """No room for either store."""
-        return self._is_full
+        return self._is_full or (self.scarcity is not None and self.scarcity.is_used_up)
 
     @is_full.setter
     def is_full(self, value: bool) -> None:
@@ -104,11 +125,18 @@ class Disk:
         if self.is_full and any(value is not None for _, _, value in changes):
             self.refused += 1
             raise disk_full(0, "simulated")
+        self._take(sum(len(key) + len(value) for _, key, value in changes if value is not None))
         self._syncing = changes
         if self._fails_next_sync:
             self.fails_next_sync = False
             self._in_doubt = True
             raise StorageFailed("simulated")
+
+    def _take(self, size_bytes: int) -> None:
+        if self.scarcity is not None:
+            if self.scarcity.is_used_up:
+                raise disk_full(0, "simulated: its reserve is used up")
+            self.scarcity.take(size_bytes)
 
     def sync_takes_ms(self) -> float:
         took_ms = self._random.uniform(*self.sync_ms)
@@ -309,11 +337,14 @@ class SimulatedEngine:
         return SimulatedWrite(self._disk, self)
 
     def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
-        if self._disk.is_full:
+        if self._disk.is_full or (self._disk.scarcity is not None and not frees):
             raise disk_full(0, "simulated")
 
-    def is_tight(self) -> bool:
-        return self._disk.is_full
+    def room(self) -> RoomLeft:
+        scarcity = self._disk.scarcity
+        if scarcity is not None and not self._disk.is_full:
+            return RoomLeft(scarcity.left_bytes, scarcity.reserve_bytes)
+        return RoomLeft(self.disk_free_bytes(), 1)
 
     def use(self) -> MapUse:
         self.check_open()

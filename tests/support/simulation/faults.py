@@ -21,6 +21,7 @@ from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
 from support.simulation.lies import Lies
 from support.simulation.log_faults import LogFaults
 from support.simulation.network import Weather
+from support.simulation.room_faults import RoomFaults
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ class Nemesis:
         # Draws of their own, so that they change nobody else's.
         self._lies = Lies(cluster, random.Random(f"{cluster.seed}/lies"))
         self._log_faults = LogFaults(cluster, self, random.Random(f"{cluster.seed}/log faults"))
+        self._room_faults = RoomFaults(cluster, self, random.Random(f"{cluster.seed}/room faults"))
         kinds = self._kinds()
         self.enabled = [name for name in kinds if source.random() < 0.45] or [source.choice(sorted(kinds))]
-        self.enabled += self._log_faults.enabled()
+        self.enabled += self._log_faults.enabled() + self._room_faults.enabled()
         self.mean_ms = source.choice((150.0, 300.0, 700.0))
         self._new_ids = 0
 
@@ -81,7 +83,7 @@ class Nemesis:
         }
 
     async def run(self) -> None:
-        kinds = self._kinds() | self._log_faults.kinds()
+        kinds = self._kinds() | self._log_faults.kinds() | self._room_faults.kinds()
         self._cluster.note(f"faults: {', '.join(self.enabled)}")
         while True:
             await self._cluster.sleep(self._random.expovariate(1 / self.mean_ms))
@@ -111,6 +113,7 @@ class Nemesis:
         for host in cluster.hosts.values():
             host.clock.set_right(self._random.uniform(-20, 20))
             host.disk.is_full = False
+            host.disk.scarcity = None
             host.disk.on_applied = None
             host.disk.fails_next_sync = False
             host.disk.sync_ms = (0.2, 1.5)

@@ -71,6 +71,8 @@ class LogDisk:
         self._is_frame_next = False
         self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
         """Hears of records that became durable."""
+        self.on_appending: Callable[[int], None] = lambda _size_bytes: None
+        """Hears how much is about to be appended; raises ResourceExhausted where there is no room for it."""
         self.is_in_job = False
         self.is_full = False
         # By a draw of its own, so that it changes no other.
@@ -266,6 +268,7 @@ class WatchedLogFiles(LogFiles):
         self.disk.frame_is_next()
 
     def append(self, records: Sequence[LogRecord]) -> None:
+        self.disk.on_appending(sum(len(each.payload) for each in records))
         self.disk.appending(records)
         try:
             super().append(records)

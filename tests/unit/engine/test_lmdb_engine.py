@@ -151,11 +151,11 @@ def test_writes_are_admitted_only_above_the_reserve(tmp_path: Path) -> None:
         while True:
             engine.admit(100_000)
             use = engine.use()
-            assert engine.is_tight() == (use.limit_bytes - use.used_bytes < 2 * engine.reserve_bytes)
+            assert engine.room().is_tight == (use.limit_bytes - use.used_bytes < 2 * engine.reserve_bytes)
             put(engine, b"%06d" % written, b"v" * 100_000)
             written += 1
     assert full.value.resource == "map"
-    assert engine.is_tight()
+    assert engine.room().is_tight
     use = engine.use()
     assert engine.reserve_bytes - 200_000 <= use.limit_bytes - use.used_bytes <= engine.reserve_bytes + 300_000
     # What makes room is let in down to the last part of the reserve.
