@@ -75,8 +75,12 @@ class Callers:
             if now_s - known_s >= (KNOWN_S if name else REFUSED_S):
                 self._look_up(key).add_done_callback(_forget)
             return name
+        return await self.known_now()
+
+    async def known_now(self) -> str:
+        """As :meth:`known`, and not from the cache."""
         # A caller that hangs up must not cancel the look-up of the others.
-        return await asyncio.shield(self._look_up(key))
+        return await asyncio.shield(self._look_up(shown_token()))
 
     def share(self) -> bytes:
         """The share of the bounds that the running call uses: that of its token, or of all strangers; empty while

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cortado.errors import DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
+from cortado.errors import DeadlineExceeded, InvalidArgument, PermissionDenied, ResourceExhausted, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import json_text, parse_json_bytes
 from cortado.store.client.values import Expires
@@ -141,7 +141,17 @@ class Call:
     async def writer(self) -> AsyncClient:
         """The client for the one write of this call: repeated under an ``Idempotency-Key``, it has one effect."""
         given = self.header("Idempotency-Key")
-        return self.client if given is None else await repeatable(self.client, given, await self.callers.known())
+        if given is None:
+            return self.client
+        principal = await self.callers.known()
+        try:
+            return await repeatable(self.client, given, principal)
+        except PermissionDenied:
+            # Roles may have been switched on since the caller was looked up.
+            newest = await self.callers.known_now()
+            if newest == principal:
+                raise
+            return await repeatable(self.client, given, newest)
 
     # --- what stands in the head ---------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -166,3 +167,21 @@ def test_a_header_that_comes_twice_is_refused(world: World) -> None:
 
 def test_a_probe_needs_no_right(world: World) -> None:
     assert _status(world, "nobody", "GET", "/healthz") == 200
+
+
+def test_a_key_is_known_as_its_principals_from_the_moment_that_roles_are_on() -> None:
+    """The gateway knows from before that they are off."""
+    with gateway() as made:
+        token = made.run(made.client.auth.create("writer")).token
+        made.run(made.client.auth.grant("writer", "writer", "namespace:carts"))
+        assert token is not None
+        headers = {**_bearer(token.text), "Content-Type": "application/octet-stream"}
+
+        def put(key: str) -> Any:
+            return made.request("PUT", "/v1/kv/carts/a", headers={**headers, "Idempotency-Key": key}, content=b"1")
+
+        assert put("before").status_code == 200
+        made.run(made.client.auth.enable("root"))
+        first, again = put("behind"), put("behind")
+        assert (first.status_code, again.status_code) == (200, 200), first.text
+        assert first.json() == again.json()
