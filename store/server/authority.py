@@ -43,8 +43,8 @@ from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
 from cortado.store.quotas.meters import NO_METERS, Meter, Meters
 from cortado.store.server.audit import Audit
+from cortado.store.server.call_context import Context
 from cortado.store.server.permissions import CARRIERS, KNOWN, PACKAGE, Rule, rule_of
-from cortado.store.server.receiving import Context
 
 R = TypeVar("R")
 

@@ -20,17 +20,15 @@ gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks end
 goes on, as always. A server that stops ends each stream in order, once all calls that it has begun are answered, those
 too whose time is over: so its client knows that the others were never begun.
 
-Caveat: until it first waits, an answer runs in the task that reads the stream. It must not look at
-``asyncio.current_task()`` before that, which ``asyncio.timeout`` and ``TaskGroup`` do.
+An answer runs in the task that reads the stream until it first waits (:mod:`cortado.store.server.driven`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from types import coroutine
 from typing import Any, Final
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -53,6 +51,7 @@ from cortado.store.observe.requests import TRACEPARENT, Requests
 from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.authority import CREDENTIAL, Authority, credential_of
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.driven import resumed
 from cortado.store.server.receiving import call_cost
 from cortado.store.server.replying import RESOURCE, SMALL_BYTES
 from cortado.store.server.rpc import UnaryMethod, unary_methods
@@ -318,7 +317,7 @@ class _Exchange:
     async def _rest(self, running: _Running, answer: Coroutine[Any, Any, bytes], first: Any) -> None:
         outcome: bytes | CortadoError
         try:
-            outcome = await _resumed(answer, first)
+            outcome = await resumed(answer, first)
         except CortadoError as error:
             outcome = error
         except asyncio.CancelledError:
@@ -380,23 +379,3 @@ class _Exchange:
 def _dropped() -> OutcomeUnknown:
     """Something within the node was cancelled, as when it stops: to the caller, a call that broke."""
     return OutcomeUnknown("the node dropped the call")
-
-
-@coroutine
-def _resumed(answer: Coroutine[Any, Any, bytes], first: Any) -> Generator[Any, Any, bytes]:
-    """Go on with ``answer``, which waits for ``first`` already, as the task that awaits this."""
-    awaited = first
-    try:
-        while True:
-            try:
-                sent = yield awaited
-            except GeneratorExit:
-                answer.close()
-                raise
-            except BaseException as thrown:
-                awaited = answer.throw(thrown)
-            else:
-                awaited = answer.send(sent)
-    except StopIteration as done:
-        reply: bytes = done.value
-        return reply

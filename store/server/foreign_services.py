@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from types import ModuleType
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -18,11 +18,10 @@ from cortado.errors import CortadoError, InvalidArgument
 from cortado.proto import streams_of
 from cortado.proto.bounds import MessageBounds
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.server.call_context import Context
 
 REQUEST_BYTES_MAX: Final = 4 << 10
 """A request of these services is the name of something."""
-
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 def foreign_handler(stubs: ModuleType, service: str, servicer: object) -> grpc.GenericRpcHandler:

@@ -18,15 +18,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import grpc
 
 from cortado.errors import InvalidArgument, ResourceExhausted
 from cortado.store.node.budget import CALL_BYTES, CALL_COST, Held, Share
+from cortado.store.server.call_context import Context, Here
 from cortado.store.server.opening import Openings
-
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 RECEIVING_MAX: Final = 32
 """Messages that come in at once. With the slow ones, and the size of a message, it bounds what gRPC holds of them."""
@@ -61,6 +60,9 @@ class Receiving:
 
         Raises ResourceExhausted, and InvalidArgument where the caller sent none.
         """
+        if isinstance(context, Here) and (here := context.whole_message()) is not None:
+            # It needs no place to come in, and the call may have no task yet.
+            return here, self.calls.take(call_cost(len(here)))
         if self._taken < RECEIVING_MAX:
             self._taken += 1
         else:

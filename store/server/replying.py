@@ -21,13 +21,10 @@ that a server has given it.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
-
-import grpc
+from typing import Final
 
 from cortado.errors import ResourceExhausted
-
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+from cortado.store.server.call_context import Context
 
 SMALL_BYTES: Final = 16 << 10
 """A reply of so many costs no more than its call."""
@@ -73,4 +70,4 @@ class Replying:
             if not of[connection]:
                 del of[connection]
 
-        context.add_done_callback(left)  # type: ignore[arg-type]  # The stubs know no function.
+        context.add_done_callback(left)

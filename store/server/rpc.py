@@ -43,10 +43,11 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
+from cortado.store.server.call_context import Context
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from cortado.store.server.opening import Openings
 from cortado.store.server.permissions import CARRIERS, PACKAGE
-from cortado.store.server.receiving import Context, Receiving
+from cortado.store.server.receiving import Receiving
 from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
 from cortado.store.server.sending import Sending

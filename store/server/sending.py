@@ -22,7 +22,7 @@ from typing import Final
 
 from cortado.errors import ResourceExhausted
 from cortado.store.node.admission import HELD, Gate
-from cortado.store.server.receiving import Context
+from cortado.store.server.call_context import Context
 from cortado.store.server.replying import Replying
 
 _LOG: Final = logging.getLogger(__name__)
