@@ -1,0 +1,18 @@
+"""HTTP/2 (RFC 9113) as a server speaks it, with gRPC's framing: bytes in, events and bytes out, and no I/O.
+
+::
+
+    bytes ─► frames.py ─► connection.py ─► events: Opened, Data, Reset, Drained, PingAnswered, Ended
+                           │   ▲   states.py: what a stream may do next, as a table
+                           │   `── header_blocks.py ─► fields.py: HPACK (RFC 7541), and what a request's fields may be
+                           `─► bytes to send: what flow control lets through, in turn over the streams
+
+    grpc.py: messages in the bytes of a stream, status and deadline in its fields
+
+Every limit is in :mod:`~cortado.store.h2.limits`, with the error code of RFC 9113 that a peer gets beyond it. A stream
+that is at fault is reset; a connection that is at fault ends with GOAWAY. Nothing else is raised.
+
+Time comes in by the door: a connection is made with a clock, which its budgets refill by.
+
+Not here: server push, CONNECT, priorities (they are read and ignored), and what trailers of requests say.
+"""

@@ -1,0 +1,58 @@
+"""What a connection tells whoever serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cortado.store.h2.fields import Head
+from cortado.store.h2.limits import ErrorCode
+
+
+@dataclass(slots=True)
+class Opened:
+    """A request has begun; nothing follows its fields where ``is_last``."""
+
+    stream_id: int
+    head: Head
+    is_last: bool
+
+
+@dataclass(slots=True)
+class Data:
+    """Bytes of a request, none where trailers have ended it. They count against its windows until they are consumed."""
+
+    stream_id: int
+    data: bytes
+    is_last: bool
+
+
+@dataclass(slots=True)
+class Reset:
+    """A stream is over, by its peer or for its fault: nothing can be sent on it."""
+
+    stream_id: int
+    code: int
+
+
+@dataclass(slots=True)
+class Drained:
+    """Everything that was to be sent on the stream was taken to be written."""
+
+    stream_id: int
+
+
+@dataclass(slots=True)
+class PingAnswered:
+    data: bytes
+
+
+@dataclass(slots=True)
+class Ended:
+    """The connection is at fault, and GOAWAY says so. Nothing of it is read any more."""
+
+    code: ErrorCode
+    problem: str
+
+
+Event: TypeAlias = Opened | Data | Reset | Drained | PingAnswered | Ended

@@ -1,0 +1,110 @@
+"""The fields of a request (RFC 9113 §8.2 and §8.3): checked once, and kept for the calls that repeat them.
+
+Whatever is malformed resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case;
+values have no NUL, CR or LF, and no blank at either end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from cortado.store.h2.limits import ErrorCode, StreamFault
+
+Field: TypeAlias = "tuple[bytes, bytes]"
+
+_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE: Final = re.compile(rb"(?![ \t])[^\x00\r\n]*(?<![ \t])")
+_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
+_PSEUDO: Final = frozenset({b":method", b":scheme", b":path", b":authority"})
+_REQUIRED: Final = (b":method", b":scheme", b":path")
+_OF_CONNECTIONS: Final = frozenset(
+    {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+)
+_ONCE: Final = frozenset({b"content-length", b"host"})
+
+
+class Head:
+    """What the fields of a request say. ``metadata`` are those that are no pseudo-fields, in their order, as
+    text where they are ASCII."""
+
+    __slots__ = ("content_length", "fields", "list_bytes", "metadata", "method", "path", "plan")
+
+    def __init__(self, fields: Sequence[Field], list_bytes: int) -> None:
+        """Raises StreamFault for a request that is malformed."""
+        pseudo, regular = _divided(fields)
+        self.method = pseudo[b":method"]
+        self.path = pseudo[b":path"]
+        self.metadata = tuple((name.decode(), value.decode() if value.isascii() else value) for name, value in regular)
+        self.fields = dict(regular)
+        """The last one of each name."""
+        self.list_bytes = list_bytes
+        self.plan: object = None
+        """Whatever its server makes of it, for the calls that repeat it."""
+        self.content_length = _content_length(self.fields)
+        if not self.path.startswith(b"/"):
+            raise _malformed(f":path {self.path[:100]!r}, which does not begin with a slash")
+        authority, host = pseudo.get(b":authority"), self.fields.get(b"host")
+        if authority is not None and host is not None and authority != host:
+            raise _malformed("a host that is not the :authority")
+
+
+def _divided(fields: Sequence[Field]) -> tuple[dict[bytes, bytes], list[Field]]:
+    pseudo: dict[bytes, bytes] = {}
+    regular: list[Field] = []
+    once: set[bytes] = set()
+    for field in fields:
+        name, value = field
+        if name.startswith(b":"):
+            if regular:
+                raise _malformed(f"{name[:100]!r} behind fields that are no pseudo-fields")
+            if name not in _PSEUDO or name in pseudo:
+                raise _malformed(f"{name[:100]!r}, which no request has, or not twice")
+            _check_value(name, value)
+            pseudo[name] = value
+        else:
+            _check(name, value)
+            if name in _ONCE:
+                if name in once:
+                    raise _malformed(f"{name!r} twice")
+                once.add(name)
+            regular.append(field)
+    missing = [name for name in _REQUIRED if not pseudo.get(name)]
+    if missing:
+        raise _malformed(f"no {missing[0]!r}")
+    return pseudo, regular
+
+
+def check_trailers(fields: Sequence[Field]) -> None:
+    """Raises StreamFault for those that are malformed."""
+    for name, value in fields:
+        if name.startswith(b":"):
+            raise _malformed(f"{name[:100]!r} in trailers")
+        _check(name, value)
+
+
+def _check(name: bytes, value: bytes) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise _malformed(f"a field of the name {name[:100]!r}")
+    if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
+        raise _malformed(f"{name!r}, which belongs to a connection of HTTP/1.1")
+    _check_value(name, value)
+
+
+def _check_value(name: bytes, value: bytes) -> None:
+    if _VALUE.fullmatch(value) is None:
+        raise _malformed(f"a value of {name[:100]!r} with NUL, CR, LF, or a blank at an end")
+
+
+def _content_length(fields: dict[bytes, bytes]) -> int | None:
+    said = fields.get(b"content-length")
+    if said is None:
+        return None
+    if _LENGTH.fullmatch(said) is None:
+        raise _malformed(f"content-length {said[:100]!r}, which is no length")
+    return int(said)
+
+
+def _malformed(problem: str) -> StreamFault:
+    return StreamFault(ErrorCode.PROTOCOL_ERROR, problem)

@@ -1,0 +1,106 @@
+"""gRPC over HTTP/2: messages in the bytes of a stream, and what stands in its fields.
+
+A message is a byte (0: as it is, 1: compressed), four bytes of its length, and itself. A response ends with trailers
+that hold a status; one without a message is the trailers alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from cortado.errors import InvalidArgument, TooLarge, Unsupported
+from cortado.store.h2.header_blocks import block
+
+PREFIX_BYTES: Final = 5
+CONTENT_TYPE: Final = b"application/grpc"
+
+_TIMEOUT: Final = re.compile(rb"([0-9]{1,8})([HMSmun])")
+_UNIT_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_ESCAPED: Final = re.compile(rb"[^\x20-\x24\x26-\x7e]")
+
+RESPONSE_HEAD: Final = b"\x88" + block([(b"content-type", CONTENT_TYPE)])
+"""``:status`` 200, which stands in the static table."""
+OK_TRAILERS: Final = block([(b"grpc-status", b"0")])
+
+
+def prefixed(message: bytes) -> bytes:
+    return b"\x00" + len(message).to_bytes(4, "big") + message
+
+
+class Messages:
+    """Cuts messages out of the bytes of a stream."""
+
+    __slots__ = ("_bytes_max", "_held", "_pieces", "is_last")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self.is_last = False
+        """No more bytes come."""
+
+    def add(self, data: bytes) -> None:
+        if data:
+            self._pieces.append(data)
+            self._held += len(data)
+
+    @property
+    def missing(self) -> int:
+        """So many bytes have to come before there is a message; the next one's prefix at least. Raises Unsupported for
+        one that is compressed, TooLarge for one that is too large."""
+        if self._held < PREFIX_BYTES:
+            return PREFIX_BYTES - self._held
+        return PREFIX_BYTES + self._length() - self._held
+
+    def next(self) -> bytes | None:
+        """The next whole message. Raises as :attr:`missing`, and InvalidArgument where the bytes end within one."""
+        if self._held >= PREFIX_BYTES and (size := PREFIX_BYTES + self._length()) <= self._held:
+            whole = self._joined()
+            message = whole[PREFIX_BYTES:size]
+            self._pieces = [whole[size:]] if size < self._held else []
+            self._held -= size
+            return message
+        if self.is_last and self._held:
+            raise InvalidArgument("request", "ends within a message")
+        return None
+
+    def _length(self) -> int:
+        if len(self._pieces[0]) < PREFIX_BYTES:
+            self._pieces = [self._joined()]
+        first = self._pieces[0]
+        if first[0]:
+            raise Unsupported("compressed messages", "send messages as they are")
+        length = int.from_bytes(first[1:PREFIX_BYTES], "big")
+        if length > self._bytes_max:
+            problem = f"has {length} bytes, a message may have {self._bytes_max}"
+            raise TooLarge("request", problem, length=length, limit=self._bytes_max)
+        return length
+
+    def _joined(self) -> bytes:
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+
+def timeout_s(value: bytes) -> float:
+    """Of ``grpc-timeout``. Raises InvalidArgument."""
+    found = _TIMEOUT.fullmatch(value)
+    if found is None:
+        raise InvalidArgument("metadata.grpc-timeout", "is no duration, such as 10S or 250m", repr(value[:20]))
+    return int(found[1]) * _UNIT_S[found[2]]
+
+
+def status_trailers(code: int, message: str, metadata: Iterable[tuple[str, str | bytes]] = ()) -> bytes:
+    """The trailers of a response that ends so. What is no text is sent in base 64 (names end with ``-bin``)."""
+    fields = [(b"grpc-status", str(code).encode())]
+    if message:
+        fields.append((b"grpc-message", percent_encoded(message)))
+    for name, value in metadata:
+        encoded = value.encode() if isinstance(value, str) else base64.b64encode(value).rstrip(b"=")
+        fields.append((name.encode(), encoded))
+    return block(fields)
+
+
+def percent_encoded(message: str) -> bytes:
+    return _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], message.encode(errors="replace"))

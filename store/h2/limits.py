@@ -1,0 +1,125 @@
+"""Every limit of a connection, and the error code that stands for it beyond.
+
+======================  =====================================================  =====================================
+limit                   beyond it                                              code
+======================  =====================================================  =====================================
+frame_bytes             the connection ends                                    FRAME_SIZE_ERROR
+header_list_bytes       the stream is told so, and answered by its service     none: the event says it
+header_list_bytes_max   the connection ends                                    ENHANCE_YOUR_CALM
+header_block_bytes      the connection ends                                    ENHANCE_YOUR_CALM
+continuations           the connection ends                                    ENHANCE_YOUR_CALM
+streams                 the stream is refused                                  REFUSED_STREAM
+stream_window           the stream is reset                                    FLOW_CONTROL_ERROR
+connection_window       the connection ends                                    FLOW_CONTROL_ERROR
+resets                  the connection ends                                    ENHANCE_YOUR_CALM
+pings, settings,        the connection ends                                    ENHANCE_YOUR_CALM
+empty_frames, others
+output_bytes            the connection ends                                    ENHANCE_YOUR_CALM
+======================  =====================================================  =====================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+WINDOW_MAX: Final = (1 << 31) - 1
+STREAM_ID_MAX: Final = (1 << 31) - 1
+
+
+class ErrorCode(IntEnum):
+    """RFC 9113 §7."""
+
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class ConnectionFault(Exception):
+    """The connection has to end (RFC 9113 §5.4.1)."""
+
+    def __init__(self, code: ErrorCode, problem: str) -> None:
+        super().__init__(code, problem)
+        self.code = code
+        self.problem = problem
+
+
+class StreamFault(Exception):
+    """The stream has to end, and the connection goes on (RFC 9113 §5.4.2)."""
+
+    def __init__(self, code: ErrorCode, problem: str) -> None:
+        super().__init__(code, problem)
+        self.code = code
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``burst`` at once, and ``per_s`` more each second."""
+
+    burst: int
+    per_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class H2Limits:
+    """Of one connection. The default of each is above what gRPC's own clients do."""
+
+    frame_bytes: int = 16_384
+    """RFC 9113 lets no peer send more unless it was told to."""
+    header_list_bytes: int = 16 << 10
+    """As RFC 9113 §6.5.2 counts it: 32 bytes for each field beside name and value."""
+    header_list_bytes_max: int = 32 << 10
+    header_block_bytes: int = 16 << 10
+    """Compressed, with all CONTINUATION frames. To decode so many may take 10 ms."""
+    continuations: int = 8
+    streams: int = 1_024
+    stream_window: int = 65_535
+    """What a peer may send to a stream that nobody reads."""
+    connection_window: int = 4 << 20
+    """The same, of all streams."""
+    output_bytes: int = 4 << 20
+    """Of answers to control frames that the peer does not read."""
+    resets: Rate = Rate(2_000, 500)
+    """Streams that the peer resets, or that are at fault, or refused."""
+    pings: Rate = Rate(2_000, 200)
+    settings: Rate = Rate(50, 5)
+    empty_frames: Rate = Rate(2_000, 200)
+    """DATA frames without a byte that do not end their stream."""
+    others: Rate = Rate(40_000, 20_000)
+    """WINDOW_UPDATE and PRIORITY frames, and frames of an unknown kind."""
+    slice_cost: int = 256
+    """One call of ``advance`` looks at so many frames, or at header_block_bytes of header blocks: some milliseconds."""
+
+
+class Budget:
+    """What is left of a :class:`Rate`."""
+
+    __slots__ = ("_left", "_rate", "_since_s")
+
+    def __init__(self, rate: Rate, now_s: float) -> None:
+        self._rate = rate
+        self._left = float(rate.burst)
+        self._since_s = now_s
+
+    def take(self, now_s: float) -> bool:
+        """Take one. False where there is none."""
+        rate = self._rate
+        self._left = min(self._left + (now_s - self._since_s) * rate.per_s, rate.burst)
+        self._since_s = now_s
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

@@ -1,0 +1,90 @@
+"""One stream of a connection: its state, its windows, and what waits to be sent."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cortado.store.h2.fields import Head
+from cortado.store.h2.states import State
+
+
+class Stream:
+    """``unread`` and ``credited`` are what has arrived and was not consumed: the first counts against the connection's
+    window, the second does not, since somebody waits for it."""
+
+    __slots__ = (
+        "credited",
+        "expected",
+        "head",
+        "id",
+        "is_held",
+        "offset",
+        "queue",
+        "queued",
+        "received",
+        "recv_window",
+        "send_window",
+        "state",
+        "trailers",
+        "unread",
+    )
+
+    def __init__(self, stream_id: int, head: Head, recv_window: int, send_window: int) -> None:
+        self.id = stream_id
+        self.head = head
+        self.state = State.OPEN
+        self.recv_window = recv_window
+        self.send_window = send_window
+        self.received = self.unread = self.credited = 0
+        self.expected = 0
+        """So many bytes that arrive next are credited."""
+        self.queue: deque[bytes] = deque()
+        self.offset = 0
+        """So many bytes of the first of ``queue`` were sent."""
+        self.queued = 0
+        self.is_held = False
+        """Whoever has sent is told once nothing waits."""
+        self.trailers: bytes | None = None
+
+    def arrived(self, count: int) -> int:
+        """Count bytes in. Returns those that somebody waits for."""
+        credited = min(self.expected, count)
+        self.expected -= credited
+        self.credited += credited
+        self.unread += count - credited
+        return credited
+
+    def expect(self, count: int) -> int:
+        """Somebody waits for so many bytes more. Returns how many arrived before, and are credited now."""
+        credited = self.unread
+        self.unread = 0
+        self.credited += credited
+        self.expected = count
+        return credited
+
+    def consume(self, count: int) -> int:
+        """Count bytes out. Returns those to give back to the connection's window."""
+        credited = min(self.credited, count)
+        self.credited -= credited
+        self.unread -= count - credited
+        return count - credited
+
+    def taken(self, room: int) -> bytes:
+        """The next piece of what waits to be sent."""
+        first, offset = self.queue[0], self.offset
+        end = offset + room
+        if end < len(first):
+            self.offset = end
+            piece = first[offset:end]
+        else:
+            self.queue.popleft()
+            self.offset = 0
+            piece = first[offset:] if offset else first
+        self.queued -= len(piece)
+        return piece
+
+    def drop_unbegun(self) -> None:
+        """Forget what waits to be sent, but for the rest of a message that has begun."""
+        rest = [self.queue[0]] if self.offset else []
+        self.queue = deque(rest)
+        self.queued = sum(map(len, rest)) - self.offset
