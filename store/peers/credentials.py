@@ -56,12 +56,15 @@ class Material:
 class Contexts:
     """For a node that serves peers, for one that dials a node whose name it looks at itself, for one that dials an
     address that the other's certificate must be good for, and for one that calls its own port for clients. Each side
-    shows its certificate."""
+    shows its certificate. ``clients`` is for a node that serves clients that show theirs, ``anybody`` for one that asks
+    nobody for any."""
 
     serving: ssl.SSLContext
     calling: ssl.SSLContext
     calling_host: ssl.SSLContext
     looking: ssl.SSLContext
+    clients: ssl.SSLContext
+    anybody: ssl.SSLContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,18 @@ def contexts_of(files: TlsFiles) -> Contexts:
         calling=context(ssl.PROTOCOL_TLS_CLIENT),
         calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
         looking=looking,
+        clients=_of_http2(context(ssl.PROTOCOL_TLS_SERVER), ssl.CERT_REQUIRED),
+        anybody=_of_http2(context(ssl.PROTOCOL_TLS_SERVER), ssl.CERT_NONE),
     )
+
+
+def _of_http2(context: ssl.SSLContext, asks: ssl.VerifyMode) -> ssl.SSLContext:
+    """As RFC 9113 §9.2 wants it."""
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.verify_mode = asks
+    context.set_alpn_protocols(["h2"])
+    return context
 
 
 def _shown_certificate(files: TlsFiles) -> dict[str, Any]:

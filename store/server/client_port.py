@@ -22,7 +22,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
 
@@ -54,6 +54,29 @@ _FIELDS: Final = (
     (b"te", b"trailers"),
     (b"content-type", b"application/grpc"),
 )
+
+
+class Port(Protocol):
+    """The port for clients, by whichever front."""
+
+    address: str
+    """Where it is, with the port that the system chose."""
+    is_served: bool
+    """False while it is to be served again."""
+
+    def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """What it serves, before :meth:`start`."""
+
+    async def start(self) -> None: ...
+
+    async def follow(self) -> None:
+        """Serve again where it ended. Runs until it is cancelled, or the port is lost."""
+
+    async def lost(self) -> Unavailable:
+        """Returns once it can't be served again: why."""
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no further calls; those in flight have ``grace_s``."""
 
 
 class ClientPort:

@@ -60,6 +60,7 @@ class ServerConfig:
     tls_ca: Path | None = BY_NAME["tls-ca"].default
     client_certificates: str = BY_NAME["client-certificates"].default
     insecure: bool = BY_NAME["insecure"].default
+    front: str = BY_NAME["front"].default
     port_file: Path | None = BY_NAME["port-file"].default
     scan_kernel: str = BY_NAME["scan-kernel"].default
     map_size: int | None = BY_NAME["map-size"].default

@@ -24,7 +24,7 @@ from cortado.store.node.host import Host
 from cortado.store.node.replica import Role
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.calls_service import CallsService
-from cortado.store.server.client_port import ClientPort
+from cortado.store.server.client_port import Port
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE, PortLost
 from cortado.store.server.metering import Metering
@@ -40,7 +40,7 @@ class Served:
     """Everything that runs, for the end of it."""
 
     config: ServerConfig
-    port: ClientPort
+    port: Port
     host: Host
     transport: PeerTransport
     calls: CallsService

@@ -103,9 +103,8 @@ def _credentials(certificates: Certificates, of_clients: bool) -> grpc.ServerCre
     return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=of_clients)
 
 
-def bind_peers(host: str, port: int) -> list[socket.socket]:
-    """Take the port for peers, on each address of ``host`` that this machine has, without serving on it yet. Raises
-    Unavailable."""
+def bind_sockets(host: str, port: int, backlog: int = PEER_BACKLOG) -> list[socket.socket]:
+    """Take a port on each address of ``host`` that this machine has, without serving on it yet. Raises Unavailable."""
     taken: list[socket.socket] = []
     problem: OSError | None = None
     try:
@@ -118,7 +117,7 @@ def bind_peers(host: str, port: int) -> list[socket.socket]:
                 # Where any port will do, it is the same one on all addresses.
                 chosen = taken[0].getsockname()[1] if taken else port
                 listening.bind((address[0], chosen, *address[2:]))
-                listening.listen(PEER_BACKLOG)
+                listening.listen(backlog)
             except OSError as error:
                 listening.close()
                 if error.errno not in _NOT_OURS:

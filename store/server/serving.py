@@ -74,7 +74,7 @@ from cortado.store.server.auth_service import AuthService
 from cortado.store.server.authority import Authority
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.calls_service import CallsService
-from cortado.store.server.client_port import ClientPort
+from cortado.store.server.client_port import ClientPort, Port
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.config import ServerConfig
@@ -82,12 +82,13 @@ from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
 from cortado.store.server.exits import EXIT_IO, StartRefused
 from cortado.store.server.foreign_services import foreign_handler
+from cortado.store.server.front import Front
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.jobs_service import JobsService
 from cortado.store.server.joining import answering_meanwhile, join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.large_transactions_service import LargeTransactionsService
-from cortado.store.server.listening import announce, bind_peers
+from cortado.store.server.listening import announce, bind_sockets
 from cortado.store.server.locked_out import switch_off_where_marked
 from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
@@ -106,6 +107,7 @@ from cortado.store.server.tables_service import TablesService
 from cortado.store.server.transactions_service import TransactionsService
 from cortado.store.server.watch_service import WatchService
 from cortado.store.server.watching import end_with_parent, follow_faults, report_health
+from cortado.store.settings.server import NATIVE
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -147,14 +149,8 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     engine = stores.engine
     certificates = _certificates(config, engine.identity.node_id)
     observing = Observing(config, engine, _monotonic_ms)
-    port = ClientPort(
-        *config.address(),
-        certificates,
-        of_clients=config.has_client_certificates,
-        connections_max=connections_max(raise_open_files()),
-        received=observing.requests.received_bytes,
-    )
-    peer_sockets = bind_peers(*config.peer_address())
+    port = _port(config, certificates, observing)
+    peer_sockets = bind_sockets(*config.peer_address())
     peer_address = address_of(config.peer_address()[0], peer_sockets[0].getsockname()[1])
     advertised = config.advertised(port.address, peer_address)
     await observing.start()
@@ -226,6 +222,15 @@ def _certificates(config: ServerConfig, node_id: str) -> Certificates | None:
     return Certificates(TlsFiles(config.tls_cert, config.tls_key, config.tls_ca), node_id=node_id)
 
 
+def _port(config: ServerConfig, certificates: Certificates | None, observing: Observing) -> Port:
+    most = connections_max(raise_open_files())
+    of_clients = config.has_client_certificates
+    if config.front == NATIVE:
+        return Front(*config.address(), certificates, of_clients=of_clients, connections_max=most)
+    received = observing.requests.received_bytes
+    return ClientPort(*config.address(), certificates, of_clients=of_clients, connections_max=most, received=received)
+
+
 def _make_host(
     config: ServerConfig, stores: Stores, advertised: Addresses, certificates: Certificates | None
 ) -> tuple[Host, PeerTransport]:
@@ -271,7 +276,7 @@ def _monotonic_ms() -> float:
 
 def _register(
     config: ServerConfig,
-    port: ClientPort,
+    port: Port,
     host: Host,
     transport: PeerTransport,
     observing: Observing,

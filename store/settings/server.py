@@ -30,6 +30,8 @@ TESTS: Final = "For tests only"
 REQUIRED: Final = "required"
 NONE: Final = "none"
 """Of ``client-certificates``."""
+NATIVE: Final = "native"
+"""Of ``front``."""
 
 COUNT_MAX: Final = 1_000_000_000
 BYTES_MAX: Final = 1 << 40
@@ -83,6 +85,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         bound="another address than listen, and as that one a loopback address, unless there are certificates or "
         "insecure is true",
         default_text="the host of listen and its port + 1",
+    ),
+    Setting(
+        "front",
+        choice("grpc", NATIVE),
+        "grpc",
+        "What serves clients: the gRPC library, or the native front, whose calls cost a fraction and whose connections "
+        "are bounded.",
+        NODE,
     ),
     Setting(
         "port-file",

@@ -53,6 +53,7 @@ ALLOWED |= {
     "cortado.store.api_level": SHARED,
     "cortado.store.certificate_files": SHARED | {"cortado.store.regular_files"},
     "cortado.store.named_files": set(),
+    "cortado.store.h2": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.owners": SHARED,
     "cortado.store.open_files": SHARED,
@@ -142,7 +143,7 @@ ALLOWED |= {
         "cortado.store.retentions",
     },
     "cortado.store.server": NODE
-    | {"cortado.store.quotas"}
+    | {"cortado.store.accepting", "cortado.store.h2", "cortado.store.quotas"}
     | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.open_files"}
     | {"cortado.store.port_file"}
     | {"cortado.store.settings", "cortado.store.transactions"}

@@ -19,6 +19,7 @@ from cortado.store.filter import parse as filters
 from cortado.store.gateway import elements, idempotency, paths
 from cortado.store.gateway import limits as http
 from cortado.store.gateway.registry import declarations
+from cortado.store.h2.limits import H2Limits
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
@@ -112,6 +113,11 @@ SAID = {
     "a message": size(config.MESSAGE_BYTES_MAX),
     "metadata of a call": size(config.METADATA_BYTES_MAX),
     "streams of a connection": count(listening.STREAMS_MAX),
+    "the same, of the native front": count(H2Limits().streams),
+    "metadata that end a connection of it": size(H2Limits().header_list_bytes_max),
+    "a header block of it": size(H2Limits().header_block_bytes),
+    "what is sent to a stream of it": size(H2Limits().stream_window + 1),
+    "what is sent to a connection of it": size(H2Limits().connection_window),
     "a request without documents or values": size(request_limits.SMALL_BYTES_MAX),
     "a request with declarations": size(request_limits.DECLARATION_BYTES_MAX),
     "fields in a message": count(FIELDS_MAX),

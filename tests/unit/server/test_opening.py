@@ -13,9 +13,8 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import kv_pb2
 from cortado.store.auth.caller import CONNECTION
 from cortado.store.server import opening
-from cortado.store.server.listening import new_server
 from cortado.store.server.opening import AT_ONCE, ROUND_S, Openings
-from cortado.store.server.rpc import rpc_handler
+from support.fronts import FRONTS, served_by
 from support.node_world import World
 from support.nodes import WAIT_S, until
 
@@ -116,21 +115,19 @@ class Kv:
         return self._answer
 
 
-def test_calls_are_served_while_streams_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("front", FRONTS)
+def test_calls_are_served_while_streams_wait_for_their_turn(front: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "ROUND_S", 3_600.0)
 
     async def scenario() -> None:
-        server, kv = new_server(10), Kv()
-        server.add_generic_rpc_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], kv)])
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        kv = Kv()
+        service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+        async with served_by(front, service, kv) as endpoint, grpc.aio.insecure_channel(endpoint) as channel:
             scans = [channel.stream_stream("/cortado.v1.KeyValue/Scan")(iter([b""])) for _ in range(10 * AT_ONCE)]
             await until(lambda: kv.scans == AT_ONCE, "so many scans are open")
             assert await channel.unary_unary("/cortado.v1.KeyValue/Get")(b"", timeout=WAIT_S) == b""
             assert kv.scans == AT_ONCE
             for each in scans:
                 each.cancel()
-        await server.stop(0)
 
     asyncio.run(scenario())

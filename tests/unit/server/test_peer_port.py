@@ -9,7 +9,7 @@ import pytest
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.peers.addresses import Addresses
 from cortado.store.server.config import ServerConfig
-from cortado.store.server.listening import bind_peers
+from cortado.store.server.listening import bind_sockets
 
 
 def test_an_address_that_this_machine_does_not_have_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,20 +19,20 @@ def test_an_address_that_this_machine_does_not_have_is_passed_over(monkeypatch: 
     monkeypatch.setattr(socket, "getaddrinfo", found)
     # One of the addresses that are kept for examples.
     hosts = ["192.0.2.1", "127.0.0.1"]
-    [taken] = bind_peers("both", 0)
+    [taken] = bind_sockets("both", 0)
     with taken:
         assert taken.getsockname()[0] == "127.0.0.1"
     hosts = ["192.0.2.1"]
     with pytest.raises(Unavailable, match="cannot listen on neither:0: Cannot assign requested address"):
-        bind_peers("neither", 0)
+        bind_sockets("neither", 0)
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    [taken] = bind_peers("127.0.0.1", 0)
+    [taken] = bind_sockets("127.0.0.1", 0)
     with taken:
         port = taken.getsockname()[1]
         with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
-            bind_peers("127.0.0.1", port)
+            bind_sockets("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import grpc
 import pytest
 
 from cortado.proto.v1 import kv_pb2
-from cortado.store.server.listening import new_server
 from cortado.store.server.replying import Replying
-from cortado.store.server.rpc import rpc_handler
+from support.fronts import FRONTS, served_by
 
 REPLY = b"\x0a" + b"\x80\x80\x10" + b"x" * (1 << 18)
 REPLIES_MAX = 4
@@ -32,19 +31,19 @@ class Kv:
         return REPLY
 
 
+@pytest.fixture(params=FRONTS)
+def front(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Replying, Callable[[], grpc.aio.Channel]]]:
+async def served(front: str) -> AsyncIterator[tuple[Replying, Callable[[], grpc.aio.Channel]]]:
     """What it counts, and a connection to it, each time another one."""
     replying = Replying(REPLIES_MAX * len(REPLY))
-    server = new_server(10)
     service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
-    server.add_generic_rpc_handlers([rpc_handler(service, Kv(), replying=replying)])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield replying, lambda: grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
-    finally:
-        await server.stop(0)
+    async with served_by(front, service, Kv(), replying=replying) as endpoint:
+        yield replying, lambda: grpc.aio.insecure_channel(endpoint, options=OPTIONS)
 
 
 async def until(condition: Any) -> None:
@@ -54,9 +53,9 @@ async def until(condition: Any) -> None:
 
 
 @pytest.mark.parametrize(("method", "refused"), [("Get", CALLS - REPLIES_MAX), ("Put", 0)])
-def test_replies_that_are_not_taken_are_bounded_where_nothing_was_changed(method: str, refused: int) -> None:
+def test_replies_that_are_not_taken_are_bounded_where_nothing_changed(front: str, method: str, refused: int) -> None:
     async def test() -> None:
-        async with served() as (replying, connect), connect() as channel:
+        async with served(front) as (replying, connect), connect() as channel:
             make: Any = channel.stream_stream(f"/cortado.v1.KeyValue/{method}")
             calls = [make(iter([b""])) for _ in range(CALLS)]
             await until(lambda: replying.bytes == (CALLS - refused) * len(REPLY))
@@ -70,9 +69,9 @@ def test_replies_that_are_not_taken_are_bounded_where_nothing_was_changed(method
     asyncio.run(test())
 
 
-def test_who_takes_nothing_keeps_no_other_from_his_even_share() -> None:
+def test_who_takes_nothing_keeps_no_other_from_his_even_share(front: str) -> None:
     async def test() -> None:
-        async with served() as (replying, connect), connect() as stuck, connect() as another:
+        async with served(front) as (replying, connect), connect() as stuck, connect() as another:
             calls = [stuck.stream_stream("/cortado.v1.KeyValue/Get")(iter([b""])) for _ in range(CALLS)]
             await until(lambda: replying.bytes == REPLIES_MAX * len(REPLY))
             calls += [another.stream_stream("/cortado.v1.KeyValue/Get")(iter([b""])) for _ in range(CALLS)]

@@ -16,9 +16,8 @@ from cortado.store.auth.caller import holder
 from cortado.store.node.admission import Gate
 from cortado.store.observe.requests import Requests
 from cortado.store.server import sending
-from cortado.store.server.listening import new_server
 from cortado.store.server.replying import Replying
-from cortado.store.server.rpc import rpc_handler
+from support.fronts import FRONTS, served_by
 
 REPLY = b"\x0a" + b"\x80\x80\x10" + b"x" * (1 << 18)
 REPLIES = 8
@@ -58,18 +57,20 @@ class Scans:
             self.gate.enter()
 
 
+@pytest.fixture(params=FRONTS)
+def front(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 @asynccontextmanager
-async def served(scans: Scans) -> AsyncIterator[grpc.aio.Channel]:
-    server = new_server(10)
+async def served(scans: Scans, front: str) -> AsyncIterator[grpc.aio.Channel]:
     service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
-    server.add_generic_rpc_handlers([rpc_handler(service, scans, scans.requests, replying=scans.replying)])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
-            yield channel
-    finally:
-        await server.stop(0)
+    async with (
+        served_by(front, service, scans, requests=scans.requests, replying=scans.replying) as endpoint,
+        grpc.aio.insecure_channel(endpoint, options=OPTIONS) as channel,
+    ):
+        yield channel
 
 
 async def until(condition: Any) -> None:
@@ -83,13 +84,13 @@ def opened(channel: grpc.aio.Channel) -> Any:
 
 
 def test_an_unread_scan_gives_its_place_up_where_others_find_none(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    front: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sending, "UNREAD_S", 0.01)
 
     async def test() -> None:
         scans = Scans()
-        async with served(scans) as channel:
+        async with served(scans, front) as channel:
             scan = opened(channel)
             await until(lambda: scans.gate.use().count == 1)
             scans.refuse()
@@ -110,7 +111,7 @@ def test_an_unread_scan_gives_its_place_up_where_others_find_none(
     assert "callers found no place among 4 scans" in caplog.text
 
 
-def test_an_unread_scan_keeps_its_place_while_nobody_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unread_scan_keeps_its_place_while_nobody_wants_it(front: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "UNREAD_S", 0.001)
     looks = 0
     look = sending.Sending._look
@@ -124,7 +125,7 @@ def test_an_unread_scan_keeps_its_place_while_nobody_wants_it(monkeypatch: pytes
 
     async def test() -> None:
         scans = Scans()
-        async with served(scans) as channel:
+        async with served(scans, front) as channel:
             scan = opened(channel)
             await until(lambda: looks > 10)
             assert scans.gate.use().count == 1
@@ -137,12 +138,12 @@ def test_an_unread_scan_keeps_its_place_while_nobody_wants_it(monkeypatch: pytes
     asyncio.run(test())
 
 
-def test_what_scans_that_were_given_up_leave_behind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_scans_that_were_given_up_leave_behind_is_bounded(front: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "UNREAD_S", 0.01)
 
     async def test() -> None:
         scans = Scans(bytes_max=3 * len(REPLY))
-        async with served(scans) as channel:
+        async with served(scans, front) as channel:
             calls = []
             for kept_bytes in (len(REPLY), 2 * len(REPLY), 3 * len(REPLY)):
                 calls.append(opened(channel))

@@ -1,0 +1,218 @@
+"""The native front: the port for clients by HTTP/2 of our own, on asyncio, for the handlers of gRPC's server.
+
+::
+
+    accepted ──► TLS with ALPN h2, where there are certificates ──► FrontConnection ──► calls ──► handlers
+       │          `── HANDSHAKES_MAX at a time, for HANDSHAKE_S ──'
+       `── connections_max at a time
+
+Beyond a bound a connection is ended that has no call, the one that has had none for the longest time; where each has
+one, the newest is refused. One frame of a stranger ends his own connection and nothing else, so that the port needs no
+looks at itself (as that of :mod:`cortado.store.server.client_port` does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import grpc
+
+from cortado.errors import CortadoError, InvalidArgument, Unavailable, Unsupported
+from cortado.store.accepting import accept
+from cortado.store.addresses import address_of
+from cortado.store.h2.fields import Head
+from cortado.store.h2.grpc import RESPONSE_HEAD, status_trailers, timeout_s
+from cortado.store.h2.header_blocks import block
+from cortado.store.peers.credentials import Certificates
+from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.server.front_call import Plan
+from cortado.store.server.front_connection import HANDSHAKE_S, LIMITS, FrontConnection
+from cortado.store.server.listening import bind_sockets
+
+_LOG: Final = logging.getLogger(__name__)
+
+HANDSHAKES_MAX: Final = 128
+BACKLOG: Final = 1_024
+LOOK_S: Final = 1.0
+"""So often connections are looked at."""
+_GOODBYE_S: Final = 0.5
+_CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
+
+
+class _Asked(NamedTuple):
+    """What gRPC's handlers are asked by."""
+
+    method: str
+    invocation_metadata: Sequence[Any] = ()
+
+
+class Front:
+    """Takes ``host:port`` when it is made; raises Unavailable where it is taken."""
+
+    def __init__(
+        self, host: str, port: int, certificates: Certificates | None, *, of_clients: bool, connections_max: int
+    ) -> None:
+        self._certificates = certificates
+        self._of_clients = of_clients
+        self._connections_max = connections_max
+        self._sockets = bind_sockets(host, port, BACKLOG)
+        self.address = address_of(host, self._sockets[0].getsockname()[1])
+        """Where it is, with the port that the system chose."""
+        self.is_served = True
+        self._handlers: list[grpc.GenericRpcHandler] = []
+        self._found: dict[bytes, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._connections: dict[FrontConnection, None] = {}
+        self._idle: dict[FrontConnection, None] = {}
+        """Of those, the ones without a call, the longest idle first."""
+        self._coming: dict[asyncio.Task[None], None] = {}
+        """Those that are no connection yet, the oldest first."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._left = asyncio.Event()
+
+    def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """What it serves, before :meth:`start`."""
+        self._handlers += handlers
+
+    async def start(self) -> None:
+        for each in self._sockets:
+            each.setblocking(False)
+        self._tasks = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
+        self._tasks.append(asyncio.ensure_future(self._look()))
+
+    async def follow(self) -> None:
+        """Nothing ends it. Runs until it is cancelled."""
+        await asyncio.Event().wait()
+
+    async def lost(self) -> Unavailable:
+        """It never is: see :meth:`follow`."""
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no further calls; those in flight have ``grace_s``."""
+        for task in [*self._tasks, *self._coming]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._coming, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+        for connection in list(self._connections):
+            connection.go()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._all_left()
+        for connection in list(self._connections):
+            connection.drop()
+        await self._all_left()
+
+    async def _all_left(self) -> None:
+        while self._connections:
+            self._left.clear()
+            await self._left.wait()
+
+    # --- connections -------------------------------------------------------------------------------------------
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            accepted, _ = await accept(listening, _LOG.warning)
+            if len(self._connections) + len(self._coming) >= self._connections_max and not self._has_made_room():
+                accepted.close()
+                continue
+            if self._certificates is not None and len(self._coming) >= HANDSHAKES_MAX:
+                next(iter(self._coming)).cancel()
+            task = asyncio.ensure_future(self._take(accepted))
+            self._coming[task] = None
+            task.add_done_callback(self._coming.pop)
+            # So that it has begun before it can be ended: it closes what was accepted.
+            await asyncio.sleep(0)
+
+    def _has_made_room(self) -> bool:
+        """End the connection that has had no call for the longest time. False where each has one."""
+        if not self._idle:
+            return False
+        oldest = next(iter(self._idle))
+        del self._idle[oldest]
+        oldest.end_idle()
+        return True
+
+    async def _take(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        more: dict[str, Any] = {}
+        if self._certificates is not None:
+            timeouts = {"ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": _GOODBYE_S}
+            more = {"ssl": self._context(self._certificates), **timeouts}
+        try:
+            await loop.connect_accepted_socket(lambda: FrontConnection(self, time.monotonic), accepted, **more)
+        except OSError as problem:
+            # Those of ssl are among them. Whoever scans a port would fill a log that everybody reads.
+            _LOG.debug("a connection was not made: %s", problem)
+            accepted.close()
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
+
+    def _context(self, certificates: Certificates) -> ssl.SSLContext:
+        """With the newest certificate."""
+        contexts = certificates.current().contexts
+        return contexts.clients if self._of_clients else contexts.anybody
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for connection in list(self._connections):
+                connection.look()
+
+    def joined(self, connection: FrontConnection) -> None:
+        self._connections[connection] = None
+        self._idle[connection] = None
+
+    def has_left(self, connection: FrontConnection) -> None:
+        self._connections.pop(connection, None)
+        self._idle.pop(connection, None)
+        self._left.set()
+
+    def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None:
+        if not is_idle:
+            self._idle.pop(connection, None)
+        elif connection in self._connections:
+            self._idle[connection] = None
+
+    # --- calls -------------------------------------------------------------------------------------------------
+
+    def plan(self, head: Head) -> Plan:
+        """What a request with these fields is."""
+        if head.method != b"POST":
+            return Plan(None, refusal=block([(b":status", b"405"), (b"allow", b"POST")]))
+        if _CONTENT_TYPE.fullmatch(head.fields.get(b"content-type", b"")) is None:
+            return Plan(None, refusal=block([(b":status", b"415")]))
+        try:
+            return self._checked(head)
+        except CortadoError as error:
+            trailers = status_trailers(status_code(error).value[0], status_message(error), trailing_metadata(error))
+            return Plan(None, refusal=RESPONSE_HEAD + trailers)
+
+    def _checked(self, head: Head) -> Plan:
+        if head.list_bytes > LIMITS.header_list_bytes:
+            problem = f"the metadata of a call has {head.list_bytes} bytes, the limit is {LIMITS.header_list_bytes}"
+            raise InvalidArgument("metadata", f"{problem}: send less")
+        handler = self._handler(head.path)
+        said = head.fields.get(b"grpc-timeout")
+        return Plan(handler, None if said is None else timeout_s(said))
+
+    def _handler(self, path: bytes) -> grpc.RpcMethodHandler[Any, Any]:
+        found = self._found.get(path)
+        if found is not None:
+            return found
+        asked: Any = _Asked(path.decode("ascii", "replace"))
+        for each in self._handlers:
+            handler = each.service(asked)
+            if handler is not None:
+                self._found[path] = handler
+                return handler
+        raise Unsupported(f"the method {asked.method[:200]!r}", "no service of this node has it")

@@ -1,0 +1,277 @@
+"""A connection of the native front: between a transport of asyncio and the HTTP/2 of :mod:`cortado.store.h2`.
+
+::
+
+    data_received ─► events ─► calls, begun in their order ─┐
+          ▲           `── has_more: nothing is read meanwhile, and the loop gets its turn
+          │                                                 │
+       transport ◄── flush: once a round of the loop, for everything that was answered in it
+
+Ends: at fault; silent before it has shown that it speaks HTTP/2 (``HANDSHAKE_S``); without a call for ``IDLE_S``; not
+reading for ``STALLED_S``; and when the server stops, by two GOAWAYs. The first lets streams come that are under way,
+and the second, a round trip later, says which is the last. It closes when its calls are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ssl
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import grpc
+
+from cortado.store.h2.connection import Connection
+from cortado.store.h2.events import Data, Drained, Ended, Event, Opened, PingAnswered, Reset
+from cortado.store.h2.fields import Head
+from cortado.store.h2.limits import ErrorCode, H2Limits
+from cortado.store.server.front_call import Call, Plan
+
+HANDSHAKE_S: Final = 10.0
+IDLE_S: Final = 300.0
+STALLED_S: Final = 60.0
+GOING_S: Final = 1.0
+"""So long a peer may take to answer the first GOAWAY."""
+_CLOSE_S: Final = 5.0
+_SWEEP_S: Final = 0.05
+_GOING: Final = b"cortado."
+
+LIMITS: Final = H2Limits()
+
+
+class Server(Protocol):
+    """What has the connections."""
+
+    def plan(self, head: Head) -> Plan: ...
+
+    def joined(self, connection: FrontConnection) -> None: ...
+
+    def has_left(self, connection: FrontConnection) -> None: ...
+
+    def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None: ...
+
+
+class FrontConnection(asyncio.Protocol):
+    """A :class:`~cortado.store.server.front_call.Carrier`."""
+
+    def __init__(self, server: Server, now_s: Callable[[], float]) -> None:
+        self.h2 = Connection(LIMITS, now_s)
+        self.peer = ""
+        self.certificate: list[bytes] = []
+        self.fresh = contextvars.copy_context()
+        self._server = server
+        self._now_s = now_s
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, Call] = {}
+        self._unstarted: list[Call] = []
+        self._since_s = now_s()
+        """When it was made, and then when it became idle."""
+        self._paused_s: float | None = None
+        self._is_taking = self._is_flushing = False
+        self._is_gone = self._is_closing = False
+        self._sweep: asyncio.TimerHandle | None = None
+
+    # --- asyncio's ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self.peer = _name(transport.get_extra_info("peername"))
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self.certificate = _names_in(tls)
+            if tls.selected_alpn_protocol() != "h2":
+                self._transport.abort()
+                self._is_closing = True
+        self._server.joined(self)
+        self.flush()
+
+    def connection_lost(self, _problem: Exception | None) -> None:
+        self._transport = None
+        self._is_closing = True
+        for call in list(self._calls.values()):
+            call.cancelled()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._server.has_left(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_closing:
+            self.h2.feed(data)
+            self._advance()
+
+    def pause_writing(self) -> None:
+        self._paused_s = self._now_s()
+
+    def resume_writing(self) -> None:
+        self._paused_s = None
+        self.flush()
+
+    # --- what comes --------------------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        if self._is_closing or self._transport is None:
+            return
+        had_more = self.h2.has_more
+        self._take(self.h2.advance())
+        if self.h2.has_more:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._advance)
+        elif had_more:
+            self._transport.resume_reading()
+        self.flush()
+
+    def _take(self, events: list[Event]) -> None:
+        self._is_taking = True
+        try:
+            for event in events:
+                self._take_one(event)
+            unstarted, self._unstarted = self._unstarted, []
+            for call in unstarted:
+                if not self._is_closing and not call.is_started and not call.is_over:
+                    call.start()
+        finally:
+            self._is_taking = False
+
+    def _take_one(self, event: Event) -> None:
+        kind = type(event)
+        if kind is Data:
+            self._data(event)  # type: ignore[arg-type]  # As its type says.
+        elif kind is Opened:
+            self._opened(event)  # type: ignore[arg-type]
+        elif isinstance(event, Ended):
+            self._close()
+        elif isinstance(event, PingAnswered):
+            if event.data == _GOING:
+                self._gone()
+        elif isinstance(event, (Reset, Drained)):
+            call = self._calls.get(event.stream_id)
+            if call is not None:
+                call.drained() if isinstance(event, Drained) else call.cancelled()
+
+    def _opened(self, event: Opened) -> None:
+        head = event.head
+        if head.plan is None:
+            head.plan = self._server.plan(head)
+        plan: Any = head.plan
+        if plan.refusal:
+            self.h2.send_end(event.stream_id, plan.refusal)
+            return
+        call = Call(self, event.stream_id, head, plan)
+        if not self._calls:
+            self._server.is_idle(self, is_idle=False)
+        self._calls[event.stream_id] = call
+        if event.is_last:
+            call.arrived(b"", is_last=True)
+        self._unstarted.append(call)
+
+    def _data(self, event: Data) -> None:
+        call = self._calls.get(event.stream_id)
+        if call is None:
+            self.h2.consumed(event.stream_id, len(event.data))
+            return
+        call.arrived(event.data, is_last=event.is_last)
+        if event.is_last and not call.is_started:
+            call.start()
+
+    # --- what goes ---------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what there is, as far as the transport takes it."""
+        self._is_flushing = False
+        while self._paused_s is None and self._transport is not None and (out := self.h2.taken()):
+            self._transport.write(out)
+            self._take(self.h2.pump())
+        if self._is_gone and not self._calls:
+            self._close()
+
+    def flush_soon(self) -> None:
+        if not self._is_flushing and not self._is_taking:
+            self._is_flushing = True
+            self._loop.call_soon(self.flush)
+
+    def left(self, call: Call) -> None:
+        del self._calls[call.stream_id]
+        if not self._calls:
+            self._since_s = self._now_s()
+            self._server.is_idle(self, is_idle=True)
+            if self._is_gone:
+                self.flush_soon()
+
+    # --- ends --------------------------------------------------------------------------------------------------
+
+    def sweep_soon(self) -> None:
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(_SWEEP_S, self._end_late)
+
+    def _end_late(self) -> None:
+        self._sweep = None
+        now_s = self._loop.time()
+        timed = [call for call in self._calls.values() if call.deadline_s is not None]
+        for call in timed:
+            if call.deadline_s is not None and call.deadline_s <= now_s:
+                call.expired()
+        if timed:
+            self.sweep_soon()
+
+    def look(self) -> None:
+        """End it where it is silent, or does not read."""
+        now_s = self._now_s()
+        if self._paused_s is not None and now_s - self._paused_s > STALLED_S:
+            self._abort()
+        elif not self.h2.has_acknowledged and now_s - self._since_s > HANDSHAKE_S:
+            self.h2.fail(ErrorCode.SETTINGS_TIMEOUT, f"no SETTINGS within {HANDSHAKE_S:.0f} s")
+            self._close()
+        elif not self._calls and now_s - self._since_s > IDLE_S:
+            self.end_idle()
+
+    def end_idle(self) -> None:
+        """It has no call. A client makes the connection anew with its next one."""
+        self._gone()
+
+    def go(self) -> None:
+        """Take the streams that are under way, and then no more."""
+        self.h2.say_going(_GOING)
+        self.flush()
+        self._loop.call_later(GOING_S, self._gone)
+
+    def _gone(self) -> None:
+        if not self._is_gone:
+            self._is_gone = True
+            self.h2.say_gone()
+            self.flush_soon()
+
+    def drop(self) -> None:
+        """End what is left of its calls, and close."""
+        for call in list(self._calls.values()):
+            call.end(grpc.StatusCode.UNAVAILABLE, "the node is stopping")
+        self._close()
+
+    def _close(self) -> None:
+        if self._is_closing or self._transport is None:
+            return
+        self._is_closing = True
+        out = self.h2.taken()
+        if out:
+            self._transport.write(out)
+        self._transport.close()
+        # It waits for what was written, which a peer that does not read would make last.
+        self._loop.call_later(_CLOSE_S, self._abort)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _name(address: Any) -> str:
+    """As gRPC names a connection."""
+    if not isinstance(address, tuple):
+        return "unknown"
+    host, port = address[:2]
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+def _names_in(tls: ssl.SSLObject) -> list[bytes]:
+    shown: Any = tls.getpeercert() or {}
+    return [str(value).encode() for _, value in shown.get("subjectAltName", ())]
