@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import Internal, ResourceExhausted, Unavailable
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.log_files.log_files import FIRST_SEGMENT_BYTES, LogFiles
+from cortado.store.log_files.log_files import FIRST_SEGMENT_BYTES, SCARCE_SEGMENT_BYTES, LogFiles
 from cortado.store.log_files.segments import segment_name, segment_numbers
 from cortado.store.log_files.walk import walk
 from support.log_disk import LogDisk, fail_at, full_from
@@ -57,6 +57,17 @@ def test_segments_begin_small_and_double_up_to_the_largest() -> None:
     assert use.segments == len(disk.files) and use.size_bytes == sum(map(len, disk.files.values()))
     assert (use.oldest_segment, use.newest_segment) == (1, use.segments)
     assert 0 <= use.free_bytes < 8_192
+
+
+def test_segments_are_small_while_room_is_scarce() -> None:
+    disk = LogDisk()
+    log_files = LogFiles.open(disk)
+    log_files.append([hard_state(1, 0)])
+    for index in range(1, 200):
+        log_files.is_room_scarce = index > 100
+        log_files.append([entry(1, index, bytes(200_000))])
+    sizes = [disk.size(segment_name(number)) for number in segment_numbers(disk)]
+    assert max(sizes) == 16 << 20 and sizes[-1] == SCARCE_SEGMENT_BYTES
 
 
 def test_a_segment_goes_with_the_append_that_needs_nothing_of_it_any_more() -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from cortado.errors import NotLeader, ResourceExhausted
+from cortado.raft.settings import RaftSettings
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
 from cortado.store.engine.interface import LAST_RESERVE_PART
@@ -146,5 +147,57 @@ def test_a_follower_without_room_sends_callers_to_the_leader() -> None:
             await n2.meta.write(put("k", b"v"), size_bytes=1)
         await n1.meta.write(put("k", b"v"), size_bytes=1)
         assert read(n1, "k", await n1.meta.reads.linearize()) == b"v"
+
+    world.run(scenario)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_where_room_is_scarce_the_log_is_kept_short_on_a_quiet_cluster_too(is_away: bool) -> None:
+    """But for what a member lacks that answers."""
+    settings = RaftSettings(retain_bytes=640_000)
+    world = World(settings=settings)
+    kept_bytes = settings.retain_bytes // 64
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        assert await fill(n1, "k", 100) == 0
+        await world.settled()
+        for node in (n1, n2, n3):
+            assert node.meta.log.window.size[1] > 200_000
+        if is_away:
+            world.cut_off("n3")
+            await world.sleep(2 * settings.election_ms_max)
+        for place in world.places.values():
+            # Less than twice the reserve, and more than it.
+            place.engine.reserve_bytes = 600_000
+            place.engine.limit_bytes = 1_000_000
+        await world.sleep(500)
+        for node in (n1, n2):
+            assert node.meta.log.window.size[1] <= 2 * kept_bytes
+            stored = world.places[node.identity.node_id].log_disk
+            assert node.log_files.oldest_needed == node.log_files.use().newest_segment, "the files are gone, too"
+            assert len(stored.names()) == 1
+        assert not n1.meta.log.window.snapshot_needs
+
+    world.run(scenario)
+
+
+def test_a_leader_with_scarce_room_keeps_what_a_member_lacks_that_answers() -> None:
+    world = World(settings=RaftSettings(retain_bytes=640_000))
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        # n3 stores nothing for a while, and answers heartbeats.
+        world.places["n3"].disk.hold()
+        engine = world.places["n1"].engine
+        engine.reserve_bytes, engine.limit_bytes = 600_000, 1_000_000
+        assert await fill(n1, "k", 80) == 0
+        await world.sleep(500)
+        assert n1.meta.log.window.size[1] > 160_000
+        world.places["n3"].disk.release()
+        await world.settled()
+        await world.sleep(500)
+        assert n1.meta.log.window.size[1] <= 20_000
+        assert world.fetches <= 2, "only to join"
 
     world.run(scenario)
