@@ -64,16 +64,15 @@ def has_share(own: int, total: int, limit: int) -> bool:
     return own < limit - total
 
 
-def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int) -> None:
-    """Refuse one more of a ``resource`` where the caller has its share; at most ``limit`` may exist.
+def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int, more: int = 1) -> None:
+    """Refuse one ``more`` of a ``resource`` where the caller has its share; at most ``limit`` may exist.
 
     See :func:`has_share`. Raises ResourceExhausted.
     """
-    if total >= limit:
+    if total + more > limit:
         problem = f"there are {total} {resource}, and there can be no more"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource=resource, limit=limit)
-    if asker.principal and not asker.is_open and not has_share(own, total, limit):
-        problem = (
-            f"principal {asker.principal} has {own} of {total} {resource}: the {limit - total} left are for others"
-        )
+    if asker.principal and not asker.is_open and not has_share(own + more - 1, total + more - 1, limit):
+        left = f"the {limit - total} left are for others" if more == 1 else f"{more} more would take what is for others"
+        problem = f"principal {asker.principal} has {own} of {total} {resource}: {left}"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource=resource, limit=limit)

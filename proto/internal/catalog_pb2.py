@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/catalog.proto\x12\x10\x63ortado.internal\"I\n\x0eStoredDatabase\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x19\n\x11next_table_number\x18\x03 \x01(\r\"?\n\rStoredKeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndescending\x18\x03 \x01(\x08\"\xc4\x01\n\x0bStoredIndex\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05parts\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\x12\r\n\x05state\x18\x05 \x01(\t\x12\x10\n\x08ready_ts\x18\x06 \x01(\x0c\x12\x0e\n\x06job_id\x18\x07 \x01(\x04\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\x12\x13\n\x0b\x66\x61iled_keys\x18\t \x03(\t\"\x8e\x02\n\x0bStoredTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12,\n\x03key\x18\x05 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12.\n\x07indexes\x18\x06 \x03(\x0b\x32\x1d.cortado.internal.StoredIndex\x12\x0f\n\x07version\x18\x07 \x01(\r\x12\x15\n\rnext_index_id\x18\x08 \x01(\r\x12\x14\n\x0cretention_ms\x18\t \x01(\x03\x12\x10\n\x08named_ts\x18\n \x01(\x0c\x12\x0e\n\x06ttl_ms\x18\x0b \x01(\x04\")\n\x0bStoredRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\"\xe5\x01\n\rStoredDropped\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\ndropped_ts\x18\x04 \x01(\x0c\x12\x14\n\x0cretention_ms\x18\x05 \x01(\x03\x12\x10\n\x08table_id\x18\x06 \x01(\r\x12-\n\x06ranges\x18\x07 \x03(\x0b\x32\x1d.cortado.internal.StoredRange\x12\x12\n\ndescriptor\x18\x08 \x01(\x0c\x12\x14\n\x0c\x64ropped_with\x18\t \x01(\r\x12\x13\n\x0bis_clearing\x18\n \x01(\x08\"%\n\x0fStoredNamespace\x12\x12\n\ngeneration\x18\x01 \x01(\r\"D\n\x0cStoredSchema\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\x0c\"#\n\x0eStoredSchemaId\x12\x11\n\tschema_id\x18\x01 \x01(\r\"D\n\rStoredVersion\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x11\n\tschema_id\x18\x02 \x01(\r\x12\x0f\n\x07\x64\x65leted\x18\x03 \x01(\x08\"w\n\rStoredSubject\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\t\x12\x31\n\x08versions\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredVersion\x12\x14\n\x0cnext_version\x18\x04 \x01(\r\"#\n\x13StoredCompatibility\x12\x0c\n\x04mode\x18\x01 \x01(\t\"t\n\x0eStoredCounters\x12\x1c\n\x14next_database_number\x18\x01 \x01(\r\x12\x16\n\x0enext_schema_id\x18\x02 \x01(\r\x12\x1b\n\x13next_dropped_number\x18\x03 \x01(\r\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/catalog.proto\x12\x10\x63ortado.internal\"\\\n\x0eStoredDatabase\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x19\n\x11next_table_number\x18\x03 \x01(\r\x12\x11\n\tprincipal\x18\x04 \x01(\t\"?\n\rStoredKeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndescending\x18\x03 \x01(\x08\"\xc4\x01\n\x0bStoredIndex\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05parts\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\x12\r\n\x05state\x18\x05 \x01(\t\x12\x10\n\x08ready_ts\x18\x06 \x01(\x0c\x12\x0e\n\x06job_id\x18\x07 \x01(\x04\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\x12\x13\n\x0b\x66\x61iled_keys\x18\t \x03(\t\"\xa1\x02\n\x0bStoredTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12,\n\x03key\x18\x05 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12.\n\x07indexes\x18\x06 \x03(\x0b\x32\x1d.cortado.internal.StoredIndex\x12\x0f\n\x07version\x18\x07 \x01(\r\x12\x15\n\rnext_index_id\x18\x08 \x01(\r\x12\x14\n\x0cretention_ms\x18\t \x01(\x03\x12\x10\n\x08named_ts\x18\n \x01(\x0c\x12\x0e\n\x06ttl_ms\x18\x0b \x01(\x04\x12\x11\n\tprincipal\x18\x0c \x01(\t\")\n\x0bStoredRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\"\xf8\x01\n\rStoredDropped\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\ndropped_ts\x18\x04 \x01(\x0c\x12\x14\n\x0cretention_ms\x18\x05 \x01(\x03\x12\x10\n\x08table_id\x18\x06 \x01(\r\x12-\n\x06ranges\x18\x07 \x03(\x0b\x32\x1d.cortado.internal.StoredRange\x12\x12\n\ndescriptor\x18\x08 \x01(\x0c\x12\x14\n\x0c\x64ropped_with\x18\t \x01(\r\x12\x13\n\x0bis_clearing\x18\n \x01(\x08\x12\x11\n\tprincipal\x18\x0b \x01(\t\"%\n\x0fStoredNamespace\x12\x12\n\ngeneration\x18\x01 \x01(\r\"D\n\x0cStoredSchema\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\x0c\"#\n\x0eStoredSchemaId\x12\x11\n\tschema_id\x18\x01 \x01(\r\"D\n\rStoredVersion\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x11\n\tschema_id\x18\x02 \x01(\r\x12\x0f\n\x07\x64\x65leted\x18\x03 \x01(\x08\"\x8a\x01\n\rStoredSubject\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\t\x12\x31\n\x08versions\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredVersion\x12\x14\n\x0cnext_version\x18\x04 \x01(\r\x12\x11\n\tprincipal\x18\x05 \x01(\t\"#\n\x13StoredCompatibility\x12\x0c\n\x04mode\x18\x01 \x01(\t\"t\n\x0eStoredCounters\x12\x1c\n\x14next_database_number\x18\x01 \x01(\r\x12\x16\n\x0enext_schema_id\x18\x02 \x01(\r\x12\x1b\n\x13next_dropped_number\x18\x03 \x01(\r\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\r\"\x1e\n\x0bStoredShare\x12\x0f\n\x07\x64ropped\x18\x01 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,29 +22,31 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.cata
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_STOREDDATABASE']._serialized_start=58
-  _globals['_STOREDDATABASE']._serialized_end=131
-  _globals['_STOREDKEYPART']._serialized_start=133
-  _globals['_STOREDKEYPART']._serialized_end=196
-  _globals['_STOREDINDEX']._serialized_start=199
-  _globals['_STOREDINDEX']._serialized_end=395
-  _globals['_STOREDTABLE']._serialized_start=398
-  _globals['_STOREDTABLE']._serialized_end=668
-  _globals['_STOREDRANGE']._serialized_start=670
-  _globals['_STOREDRANGE']._serialized_end=711
-  _globals['_STOREDDROPPED']._serialized_start=714
-  _globals['_STOREDDROPPED']._serialized_end=943
-  _globals['_STOREDNAMESPACE']._serialized_start=945
-  _globals['_STOREDNAMESPACE']._serialized_end=982
-  _globals['_STOREDSCHEMA']._serialized_start=984
-  _globals['_STOREDSCHEMA']._serialized_end=1052
-  _globals['_STOREDSCHEMAID']._serialized_start=1054
-  _globals['_STOREDSCHEMAID']._serialized_end=1089
-  _globals['_STOREDVERSION']._serialized_start=1091
-  _globals['_STOREDVERSION']._serialized_end=1159
-  _globals['_STOREDSUBJECT']._serialized_start=1161
-  _globals['_STOREDSUBJECT']._serialized_end=1280
-  _globals['_STOREDCOMPATIBILITY']._serialized_start=1282
-  _globals['_STOREDCOMPATIBILITY']._serialized_end=1317
-  _globals['_STOREDCOUNTERS']._serialized_start=1319
-  _globals['_STOREDCOUNTERS']._serialized_end=1435
+  _globals['_STOREDDATABASE']._serialized_end=150
+  _globals['_STOREDKEYPART']._serialized_start=152
+  _globals['_STOREDKEYPART']._serialized_end=215
+  _globals['_STOREDINDEX']._serialized_start=218
+  _globals['_STOREDINDEX']._serialized_end=414
+  _globals['_STOREDTABLE']._serialized_start=417
+  _globals['_STOREDTABLE']._serialized_end=706
+  _globals['_STOREDRANGE']._serialized_start=708
+  _globals['_STOREDRANGE']._serialized_end=749
+  _globals['_STOREDDROPPED']._serialized_start=752
+  _globals['_STOREDDROPPED']._serialized_end=1000
+  _globals['_STOREDNAMESPACE']._serialized_start=1002
+  _globals['_STOREDNAMESPACE']._serialized_end=1039
+  _globals['_STOREDSCHEMA']._serialized_start=1041
+  _globals['_STOREDSCHEMA']._serialized_end=1109
+  _globals['_STOREDSCHEMAID']._serialized_start=1111
+  _globals['_STOREDSCHEMAID']._serialized_end=1146
+  _globals['_STOREDVERSION']._serialized_start=1148
+  _globals['_STOREDVERSION']._serialized_end=1216
+  _globals['_STOREDSUBJECT']._serialized_start=1219
+  _globals['_STOREDSUBJECT']._serialized_end=1357
+  _globals['_STOREDCOMPATIBILITY']._serialized_start=1359
+  _globals['_STOREDCOMPATIBILITY']._serialized_end=1394
+  _globals['_STOREDCOUNTERS']._serialized_start=1396
+  _globals['_STOREDCOUNTERS']._serialized_end=1512
+  _globals['_STOREDSHARE']._serialized_start=1514
+  _globals['_STOREDSHARE']._serialized_end=1544
 # @@protoc_insertion_point(module_scope)

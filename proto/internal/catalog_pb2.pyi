@@ -6,14 +6,16 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StoredDatabase(_message.Message):
-    __slots__ = ("name", "number", "next_table_number")
+    __slots__ = ("name", "number", "next_table_number", "principal")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NEXT_TABLE_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     name: str
     number: int
     next_table_number: int
-    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., next_table_number: _Optional[int] = ...) -> None: ...
+    principal: str
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., next_table_number: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredKeyPart(_message.Message):
     __slots__ = ("path", "type", "descending")
@@ -48,7 +50,7 @@ class StoredIndex(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ..., state: _Optional[str] = ..., ready_ts: _Optional[bytes] = ..., job_id: _Optional[int] = ..., failure: _Optional[str] = ..., failed_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoredTable(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts", "ttl_ms")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts", "ttl_ms", "principal")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +62,7 @@ class StoredTable(_message.Message):
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     NAMED_TS_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -71,7 +74,8 @@ class StoredTable(_message.Message):
     retention_ms: int
     named_ts: bytes
     ttl_ms: int
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named_ts: _Optional[bytes] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+    principal: str
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named_ts: _Optional[bytes] = ..., ttl_ms: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredRange(_message.Message):
     __slots__ = ("start", "end")
@@ -82,7 +86,7 @@ class StoredRange(_message.Message):
     def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ...) -> None: ...
 
 class StoredDropped(_message.Message):
-    __slots__ = ("number", "kind", "name", "dropped_ts", "retention_ms", "table_id", "ranges", "descriptor", "dropped_with", "is_clearing")
+    __slots__ = ("number", "kind", "name", "dropped_ts", "retention_ms", "table_id", "ranges", "descriptor", "dropped_with", "is_clearing", "principal")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +97,7 @@ class StoredDropped(_message.Message):
     DESCRIPTOR_FIELD_NUMBER: _ClassVar[int]
     DROPPED_WITH_FIELD_NUMBER: _ClassVar[int]
     IS_CLEARING_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     number: int
     kind: str
     name: str
@@ -103,7 +108,8 @@ class StoredDropped(_message.Message):
     descriptor: bytes
     dropped_with: int
     is_clearing: bool
-    def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., dropped_ts: _Optional[bytes] = ..., retention_ms: _Optional[int] = ..., table_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., descriptor: _Optional[bytes] = ..., dropped_with: _Optional[int] = ..., is_clearing: bool = ...) -> None: ...
+    principal: str
+    def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., dropped_ts: _Optional[bytes] = ..., retention_ms: _Optional[int] = ..., table_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., descriptor: _Optional[bytes] = ..., dropped_with: _Optional[int] = ..., is_clearing: bool = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredNamespace(_message.Message):
     __slots__ = ("generation",)
@@ -138,16 +144,18 @@ class StoredVersion(_message.Message):
     def __init__(self, version: _Optional[int] = ..., schema_id: _Optional[int] = ..., deleted: bool = ...) -> None: ...
 
 class StoredSubject(_message.Message):
-    __slots__ = ("subject", "mode", "versions", "next_version")
+    __slots__ = ("subject", "mode", "versions", "next_version", "principal")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
     NEXT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     subject: str
     mode: str
     versions: _containers.RepeatedCompositeFieldContainer[StoredVersion]
     next_version: int
-    def __init__(self, subject: _Optional[str] = ..., mode: _Optional[str] = ..., versions: _Optional[_Iterable[_Union[StoredVersion, _Mapping]]] = ..., next_version: _Optional[int] = ...) -> None: ...
+    principal: str
+    def __init__(self, subject: _Optional[str] = ..., mode: _Optional[str] = ..., versions: _Optional[_Iterable[_Union[StoredVersion, _Mapping]]] = ..., next_version: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class StoredCompatibility(_message.Message):
     __slots__ = ("mode",)
@@ -166,3 +174,9 @@ class StoredCounters(_message.Message):
     next_dropped_number: int
     dropped: int
     def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ..., next_dropped_number: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class StoredShare(_message.Message):
+    __slots__ = ("dropped",)
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    dropped: int
+    def __init__(self, dropped: _Optional[int] = ...) -> None: ...

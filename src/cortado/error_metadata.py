@@ -17,11 +17,13 @@ _KIND_OF_REASON = {kind.reason: kind for kind in _all_kinds(CortadoError) if "re
 
 
 def to_metadata(error: CortadoError) -> dict[str, str]:
-    """The error's fields as flat text, the shape of ``google.rpc.ErrorInfo.metadata``."""
+    """The error's fields as flat text, the shape of ``google.rpc.ErrorInfo.metadata``. What was not said is left out:
+    None, and empty text where a field may be without."""
+    unsaid = {field.name for field in dataclasses.fields(error) if field.default == ""}
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in error.fields().items()
-        if value is not None
+        if value is not None and not (value == "" and name in unsaid)
     }
 
 

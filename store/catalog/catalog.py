@@ -42,6 +42,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_range, namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.owners import ANYBODY, Asker
 
 T = TypeVar("T")
 CheckName: TypeAlias = Callable[[TableDescriptor, TableDescriptor], None]
@@ -111,10 +112,13 @@ class Catalog:
     a stored value that does not decode.
     """
 
-    def __init__(self, reader: Reader, cache: CatalogCache | None = None, then: str = "") -> None:
+    def __init__(
+        self, reader: Reader, cache: CatalogCache | None = None, then: str = "", asker: Asker = ANYBODY
+    ) -> None:
         """``then`` is the timestamp as text where an earlier time was asked for: a refusal names it, since what was not
-        there then may be there now."""
+        there then may be there now. What is made counts for ``asker``."""
         self.reader = reader
+        self.asker = asker
         self._cache = CatalogCache() if cache is None else cache
         version = reader.get(stored.COUNTERS_KEY)
         self.changed_ts = ZERO if version is None else version.ts
@@ -215,6 +219,15 @@ class Catalog:
         decode."""
         return sum(1 for _ in self._payloads("table", *(() if database is None else (database,))))
 
+    def count_tables_of(self, principal: str) -> int:
+        """How many tables count for a principal."""
+        holding = self._tables_holding(stored.field_of_table(principal=principal))
+        return sum(each.principal == principal for each in holding)
+
+    def count_databases_of(self, principal: str) -> int:
+        """How many databases count for a principal."""
+        return sum(stored.decode_database(each).principal == principal for each in self._payloads("database"))
+
     def tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables whose documents follow ``subject``."""
         found = self._tables_holding(stored.field_of_table(subject=subject))
@@ -262,6 +275,11 @@ class Catalog:
         tables = [stored.decode_table(each.what.descriptor) for each in dropped if each.what.kind in kinds]
         return [each for each in tables if each.subject == subject]
 
+    def dropped_by(self, principal: str) -> int:
+        """How many records count for a principal."""
+        version = self._get(stored.dropped_by_key(principal)) if principal else None
+        return 0 if version is None else stored.decode_share(version.payload)
+
     def dropped_record(self, number: int) -> Dropped:
         """Raises NotFound."""
         version = self._get(stored.dropped_key(number))
@@ -282,6 +300,12 @@ class Catalog:
     def count_subjects(self) -> int:
         """How many there are, those without a version included."""
         return sum(1 for _ in self._payloads("subject"))
+
+    def count_subjects_of(self, principal: str) -> int:
+        """How many of them count for a principal."""
+        field = stored.field_of_subject(principal)
+        holding = (stored.decode_subject(payload) for payload in self._payloads("subject") if field in payload)
+        return sum(each.principal == principal for each in holding)
 
     def find_subject(self, name: str) -> SubjectState | None:
         """What is stored of a subject, which may have no version."""

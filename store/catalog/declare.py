@@ -10,8 +10,10 @@ them), but a document with null in it is refused when it is written; a part of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, TooLarge
@@ -29,6 +31,7 @@ from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import check_ttl
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.owners import check_share
 
 PARTS_MAX: Final = 16
 INDEXES_MAX: Final = 64
@@ -82,10 +85,11 @@ def create_database(catalog: Catalog, name: str) -> Evaluation:
     names.check_database(name)
     if catalog.find_database(name) is not None:
         raise AlreadyExists("database", name)
-    check_room_for_databases(catalog)
+    check_room_for_databases(catalog, catalog.asker.principal)
     number = next_number("database", catalog.counters.next_database_number, "databases")
+    database = DatabaseDescriptor(name, number, principal=catalog.asker.principal)
     mutations = Mutations()
-    mutations.put(stored.database_key(name), stored.encode_database(DatabaseDescriptor(name, number)))
+    mutations.put(stored.database_key(name), stored.encode_database(database))
     counters = replace(catalog.counters, next_database_number=number + 1)
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
     return Evaluation(mutations, DatabaseCreated(name))
@@ -138,9 +142,10 @@ def create_table(
         retention_ms=times.retention_ms,
         named_ts=commit_ts,
         ttl_ms=times.ttl_ms,
+        principal=catalog.asker.principal,
     )
-    check_room_for_tables(catalog)
-    check_room_for_retentions(catalog, times.retention_ms)
+    check_room_for_tables(catalog, [table.principal])
+    check_room_for_retentions(catalog, times.retention_ms, table.principal)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
     owner = replace(owner, next_table_number=number + 1)
@@ -166,7 +171,7 @@ def alter_table(
     if (retention_ms, ttl_ms) == (table.retention_ms, table.ttl_ms):
         return Evaluation(Mutations(), TableAltered(table))
     if table.retention_ms == 0:
-        check_room_for_retentions(catalog, retention_ms)
+        check_room_for_retentions(catalog, retention_ms, table.principal)
     table = replace(table, retention_ms=retention_ms, ttl_ms=ttl_ms, version=table.version + 1)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
@@ -181,22 +186,44 @@ def check_retention(retention_ms: int) -> None:
         raise InvalidArgument("retention_ms", problem, str(retention_ms))
 
 
-def check_room_for_retentions(catalog: Catalog, retention_ms: int) -> None:
-    """Where ``retention_ms`` is a table's own: whether one more may have one. Raises TooLarge."""
+def check_room_for_retentions(catalog: Catalog, retention_ms: int, principal: str) -> None:
+    """Where ``retention_ms`` is a table's own: whether one more that counts for ``principal`` may have one. Raises
+    TooLarge, and ResourceExhausted where the principal has its share."""
     if retention_ms:
-        own = [each.retention_ms for each in catalog.tables()] + [each.what.retention_ms for each in catalog.dropped()]
+        own = [each.principal for each in catalog.tables() if each.retention_ms]
+        own += [each.principal for each in catalog.dropped() if each.what.retention_ms]
         what = "tables with a retention of their own (dropped ones too)"
-        _check_room("retention_ms", len(own) - own.count(0), RETENTIONS_MAX, what)
+        check_room("retention_ms", len(own), RETENTIONS_MAX, what)
+        check_share_of(catalog, principal, what, lambda: own.count(principal), len(own), RETENTIONS_MAX)
 
 
-def check_room_for_databases(catalog: Catalog) -> None:
-    """Raises TooLarge where there is none for one more."""
-    _check_room("database", len(catalog.databases()), DATABASES_MAX, "databases")
+def check_room_for_databases(catalog: Catalog, principal: str) -> None:
+    """Raises TooLarge where there is none for one more, and ResourceExhausted where the principal has its share."""
+    total = len(catalog.databases())
+    check_room("database", total, DATABASES_MAX, "databases")
+    own = partial(catalog.count_databases_of, principal)
+    check_share_of(catalog, principal, "databases", own, total, DATABASES_MAX)
 
 
-def check_room_for_tables(catalog: Catalog, more: int = 1) -> None:
-    """Raises TooLarge where there is none for so many."""
-    _check_room("table", catalog.count_tables(), TABLES_MAX, "tables", more)
+def check_room_for_tables(catalog: Catalog, principals: Sequence[str]) -> None:
+    """For each of these one more that counts for it. Raises TooLarge where there is no room for all, and
+    ResourceExhausted where a principal has its share."""
+    total = catalog.count_tables()
+    check_room("table", total, TABLES_MAX, "tables", len(principals))
+    for principal, more in Counter(principals).items():
+        own = partial(catalog.count_tables_of, principal)
+        check_share_of(catalog, principal, "tables", own, total + len(principals) - more, TABLES_MAX, more)
+
+
+def check_share_of(
+    catalog: Catalog, principal: str, what: str, own: Callable[[], int], total: int, limit: int, more: int = 1
+) -> None:
+    """Whether ``principal`` may have ``more``, beside its ``own``. Raises ResourceExhausted. See
+    :func:`cortado.store.owners.check_share`."""
+    # Below half of the limit it has its share, however many are its own: they need not be counted.
+    if 2 * (total + more - 1) >= limit and principal and not catalog.asker.is_open:
+        asker = catalog.asker._replace(principal=principal)
+        check_share(asker, what, own=own(), total=total, limit=limit, more=more)
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:
@@ -268,7 +295,7 @@ def next_number(field: str, number: int, what: str) -> int:
     return number
 
 
-def _check_room(field: str, count: int, limit: int, what: str, more: int = 1) -> None:
+def check_room(field: str, count: int, limit: int, what: str, more: int = 1) -> None:
     if count + more > limit:
         most = (
             "the most that are allowed" if count >= limit else f"and {limit} are allowed: there is no room for {more}"

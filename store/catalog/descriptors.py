@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseDescriptor:
-    """A database. ``number`` is the upper half of its tables' ids, ``next_table_number`` the next one's lower half."""
+    """A database. ``number`` is the upper half of its tables' ids, ``next_table_number`` the next one's lower half. It
+    counts for the ``principal`` that made it, empty where roles were off."""
 
     name: str
     number: int
     next_table_number: int = 1
+    principal: str = ""
 
 
 class IndexState(StrEnum):
@@ -90,6 +92,7 @@ class TableDescriptor:
     Documents expire ``ttl_ms`` after their commit, 0 never, unless a write says otherwise.
     ``next_index_id`` is above the id of every index that the table ever had. At ``named_ts`` its name came to mean this
     table: it was made, or came back, or had another name before. A client is not told ``next_index_id``: 0.
+    It counts for the ``principal`` that made it, empty where roles were off; a client is not told that either.
     """
 
     table_id: int
@@ -103,6 +106,7 @@ class TableDescriptor:
     retention_ms: int = 0
     named_ts: Timestamp = ZERO
     ttl_ms: int = 0
+    principal: str = ""
 
     @property
     def full_name(self) -> str:
@@ -162,6 +166,7 @@ class Dropped:
     """What was dropped at ``dropped_ts``, under a ``number`` of its own.
 
     ``dropped_with`` is the number of the database that it went with, or 0. Once it ``is_clearing``, its grace is over.
+    It counts for the ``principal`` that dropped it, empty where roles were off.
     """
 
     number: int
@@ -169,6 +174,7 @@ class Dropped:
     dropped_ts: Timestamp
     dropped_with: int = 0
     is_clearing: bool = False
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +212,14 @@ class SubjectState:
     """A subject: its own compatibility ``mode`` if it has one, and its versions, oldest first.
 
     ``next_version`` is above every version that the subject ever had. A subject with a mode may have no version yet.
+    It counts for the ``principal`` that made it, empty where roles were off.
     """
 
     subject: str
     mode: CompatibilityMode | None = None
     versions: tuple[SubjectVersion, ...] = ()
     next_version: int = 1
+    principal: str = ""
 
     @property
     def live(self) -> tuple[SubjectVersion, ...]:

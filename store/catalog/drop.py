@@ -66,7 +66,7 @@ def drop_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timesta
 def truncate_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timestamp) -> Evaluation:
     """An empty table in the place of a table; replies TableTruncated. Raises InvalidArgument, NotFound, TooLarge."""
     table = _table(catalog, database, name)
-    check_room_for_retentions(catalog, table.retention_ms)
+    check_room_for_retentions(catalog, table.retention_ms, table.principal)
     owner = catalog.database(database)
     number = next_number("table", owner.next_table_number, f"tables of database {database}")
     empty = replace(table, table_id=table_id_of(owner.number, number), version=table.version + 1, named_ts=commit_ts)
@@ -120,7 +120,7 @@ def undrop_table(
         problem = f"must be given: {record.what.name} was truncated then, and goes on under its name"
         raise InvalidArgument("as_name", problem)
     _check_free(catalog, database, names.check_table(as_name, "as_name") if as_name else name)
-    check_room_for_tables(catalog)
+    check_room_for_tables(catalog, [table.principal])
     mutations = forget(catalog, record.number)
     back = put_back(mutations, table, database, as_name or name, commit_ts)
     return Evaluation(mutations, TableNamed(back))

@@ -85,18 +85,16 @@ def undrop_database(
     back_as = names.check_database(as_name, "as_name") if as_name else name
     if catalog.find_database(back_as) is not None:
         raise AlreadyExists("database", back_as)
-    check_room_for_databases(catalog)
+    database = replace(stored.decode_database(record.what.descriptor), name=back_as)
+    check_room_for_databases(catalog, database.principal)
     beside = catalog.dropped(stored.field_of_dropped(dropped_with=record.number))
     members = [each for each in beside if each.dropped_with == record.number]
     whole = [each for each in members if not each.is_clearing]
-    check_room_for_tables(catalog, len(whole))
+    tables = [stored.decode_table(each.what.descriptor) for each in whole]
+    check_room_for_tables(catalog, [each.principal for each in tables])
     mutations = Mutations()
-    database = replace(stored.decode_database(record.what.descriptor), name=back_as)
     mutations.put(stored.database_key(back_as), stored.encode_database(database))
-    back = []
-    for each in whole:
-        table = stored.decode_table(each.what.descriptor)
-        back.append(put_back(mutations, table, back_as, table.name, commit_ts))
+    back = [put_back(mutations, each, back_as, each.name, commit_ts) for each in tables]
     delete_records(catalog, mutations, [record, *whole])
     cleared = tuple(each.what.name for each in members if each.is_clearing)
     return Evaluation(mutations, DatabaseUndropped(back_as, tuple(back), cleared))

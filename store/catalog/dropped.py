@@ -22,6 +22,7 @@ Numbers of records come from a counter of the catalogue's and are never used aga
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -30,6 +31,7 @@ from cortado.errors import NotFound, TooLarge
 from cortado.invariants import invariant
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.declare import check_share_of
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import ID_MAX, index_range, table_range
@@ -45,18 +47,26 @@ def drop_ranges(
     """Add to ``mutations`` one record for each of ``drops``, and the counters, which the caller then does not write.
 
     Nothing else: the descriptors are the caller's. Where they are dropped ``together``, all are with the first one.
-    Raises TooLarge above DROPPED_MAX.
+    Raises TooLarge above DROPPED_MAX, and ResourceExhausted where the caller has its share of these.
     """
     count = catalog.counters.dropped
+    principal = catalog.asker.principal
+    own = catalog.dropped_by(principal)
     if count + len(drops) > DROPPED_MAX:
         problem = f"there are {count} dropped things whose grace is not over, and there may be {DROPPED_MAX}"
         raise TooLarge("dropped", problem, length=count + len(drops), limit=DROPPED_MAX)
+    check_share_of(catalog, principal, "dropped things", lambda: own, count, DROPPED_MAX, len(drops))
     first = catalog.counters.next_dropped_number
     if first + len(drops) > ID_MAX:
         raise TooLarge("dropped", f"all {ID_MAX} numbers are given away, and none is used again", limit=ID_MAX)
-    made = [Dropped(first + i, drop, commit_ts, first if together and i else 0) for i, drop in enumerate(drops)]
+    made = [
+        Dropped(first + i, drop, commit_ts, first if together and i else 0, principal=principal)
+        for i, drop in enumerate(drops)
+    ]
     for each in made:
         mutations.put(stored.dropped_key(each.number), stored.encode_dropped(each))
+    if principal:
+        mutations.put(stored.dropped_by_key(principal), stored.encode_share(own + len(drops)))
     counters = replace(catalog.counters, next_dropped_number=first + len(drops), dropped=count + len(drops))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
     return made
@@ -106,4 +116,11 @@ def delete_records(catalog: Catalog, mutations: Mutations, records: Sequence[Dro
     invariant(left >= 0, "all records of drops are counted", left, len(records))
     for each in records:
         mutations.delete(stored.dropped_key(each.number))
+    for principal, gone in Counter(each.principal for each in records if each.principal).items():
+        own = catalog.dropped_by(principal) - gone
+        invariant(own >= 0, "all records of a principal's drops are counted", principal, own)
+        if own:
+            mutations.put(stored.dropped_by_key(principal), stored.encode_share(own))
+        else:
+            mutations.delete(stored.dropped_by_key(principal))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(replace(catalog.counters, dropped=left)))

@@ -24,6 +24,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from cortado.errors import IncompatibleSchema, InvalidSchema, NotFound, TooLarge
@@ -42,6 +43,7 @@ from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.declare import check_share_of
 from cortado.store.catalog.deletion import put_subject
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.mvcc.evaluation import Evaluation
@@ -194,7 +196,8 @@ def set_default_compatibility(catalog: Catalog, mode: CompatibilityMode | None) 
 
 
 def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
-    """The subject, or a new one where there is room. Raises TooLarge."""
+    """The subject, or a new one where there is room. Raises TooLarge, and ResourceExhausted where the caller has its
+    share."""
     state = catalog.find_subject(subject)
     if state is not None:
         return state
@@ -202,7 +205,10 @@ def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
     if count >= SUBJECTS_MAX:
         problem = f"there are {count} subjects already, the most that are allowed"
         raise TooLarge("subject", problem, subject, count, SUBJECTS_MAX)
-    return catalog.forgotten_subject(subject)
+    principal = catalog.asker.principal
+    own = partial(catalog.count_subjects_of, principal)
+    check_share_of(catalog, principal, "subjects", own, count, SUBJECTS_MAX)
+    return replace(catalog.forgotten_subject(subject), principal=principal)
 
 
 def _check_pinned_fields(

@@ -12,6 +12,7 @@ key, in the space ``m``           value               holds
 ``deleted-subject`` name          StoredSubject       of one that is gone: the number that comes next
 ``compatibility``                 StoredCompatibility the mode of subjects without one of their own
 ``dropped`` number                StoredDropped       what was dropped, until its grace is over
+``dropped-by`` principal          StoredShare         how many of these count for a principal
 ``namespace`` name                StoredNamespace     of one that was dropped once: which generation its name means
 ================================  ==================  ===================================================
 
@@ -73,6 +74,10 @@ def dropped_key(number: int) -> LogicalKey:
     return meta_key("dropped", number)
 
 
+def dropped_by_key(principal: str) -> LogicalKey:
+    return meta_key("dropped-by", principal)
+
+
 def schema_key(schema_id: int) -> LogicalKey:
     return meta_key("schema", schema_id)
 
@@ -108,13 +113,18 @@ def decode_counters(payload: bytes) -> Counters:
 
 def encode_database(database: DatabaseDescriptor) -> bytes:
     return encode_stored(
-        pb.StoredDatabase(name=database.name, number=database.number, next_table_number=database.next_table_number)
+        pb.StoredDatabase(
+            name=database.name,
+            number=database.number,
+            next_table_number=database.next_table_number,
+            principal=database.principal,
+        )
     )
 
 
 def decode_database(payload: bytes) -> DatabaseDescriptor:
     stored = decode_stored(pb.StoredDatabase, payload, "catalogue")
-    return DatabaseDescriptor(stored.name, stored.number, stored.next_table_number)
+    return DatabaseDescriptor(stored.name, stored.number, stored.next_table_number, stored.principal)
 
 
 def encode_table(table: TableDescriptor) -> bytes:
@@ -133,6 +143,7 @@ def encode_table(table: TableDescriptor) -> bytes:
             retention_ms=table.retention_ms,
             named_ts=bytes(table.named_ts),
             ttl_ms=table.ttl_ms,
+            principal=table.principal,
         )
     )
 
@@ -151,12 +162,18 @@ def decode_table(payload: bytes) -> TableDescriptor:
         retention_ms=stored.retention_ms,
         named_ts=_timestamp(stored.named_ts),
         ttl_ms=stored.ttl_ms,
+        principal=stored.principal,
     )
 
 
-def field_of_table(*, table_id: int = 0, name: str = "", subject: str = "") -> bytes:
+def field_of_table(*, table_id: int = 0, name: str = "", subject: str = "", principal: str = "") -> bytes:
     """Bytes that the descriptor of a table has somewhere of which this is so; others may have them, too."""
-    return encode_stored(pb.StoredTable(table_id=table_id, name=name, subject=subject))
+    return encode_stored(pb.StoredTable(table_id=table_id, name=name, subject=subject, principal=principal))
+
+
+def field_of_subject(principal: str) -> bytes:
+    """As :func:`field_of_table`, of what is stored of a subject."""
+    return encode_stored(pb.StoredSubject(principal=principal))
 
 
 def field_of_dropped(*, name: str = "", dropped_with: int = 0) -> bytes:
@@ -178,6 +195,7 @@ def encode_dropped(dropped: Dropped) -> bytes:
             descriptor=what.descriptor,
             dropped_with=dropped.dropped_with,
             is_clearing=dropped.is_clearing,
+            principal=dropped.principal,
         )
     )
 
@@ -190,7 +208,16 @@ def decode_dropped(payload: bytes) -> Dropped:
         raise DataLoss("catalogue", f"{stored.name} was dropped as the unknown kind {stored.kind!r}") from unknown
     ranges = tuple((LogicalKey(each.start), LogicalKey(each.end)) for each in stored.ranges)
     what = Drop(kind, stored.name, stored.table_id, stored.retention_ms, ranges, stored.descriptor)
-    return Dropped(stored.number, what, _timestamp(stored.dropped_ts), stored.dropped_with, stored.is_clearing)
+    dropped_ts = _timestamp(stored.dropped_ts)
+    return Dropped(stored.number, what, dropped_ts, stored.dropped_with, stored.is_clearing, stored.principal)
+
+
+def encode_share(dropped: int) -> bytes:
+    return encode_stored(pb.StoredShare(dropped=dropped))
+
+
+def decode_share(payload: bytes) -> int:
+    return decode_stored(pb.StoredShare, payload, "catalogue").dropped
 
 
 def encode_generation(generation: int) -> bytes:
@@ -232,6 +259,7 @@ def encode_subject(state: SubjectState) -> bytes:
             mode=_stored_mode(state.mode),
             versions=versions,
             next_version=state.next_version,
+            principal=state.principal,
         )
     )
 
@@ -239,7 +267,8 @@ def encode_subject(state: SubjectState) -> bytes:
 def decode_subject(payload: bytes) -> SubjectState:
     stored = decode_stored(pb.StoredSubject, payload, "catalogue")
     versions = tuple(SubjectVersion(each.version, each.schema_id, each.deleted) for each in stored.versions)
-    return SubjectState(stored.subject, _mode(stored.mode, stored.subject), versions, stored.next_version)
+    mode = _mode(stored.mode, stored.subject)
+    return SubjectState(stored.subject, mode, versions, stored.next_version, stored.principal)
 
 
 def encode_compatibility(mode: CompatibilityMode) -> bytes:

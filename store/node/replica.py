@@ -53,6 +53,7 @@ from cortado.store.node.restoring import RestoreState
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
+from cortado.store.owners import ANYBODY, Asker
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -402,9 +403,9 @@ class Replica:
         and is not applied, was lost since ``read_ts`` was given out."""
         return self.driver.pipeline.reader(read_ts)
 
-    def catalog(self, reader: Reader) -> Catalog:
-        """The catalogue as ``reader`` sees it, read through a cache that all readers share."""
-        return Catalog(reader, self._catalog_cache)
+    def catalog(self, reader: Reader, asker: Asker = ANYBODY) -> Catalog:
+        """The catalogue as ``reader`` sees it, by a cache that all share. What is made counts for ``asker``."""
+        return Catalog(reader, self._catalog_cache, asker=asker)
 
     def forget_states(self) -> None:
         """What is stored was changed below the log's back, or what was evaluated ahead of it may never happen."""

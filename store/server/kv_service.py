@@ -228,9 +228,10 @@ class KeyValueService(Service):
 
     async def drop_namespace(self, request: kv_pb2.DropNamespaceRequest) -> bytes:
         """All pairs at once, however many: the name gets a new generation. Raises NotFound where it has no pairs."""
+        catalog_of = self.changing()
 
         def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return drop_namespace(self.host.meta.catalog(reader), request.namespace, looked, commit_ts=commit_ts)
+            return drop_namespace(catalog_of(reader), request.namespace, looked, commit_ts=commit_ts)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, NamespaceDropped)
@@ -240,9 +241,10 @@ class KeyValueService(Service):
 
     async def undrop_namespace(self, request: kv_pb2.UndropNamespaceRequest) -> bytes:
         """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+        catalog_of = self.changing()
 
         def evaluate(looked: Looked, reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = catalog_of(reader)
             return undrop_namespace(catalog, request.namespace, looked, number=request.number)
 
         def reply(_ts: Timestamp, _value: object) -> Message:

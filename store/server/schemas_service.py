@@ -45,9 +45,10 @@ class SchemasService(Service):
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
         await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return register_schema(self.host.meta.catalog(reader), request.subject, request.schema)
+            return register_schema(catalog_of(reader), request.subject, request.schema)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, SchemaRegistered)
@@ -165,9 +166,10 @@ class SchemasService(Service):
     async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
         """Of a subject, or the default where none is named. Versions that are registered are not compared again."""
         mode = _mode_value(request.mode)
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = catalog_of(reader)
             if not request.subject:
                 return set_default_compatibility(catalog, mode)
             return set_compatibility(catalog, request.subject, mode)

@@ -120,6 +120,12 @@ class Service:
         """
         return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
 
+    def changing(self) -> Callable[[Reader], Catalog]:
+        """Returns what makes the catalogue of the state in which a write of the call being served is evaluated: what is
+        made there counts for the caller."""
+        asked_by = asking()
+        return lambda reader: self.host.meta.catalog(reader, asked_by())
+
     def catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
         """What a read at ``read_ts``, which is what ``at`` means, goes by: the tables of that time, since a name may
         mean another table by now, and the newest schemas.

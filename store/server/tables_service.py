@@ -60,8 +60,10 @@ class TablesService(SizesService):
     """The catalogue's changes, and table check."""
 
     async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:
+        catalog_of = self.changing()
+
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return create_database(self.host.meta.catalog(reader), request.database)
+            return create_database(catalog_of(reader), request.database)
 
         def reply(_ts: Timestamp, _value: object) -> Message:
             return tables_pb2.CreateDatabaseResponse()
@@ -80,10 +82,11 @@ class TablesService(SizesService):
         naming the part, AlreadyExists, NotFound (database, subject)."""
         key = _parts(request.key, "key")
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return create_table(
-                self.host.meta.catalog(reader),
+                catalog_of(reader),
                 request.database,
                 request.name,
                 key=key,
@@ -154,8 +157,10 @@ class TablesService(SizesService):
     # --- what goes away, and comes back --------------------------------------------------------------------------
 
     async def drop_table(self, request: tables_pb2.DropTableRequest) -> bytes:
+        catalog_of = self.changing()
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return drop_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
+            return drop_table(catalog_of(reader), request.database, request.name, commit_ts=commit_ts)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableDropped)
@@ -165,9 +170,10 @@ class TablesService(SizesService):
 
     async def truncate_table(self, request: tables_pb2.TruncateTableRequest) -> bytes:
         """The rows go to a dropped record, under which they can be undropped; the table has a new id from here on."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return truncate_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
+            return truncate_table(catalog_of(reader), request.database, request.name, commit_ts=commit_ts)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, TableTruncated)
@@ -177,9 +183,10 @@ class TablesService(SizesService):
 
     async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
         """With ``replaces``, a table of the new name is dropped in the same entry, so that no reader finds neither."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = catalog_of(reader)
             return rename_table(
                 catalog,
                 request.database,
@@ -198,10 +205,11 @@ class TablesService(SizesService):
 
     async def undrop_table(self, request: tables_pb2.UndropTableRequest) -> bytes:
         """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return undrop_table(
-                self.host.meta.catalog(reader),
+                catalog_of(reader),
                 request.database,
                 request.name,
                 number=request.number,
@@ -217,9 +225,10 @@ class TablesService(SizesService):
 
     async def drop_database(self, request: tables_pb2.DropDatabaseRequest) -> bytes:
         """Without ``cascade``, raises InvalidArgument where the database has tables."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = catalog_of(reader)
             return drop_database(catalog, request.database, cascade=request.cascade, commit_ts=commit_ts)
 
         def reply(_ts: Timestamp, value: object) -> Message:
@@ -234,10 +243,11 @@ class TablesService(SizesService):
     async def undrop_database(self, request: tables_pb2.UndropDatabaseRequest) -> bytes:
         """With the tables that were dropped together with it; the reply's ``cleared`` names those that are being
         cleared, and stay away. Raises NotFound, AlreadyExists."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return undrop_database(
-                self.host.meta.catalog(reader),
+                catalog_of(reader),
                 request.database,
                 number=request.number,
                 as_name=request.as_name,
@@ -291,9 +301,10 @@ class TablesService(SizesService):
 
     async def drop_index(self, request: tables_pb2.DropIndexRequest) -> bytes:
         """In any state; a job that builds the index ends with the same entry."""
+        catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = catalog_of(reader)
             return drop_index(catalog, commit_ts, request.database, request.table, request.index)
 
         def reply(_ts: Timestamp, value: object) -> Message:

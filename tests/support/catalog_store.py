@@ -11,6 +11,8 @@ from cortado.store.catalog.registry import SchemaRegistered, register_schema
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+from cortado.store.owners import ANYBODY
 from support.dict_reader import DictStore
 
 P = ParamSpec("P")
@@ -33,10 +35,11 @@ FLIGHT = """
 
 
 class CatalogStore:
-    """All catalogues of it share one cache, as a node's do."""
+    """All catalogues of it share one cache, as a node's do. What is written counts for ``asker``."""
 
     def __init__(self) -> None:
         self.store = DictStore()
+        self.asker = ANYBODY
         self.cache = CatalogCache()
 
     def catalog(self, at: Timestamp | None = None) -> Catalog:
@@ -44,7 +47,7 @@ class CatalogStore:
 
     def write(self, command: Callable[Concatenate[Catalog, P], Evaluation], *args: P.args, **kwargs: P.kwargs) -> Any:
         """The reply of a command that was not refused."""
-        _, evaluation = self.store.write(lambda reader, _: command(Catalog(reader, self.cache), *args, **kwargs))
+        _, evaluation = self.store.write(lambda reader, _: command(self._of(reader), *args, **kwargs))
         return evaluation.reply
 
     def create_table(self, database: str, name: str, **declared: Any) -> Any:
@@ -53,10 +56,11 @@ class CatalogStore:
 
     def write_at(self, command: Callable[..., Evaluation], *args: Any, **kwargs: Any) -> Any:
         """As :meth:`write`, of a command that is told when it is committed."""
-        _, evaluation = self.store.write(
-            lambda reader, ts: command(Catalog(reader, self.cache), *args, **kwargs, commit_ts=ts)
-        )
+        _, evaluation = self.store.write(lambda reader, ts: command(self._of(reader), *args, **kwargs, commit_ts=ts))
         return evaluation.reply
+
+    def _of(self, reader: Reader) -> Catalog:
+        return Catalog(reader, self.cache, asker=self.asker)
 
     def apply(self, change: Callable[[Catalog], Mutations]) -> None:
         """What a collector writes."""
