@@ -88,8 +88,9 @@ def rpc_status(error: CortadoError) -> status_pb2.Status:
 
 def bounded_metadata(error: CortadoError) -> dict[str, str]:
     """The fields of :func:`cortado.error_metadata.to_metadata`, cut so that they fit into a header."""
-    metadata = to_metadata(error)
-    for name, value in error.fields().items():
+    metadata, fields = to_metadata(error), error.fields()
+    for name in metadata:
+        value = fields[name]
         if isinstance(value, str):
             metadata[name] = _cut(value, VALUE_BYTES_MAX)
         elif isinstance(value, list):
