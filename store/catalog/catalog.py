@@ -219,15 +219,6 @@ class Catalog:
         decode."""
         return sum(1 for _ in self._payloads("table", *(() if database is None else (database,))))
 
-    def count_tables_of(self, principal: str) -> int:
-        """How many tables count for a principal."""
-        holding = self._tables_holding(stored.field_of_table(principal=principal))
-        return sum(each.principal == principal for each in holding)
-
-    def count_databases_of(self, principal: str) -> int:
-        """How many databases count for a principal."""
-        return sum(stored.decode_database(each).principal == principal for each in self._payloads("database"))
-
     def tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables whose documents follow ``subject``."""
         found = self._tables_holding(stored.field_of_table(subject=subject))
@@ -275,11 +266,6 @@ class Catalog:
         tables = [stored.decode_table(each.what.descriptor) for each in dropped if each.what.kind in kinds]
         return [each for each in tables if each.subject == subject]
 
-    def dropped_by(self, principal: str) -> int:
-        """How many records count for a principal."""
-        version = self._get(stored.dropped_by_key(principal)) if principal else None
-        return 0 if version is None else stored.decode_share(version.payload)
-
     def dropped_record(self, number: int) -> Dropped:
         """Raises NotFound."""
         version = self._get(stored.dropped_key(number))
@@ -300,12 +286,6 @@ class Catalog:
     def count_subjects(self) -> int:
         """How many there are, those without a version included."""
         return sum(1 for _ in self._payloads("subject"))
-
-    def count_subjects_of(self, principal: str) -> int:
-        """How many of them count for a principal."""
-        field = stored.field_of_subject(principal)
-        holding = (stored.decode_subject(payload) for payload in self._payloads("subject") if field in payload)
-        return sum(each.principal == principal for each in holding)
 
     def find_subject(self, name: str) -> SubjectState | None:
         """What is stored of a subject, which may have no version."""

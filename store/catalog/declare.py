@@ -11,7 +11,7 @@ them), but a document with null in it is refused when it is written; a part of a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -25,13 +25,13 @@ from cortado.store import names, retentions
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.shares import check_share_of, count_databases_of, count_tables_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import check_ttl
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.owners import check_share
 
 PARTS_MAX: Final = 16
 INDEXES_MAX: Final = 64
@@ -201,7 +201,7 @@ def check_room_for_databases(catalog: Catalog, principal: str) -> None:
     """Raises TooLarge where there is none for one more, and ResourceExhausted where the principal has its share."""
     total = len(catalog.databases())
     check_room("database", total, DATABASES_MAX, "databases")
-    own = partial(catalog.count_databases_of, principal)
+    own = partial(count_databases_of, catalog, principal)
     check_share_of(catalog, principal, "databases", own, total, DATABASES_MAX)
 
 
@@ -211,19 +211,8 @@ def check_room_for_tables(catalog: Catalog, principals: Sequence[str]) -> None:
     total = catalog.count_tables()
     check_room("table", total, TABLES_MAX, "tables", len(principals))
     for principal, more in Counter(principals).items():
-        own = partial(catalog.count_tables_of, principal)
+        own = partial(count_tables_of, catalog, principal)
         check_share_of(catalog, principal, "tables", own, total + len(principals) - more, TABLES_MAX, more)
-
-
-def check_share_of(
-    catalog: Catalog, principal: str, what: str, own: Callable[[], int], total: int, limit: int, more: int = 1
-) -> None:
-    """Whether ``principal`` may have ``more``, beside its ``own``. Raises ResourceExhausted. See
-    :func:`cortado.store.owners.check_share`."""
-    # Below half of the limit it has its share, however many are its own: they need not be counted.
-    if 2 * (total + more - 1) >= limit and principal and not catalog.asker.is_open:
-        asker = catalog.asker._replace(principal=principal)
-        check_share(asker, what, own=own(), total=total, limit=limit, more=more)
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:

@@ -31,8 +31,8 @@ from cortado.errors import NotFound, TooLarge
 from cortado.invariants import invariant
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.declare import check_share_of
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDescriptor
+from cortado.store.catalog.shares import check_share_of, count_dropped_by
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import ID_MAX, index_range, table_range
 from cortado.store.mvcc.mutations import Mutations
@@ -51,7 +51,7 @@ def drop_ranges(
     """
     count = catalog.counters.dropped
     principal = catalog.asker.principal
-    own = catalog.dropped_by(principal)
+    own = count_dropped_by(catalog, principal)
     if count + len(drops) > DROPPED_MAX:
         problem = f"there are {count} dropped things whose grace is not over, and there may be {DROPPED_MAX}"
         raise TooLarge("dropped", problem, length=count + len(drops), limit=DROPPED_MAX)
@@ -117,7 +117,7 @@ def delete_records(catalog: Catalog, mutations: Mutations, records: Sequence[Dro
     for each in records:
         mutations.delete(stored.dropped_key(each.number))
     for principal, gone in Counter(each.principal for each in records if each.principal).items():
-        own = catalog.dropped_by(principal) - gone
+        own = count_dropped_by(catalog, principal) - gone
         invariant(own >= 0, "all records of a principal's drops are counted", principal, own)
         if own:
             mutations.put(stored.dropped_by_key(principal), stored.encode_share(own))

@@ -43,9 +43,9 @@ from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.declare import check_share_of
 from cortado.store.catalog.deletion import put_subject
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.shares import check_share_of, count_subjects_of
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 
@@ -206,7 +206,7 @@ def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
         problem = f"there are {count} subjects already, the most that are allowed"
         raise TooLarge("subject", problem, subject, count, SUBJECTS_MAX)
     principal = catalog.asker.principal
-    own = partial(catalog.count_subjects_of, principal)
+    own = partial(count_subjects_of, catalog, principal)
     check_share_of(catalog, principal, "subjects", own, count, SUBJECTS_MAX)
     return replace(catalog.forgotten_subject(subject), principal=principal)
 

@@ -16,6 +16,7 @@ from cortado.store.catalog.drop import drop_table, truncate_table, undrop_table
 from cortado.store.catalog.drop_database import drop_database, undrop_database
 from cortado.store.catalog.dropped import forget
 from cortado.store.catalog.registry import register_schema, set_compatibility
+from cortado.store.catalog.shares import count_dropped_by, count_tables_of
 from cortado.store.owners import ANYBODY, Asker
 from support.catalog_store import FLIGHT, CatalogStore
 
@@ -98,11 +99,11 @@ def test_what_goes_gives_its_place_back(store: CatalogStore) -> None:
         table(store, "more")
     with pytest.raises(ResourceExhausted, match="principal mallory has 8 of 8 dropped things: the 8 left"):
         store.write_at(drop_table, "air", "t0")
-    assert store.catalog().dropped_by("mallory") == 8
+    assert count_dropped_by(store.catalog(), "mallory") == 8
     store.asker = ANYBODY  # The collector, once the grace is over.
     for record in store.catalog().dropped()[:3]:
         store.apply(lambda catalog, number=record.number: forget(catalog, number))  # type: ignore[misc]
-    assert store.catalog().dropped_by("mallory") == 5
+    assert count_dropped_by(store.catalog(), "mallory") == 5
     store.asker = MALLORY
     store.write_at(drop_table, "air", "t0")
     table(store, "more")
@@ -125,7 +126,7 @@ def test_what_comes_back_counts_for_the_principal_that_made_it(store: CatalogSto
     store.asker = BOB
     table(store, "his")
     store.write_at(drop_table, "air", "his")
-    assert (store.catalog().dropped_by("alice"), store.catalog().dropped_by("bob")) == (0, 1)
+    assert (count_dropped_by(store.catalog(), "alice"), count_dropped_by(store.catalog(), "bob")) == (0, 1)
 
 
 def test_a_database_comes_back_with_tables_of_several_principals(store: CatalogStore) -> None:
@@ -137,7 +138,7 @@ def test_a_database_comes_back_with_tables_of_several_principals(store: CatalogS
     store.write_at(drop_database, "air", cascade=True)
     store.asker = BOB
     store.write_at(undrop_database, "air")
-    assert store.catalog().count_tables_of("mallory") == store.catalog().count_tables_of("alice") == 2
+    assert count_tables_of(store.catalog(), "mallory") == count_tables_of(store.catalog(), "alice") == 2
 
 
 def test_a_retention_counts_for_the_tables_principal_whoever_sets_it(store: CatalogStore) -> None:
