@@ -1,4 +1,4 @@
-"""Sizes in bytes: their units, and a text of one for people."""
+"""Sizes in bytes and counts: their units, and texts of them for people."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def size_text(number: int) -> str:
             return f"{_figures(size)} {unit}"
         size /= 1024
     return f"{_figures(size)} {largest}"
+
+
+def count_text(number: int, *, is_estimated: bool = False) -> str:
+    """``1,234``, or ``~1,234,567`` where that is an estimate."""
+    return f"{'~' if is_estimated else ''}{number:,}"
 
 
 def _figures(size: float) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cortado.store.sizes import size_text
+from cortado.store.sizes import count_text, size_text
 
 if TYPE_CHECKING:
-    from cortado.store.client import Size, TableSize
+    from cortado.store.client import DatabaseSize, Size, TableSize
 
 
-def count_text(size: Size | None) -> str:
-    """Such as "1,234", or "~1,234,567" where that is an estimate."""
-    return "-" if size is None else f"{'~' if size.is_estimated else ''}{size.count:,}"
+def rows_text(size: Size | None) -> str:
+    """How many there are; "-" of what may not be read."""
+    return "-" if size is None else count_text(size.count, is_estimated=size.is_estimated)
 
 
 def bytes_text(size: TableSize | Size | None) -> str:
@@ -34,3 +34,11 @@ def size_json(size: TableSize | None) -> dict[str, Any] | None:
             for name, each in size.indexes.items()
         ],
     }
+
+
+def database_json(size: DatabaseSize | None) -> dict[str, Any] | None:
+    """Of a database; None of one that may not be read."""
+    if size is None:
+        return None
+    rows = size.rows
+    return {"tables": size.tables, "rows": rows.count, "rows_estimated": rows.is_estimated, "bytes": rows.bytes}

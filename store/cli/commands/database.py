@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Rows, Said
@@ -12,11 +12,8 @@ from cortado.store.cli.completing import complete_databases
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
-from cortado.store.cli.sizes import bytes_text, count_text
+from cortado.store.cli.sizes import bytes_text, database_json, rows_text
 from cortado.store.cli.tree import command
-
-if TYPE_CHECKING:
-    from cortado.store.client import DatabaseSize
 
 
 @command("db create", examples="cortado db create flights")
@@ -47,16 +44,9 @@ def list_databases(session: Session) -> Answer:
     for name in names:
         size = sizes.get(name)
         of_rows = None if size is None else size.rows
-        rows.append((name, "-" if size is None else size.tables, count_text(of_rows), bytes_text(of_rows)))
-    records = [{"database": name, "size": _size_json(sizes.get(name))} for name in names]
+        rows.append((name, "-" if size is None else size.tables, rows_text(of_rows), bytes_text(of_rows)))
+    records = [{"database": name, "size": database_json(sizes.get(name))} for name in names]
     return Rows(("database", "tables", "rows", "size"), rows, records)
-
-
-def _size_json(size: DatabaseSize | None) -> dict[str, Any] | None:
-    if size is None:
-        return None
-    rows = size.rows
-    return {"tables": size.tables, "rows": rows.count, "rows_estimated": rows.is_estimated, "bytes": rows.bytes}
 
 
 @command(

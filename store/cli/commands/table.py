@@ -15,7 +15,7 @@ from cortado.store.cli.numbers import retention, show_retention, show_ttl, ttl, 
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
-from cortado.store.cli.sizes import bytes_text, count_text, size_json
+from cortado.store.cli.sizes import bytes_text, rows_text, size_json
 from cortado.store.cli.tree import command
 from cortado.store.keys.keyspace import show_table_id
 from cortado.store.names import split_table_name
@@ -145,7 +145,7 @@ def list_tables(
     for each in found:
         size = sizes.get(each.full_name)
         of_rows = None if size is None else size.rows
-        told = (parts_text(each.key), len(each.indexes), each.subject, count_text(of_rows), bytes_text(size))
+        told = (parts_text(each.key), len(each.indexes), each.subject, rows_text(of_rows), bytes_text(size))
         rows.append((each.full_name, *told))
         records.append({**descriptor_json(each), "size": size_json(size)})
     return Rows(columns, rows, records)
@@ -392,7 +392,7 @@ class _Described:
                 ("key", parts_text(found.key)),
                 ("old versions kept", show_retention(found.retention_ms)),
                 ("documents live", show_ttl(found.ttl_ms)),
-                ("rows", count_text(rows_size)),
+                ("rows", rows_text(rows_size)),
                 ("size", f"{bytes_text(size)}, of which rows {bytes_text(rows_size)}"),
             ]
         )
@@ -400,7 +400,7 @@ class _Described:
             rows = []
             for each in found.indexes:
                 entries = None if size is None else size.indexes.get(each.name)
-                told = (each.state, count_text(entries), bytes_text(entries))
+                told = (each.state, rows_text(entries), bytes_text(entries))
                 rows.append((each.name, parts_text(each.parts), "yes" if each.unique else "no", *told))
             show.table(("index", "fields", "unique", "state", "entries", "size"), rows)
 

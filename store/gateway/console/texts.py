@@ -14,7 +14,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.client.sizes import Size
 from cortado.store.clock.spans import span_text
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.sizes import size_text
+from cortado.store.sizes import count_text, size_text
 
 CELL_CHARS_MAX: Final = 160
 TEXT_CHARS_MAX: Final = 20_000
@@ -54,7 +54,7 @@ def size(number: float) -> str:
 
 def rows(found: Size) -> str:
     """How many there are, with a tilde before an estimate."""
-    return f"~{count(found.count)}" if found.is_estimated else count(found.count)
+    return count_text(found.count, is_estimated=found.is_estimated)
 
 
 def span(ms: float) -> str:
