@@ -15,6 +15,9 @@ answer of the cluster before their own.
 Known and refused callers have separate tables, so strangers evict no known caller. At most STRANGERS_MAX new tokens are
 looked up at a time; further new ones wait, and known ones do not wait behind them.
 
+A token belongs to one principal for good, whether roles are on or off. So what a principal names, such as an
+idempotency key, is the same thing at each gateway, whatever each knows of a switch (:meth:`Callers.owner`).
+
 All strangers together have one share of the gateway's bounds (:meth:`Callers.share`). Else they could fill a bound with
 many tokens, or with none. A known caller has a share of its own. A stranger's call starts a look-up that it does not
 wait for, so its next call is a known caller's.
@@ -44,6 +47,7 @@ STRANGERS: Final = b"?"
 """The share of all strangers; no digest of a token has this length."""
 STRANGERS_MAX: Final = 64
 """Concurrent look-ups of tokens that were not known before."""
+_NEVER: Final = (float("-inf"), "")
 
 
 class Callers:
@@ -67,27 +71,40 @@ class Callers:
         """The name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
         cluster's error if the look-up fails."""
         key, now_s = shown_token(), self._monotonic_s()  # All malformed tokens share one entry.
-        refused_s, refusal = self._refused.get(key, (float("-inf"), ""))
+        refused_s, refusal = self._refused.get(key, _NEVER)
         if now_s - refused_s < REFUSED_S:
             raise Unauthenticated(refusal)
-        known_s, name = max(self._known.get(key, (float("-inf"), "")), (self._open_s, ""))
+        known_s, name = self._known.get(key, _NEVER) if self._has_roles else (self._open_s, "")
         if now_s - known_s < STALE_S:
             if now_s - known_s >= (KNOWN_S if name else REFUSED_S):
                 self._look_up(key).add_done_callback(_forget)
             return name
-        return await self.known_now()
-
-    async def known_now(self) -> str:
-        """As :meth:`known`, and not from the cache."""
         # A caller that hangs up must not cancel the look-up of the others.
-        return await asyncio.shield(self._look_up(shown_token()))
+        name = await asyncio.shield(self._look_up(key))
+        return name if self._has_roles else ""
+
+    async def owner(self) -> str:
+        """The principal of the running call's token, while roles are off too; empty for a call without a token.
+
+        Raises Unauthenticated for the token of no principal, also while roles are off: what such a call names would be
+        another thing at a gateway that still knows the token. Raises the cluster's error if the look-up fails.
+        """
+        key = shown_token()
+        if not key:
+            return ""
+        known_s, name = self._known.get(key, _NEVER)
+        if self._monotonic_s() - known_s >= STALE_S:
+            name = await asyncio.shield(self._look_up(key))
+        if not name:
+            raise Unauthenticated("the token is of no principal, and the call names a thing of its principal's own")
+        return name
 
     def share(self) -> bytes:
         """The share of the bounds that the running call uses: that of its token, or of all strangers; empty while
         roles are off, when nothing tells callers apart."""
         key, now_s = shown_token(), self._monotonic_s()
-        known_s = self._known.get(key, (float("-inf"), ""))[0] if self._has_roles else self._open_s
-        refused_s = self._refused.get(key, (float("-inf"), ""))[0]
+        known_s = self._known.get(key, _NEVER)[0] if self._has_roles else self._open_s
+        refused_s = self._refused.get(key, _NEVER)[0]
         is_due = now_s - known_s >= (KNOWN_S if self._has_roles else REFUSED_S) and now_s - refused_s >= REFUSED_S
         if is_due and len(self._asking) < STRANGERS_MAX:
             self._look_up(key).add_done_callback(_forget)
@@ -117,10 +134,10 @@ class Callers:
             del self._asking[key]
         self._refused.pop(key, None)
         self._has_roles = who.enabled
-        if who.principal is None or not who.enabled:
-            self._open_s = self._monotonic_s()
+        self._open_s = float("-inf") if who.enabled else self._monotonic_s()
+        if who.principal is None:
+            self._known.pop(key, None)
             return ""
-        self._open_s = float("-inf")
         _keep(self._known, key, self._monotonic_s(), who.principal.name)
         return who.principal.name
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cortado.errors import DeadlineExceeded, InvalidArgument, PermissionDenied, ResourceExhausted, TooLarge
+from cortado.errors import DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import json_text, parse_json_bytes
 from cortado.store.client.values import Expires
@@ -143,15 +143,7 @@ class Call:
         given = self.header("Idempotency-Key")
         if given is None:
             return self.client
-        principal = await self.callers.known()
-        try:
-            return await repeatable(self.client, given, principal)
-        except PermissionDenied:
-            # Roles may have been switched on since the caller was looked up.
-            newest = await self.callers.known_now()
-            if newest == principal:
-                raise
-            return await repeatable(self.client, given, newest)
+        return await repeatable(self.client, given, await self.callers.owner())
 
     # --- what stands in the head ---------------------------------------------------------------------------------
 

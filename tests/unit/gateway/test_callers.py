@@ -169,19 +169,45 @@ def test_a_probe_needs_no_right(world: World) -> None:
     assert _status(world, "nobody", "GET", "/healthz") == 200
 
 
-def test_a_key_is_known_as_its_principals_from_the_moment_that_roles_are_on() -> None:
-    """The gateway knows from before that they are off."""
+def test_a_key_has_one_effect_at_all_gateways_whatever_each_knows_of_a_switch_of_roles() -> None:
+    """One gateway knows the state from before the switch, the other one asks behind it."""
     with gateway() as made:
         token = made.run(made.client.auth.create("writer")).token
-        made.run(made.client.auth.grant("writer", "writer", "namespace:carts"))
+        made.run(made.client.auth.grant("writer", "writer", "namespace:counters"))
+        made.run(made.client.create_database("shop"))
         assert token is not None
-        headers = {**_bearer(token.text), "Content-Type": "application/octet-stream"}
 
-        def put(key: str) -> Any:
-            return made.request("PUT", "/v1/kv/carts/a", headers={**headers, "Idempotency-Key": key}, content=b"1")
+        def add(at: Gateway, key: str) -> Any:
+            body = {"operations": [{"add": {"namespace": "counters", "key": "n", "delta": 1}}]}
+            headers = {**_bearer(token.text), "Idempotency-Key": key}
+            answer = at.request("POST", "/v1/db/shop:batch", json=body, headers=headers)
+            assert answer.status_code == 200, answer.text
+            return answer.json()["sums"]
 
-        assert put("before").status_code == 200
-        made.run(made.client.auth.enable("root"))
-        first, again = put("behind"), put("behind")
-        assert (first.status_code, again.status_code) == (200, 200), first.text
-        assert first.json() == again.json()
+        def newer() -> Gateway:
+            return Gateway(made.loop, made.client, Application(made.client, GatewayLimits()))
+
+        assert add(made, "off-on") == [1]
+        root = made.run(made.client.auth.enable("root")).token
+        assert root is not None
+        assert add(newer(), "off-on") == add(made, "off-on") == [1]
+        assert add(made, "on-off") == [2]
+        with_roles = newer()
+        assert add(with_roles, "on-off") == [2]
+        admin = AsyncClient(made.client.endpoint, token=root.text)
+        made.run(admin.auth.disable())
+        made.run(admin.close())
+        for key, sums in (("on-off", [2]), ("off-on", [1])):
+            assert add(newer(), key) == add(with_roles, key) == add(made, key) == sums
+
+
+def test_a_key_under_the_token_of_no_principal_is_refused_also_while_roles_are_off() -> None:
+    """Another gateway may know the token still, and so look for the key in its principal's namespace."""
+    with gateway() as made:
+        put = {"Content-Type": "application/octet-stream", "Idempotency-Key": "k"}
+        stranger = _bearer("ctd_0000000000000000_" + "A" * 43)
+        for headers, status in (({**stranger, **put}, 401), ({**_bearer("a.jwt"), **put}, 200), (put, 200)):
+            answer = made.request("PUT", "/v1/kv/carts/a", headers=headers, content=b"1")
+            assert answer.status_code == status, answer.text
+        del put["Idempotency-Key"]
+        assert made.request("PUT", "/v1/kv/carts/a", headers={**stranger, **put}, content=b"1").status_code == 200
