@@ -33,7 +33,7 @@ VERSION: Final = 2
 
 KEPT_OF_TABLE: Final = ("name", "subject", "key", "indexes", "retention_ms", "ttl_ms")
 """Of a table's descriptor: what an export holds and an import makes again."""
-LEFT_OF_TABLE: Final = ("table_id", "database", "version", "next_index_id", "named_ts")
+LEFT_OF_TABLE: Final = ("table_id", "database", "version", "next_index_id", "named_ts", "principal")
 """Of a table's descriptor: what belongs to the table in its cluster alone."""
 KEPT_OF_INDEX: Final = ("name", "parts", "unique")
 LEFT_OF_INDEX: Final = ("index_id", "state", "ready_ts", "job_id", "failure", "failed_keys")
