@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 
 from cortado.errors import InvalidDocument
-from cortado.rfc3339 import Impossible, WrongForm, parse_date, parse_instant, parse_moment, parse_time_of_day
+from cortado.rfc3339 import Impossible, WrongForm, exact_instant, exact_local, exact_time, parse_date
 from cortado.schema.json_containers import Containers, Convert
 from cortado.schema.json_text import shown
 from cortado.schema.logical_values import uuid_of
@@ -121,8 +121,8 @@ def _read(parse: Callable[[str], T], value: Any, example: str, kind: str) -> T:
             return parse(value)
     except WrongForm:
         pass
-    except Impossible:
-        raise _wrong(kind, value) from None
+    except Impossible as impossible:
+        raise _wrong(f"{kind}: {impossible}", value) from None
     raise _wrong(f'text such as "{example}"', value)
 
 
@@ -131,37 +131,15 @@ def _date(value: Any, _walk: Walk) -> date:
 
 
 def _time(value: Any, _walk: Walk) -> time:
-    return _read(_exact_time, value, "23:59:59.5", "a time of the day")
+    return _read(exact_time, value, "23:59:59.5", "a time of the day")
 
 
 def _timestamp(value: Any, _walk: Walk) -> datetime:
-    return _read(_exact_instant, value, "2013-01-31T23:59:59.5Z", _MOMENT)
+    return _read(exact_instant, value, "2013-01-31T23:59:59.5Z", _MOMENT)
 
 
 def _local(value: Any, _walk: Walk) -> datetime:
-    return _read(_exact_local, value, "2013-01-31T23:59:59.5", _MOMENT)
-
-
-def _exact_time(text: str) -> time:
-    return _exact(parse_time_of_day(text))
-
-
-def _exact_instant(text: str) -> datetime:
-    return _exact(parse_instant(text))
-
-
-def _exact_local(text: str) -> datetime:
-    moment = _exact(parse_moment(text))
-    if moment.tzinfo is not None:
-        raise WrongForm
-    return moment
-
-
-def _exact(parsed: tuple[T, int]) -> T:
-    value, below_ns = parsed
-    if below_ns:
-        raise WrongForm  # No value of the type can hold it.
-    return value
+    return _read(exact_local, value, "2013-01-31T23:59:59.5", _MOMENT)
 
 
 def _duration(value: Any, _walk: Walk) -> Duration:

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import lru_cache
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument, InvalidDocument
-from cortado.rfc3339 import Impossible, Moment, parse_date, parse_instant, parse_moment
+from cortado.rfc3339 import Impossible, exact_instant, exact_local, exact_time, parse_date
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.json_text import BYTE_ORDER_MARK, json_text, parse_json, shown_text
@@ -166,30 +165,14 @@ def _float(text: str) -> float:
     return word
 
 
-def _timestamp(text: str) -> datetime:
-    return _exact(parse_instant(text, typed=True))
-
-
-def _local(text: str) -> datetime:
-    moment = _exact(parse_moment(text, typed=True))
-    if moment.tzinfo is not None:
-        raise ValueError
-    return moment
-
-
-def _exact(parsed: Moment) -> datetime:
-    if parsed.below_ns:
-        raise ValueError  # No value of the type can hold it.
-    return parsed.moment
-
-
 _OF_CLASS: Final[dict[str, Read]] = {
     "boolean": _boolean,
     "int": _integer,
     "float": _float,
     "date": parse_date,
-    "timestamp": _timestamp,
-    "local": _local,
+    "time": exact_time,
+    "timestamp": exact_instant,
+    "local": exact_local,
 }
 _EXAMPLES: Final = {
     "boolean": "true",

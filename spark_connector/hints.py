@@ -275,8 +275,8 @@ def _is_date(text: str) -> bool:
 
 
 def _is_moment(text: str) -> bool:
-    """To the microsecond, as Spark has them, and perhaps with a space before the time."""
+    """To the microsecond, as Spark has them."""
     try:
-        return parse_moment(text.replace(" ", "T", 1)).below_ns == 0
+        return parse_moment(text).below_ns == 0
     except ValueError:
         return False

@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
-from cortado.rfc3339 import parse_date, parse_instant
+from cortado.rfc3339 import Impossible, exact_instant, parse_date
 from cortado.store.keys.types import KeyPart, KeyType
 
 
@@ -41,6 +41,9 @@ def key_part(value: Any, part: KeyPart, what: str) -> Any:
     if isinstance(value, str):
         try:
             return _from_text(value, part.type)
+        except Impossible as impossible:
+            problem = f"is no time of the calendar: {impossible}"
+            raise InvalidArgument(f"{what}, part {part.path}", problem, repr(value)) from None
         except (ValueError, InvalidOperation):
             pass
     raise InvalidArgument(f"{what}, part {part.path}", f"must be of type {part.type}, as JSON carries it", repr(value))
@@ -49,10 +52,7 @@ def key_part(value: Any, part: KeyPart, what: str) -> Any:
 def _from_text(text: str, kind: KeyType) -> Any:
     match kind:
         case KeyType.TIMESTAMP:
-            moment, below_ns = parse_instant(text, typed=True)
-            if below_ns:
-                raise ValueError("a key holds microseconds")
-            return moment
+            return exact_instant(text)
         case KeyType.DATE:
             return parse_date(text)
         case KeyType.DECIMAL:

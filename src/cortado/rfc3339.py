@@ -7,18 +7,23 @@
     2013-01-31T23:59:59.5+01:00     a moment, with Z or an offset: an instant
     2013-01-31T23:59:59.5           a moment without a zone: local
 
+As RFC 3339 allows, ``t`` and ``z`` may stand for ``T`` and ``Z``, and a space for ``T``. The seconds may be left out.
+Documents, keys, bounds, filters, imports and times to read at all take these forms and no others. They differ in one
+thing: a stored value has no digit behind the microseconds (:func:`exact_time` and its like), while filters compare
+nanoseconds and a time to read at is cut.
+
 Hours are 00 to 23, minutes 00 to 59, in an offset too. The second 60 is refused, since no value here could hold it.
 Python's ``fromisoformat`` takes more: ``+01:60`` as two hours, weeks, forms without dashes, digits that it cuts off. So
 nothing else of this project calls it.
-
-``typed`` texts come from a person's hand, and may also have a space or ``t`` before the time, ``z``, and no seconds.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+T = TypeVar("T", time, datetime)
 
 _DATE: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _HOUR: Final = "(?:[01][0-9]|2[0-3])"
@@ -27,19 +32,17 @@ _TWO: Final = "[0-9]{2}"
 _FRACTION: Final = r"(?:\.([0-9]{1,9}))?"
 
 
-def _time(hour: str, sixty: str, *, typed: bool) -> str:
-    seconds = f":{sixty}{_FRACTION}"
-    return f"{hour}:{sixty}(?:{seconds})?" if typed else f"{hour}:{sixty}{seconds}"
+def _time(hour: str, sixty: str) -> str:
+    return f"{hour}:{sixty}(?::{sixty}{_FRACTION})?"
 
 
-def _moment(hour: str, sixty: str, *, typed: bool) -> str:
-    between, z = ("[Tt ]", "[Zz]") if typed else ("T", "Z")
-    return f"{_DATE}{between}{_time(hour, sixty, typed=typed)}({z}|[+-]{hour}:{sixty})?"
+def _moment(hour: str, sixty: str) -> str:
+    return f"{_DATE}[Tt ]{_time(hour, sixty)}(?:[Zz]|[+-]{hour}:{sixty})?"
 
 
 _DATES: Final = re.compile(_DATE)
-_TIMES: Final = {typed: re.compile(_time(_HOUR, _SIXTY, typed=typed)) for typed in (False, True)}
-_MOMENTS: Final = {typed: re.compile(_moment(_HOUR, _SIXTY, typed=typed)) for typed in (False, True)}
+_TIMES: Final = re.compile(_time(_HOUR, _SIXTY))
+_MOMENTS: Final = re.compile(_moment(_HOUR, _SIXTY))
 _1970: Final = datetime(1970, 1, 1)
 _1970_UTC: Final = _1970.replace(tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -93,34 +96,58 @@ def parse_date(text: str) -> date:
         raise Impossible(impossible) from None
 
 
-def parse_time_of_day(text: str, *, typed: bool = False) -> TimeOfDay:
+def parse_time_of_day(text: str) -> TimeOfDay:
     """Raises WrongForm, Impossible."""
-    match = _TIMES[typed].fullmatch(text)
+    match = _TIMES.fullmatch(text)
     if match is None:
-        raise _refusal(_time(_TWO, _TWO, typed=typed), text)
+        raise _refusal(_time(_TWO, _TWO), text)
     return TimeOfDay(time.fromisoformat(text), _below_ns(match[1]))
 
 
-def parse_moment(text: str, *, typed: bool = False) -> Moment:
+def parse_moment(text: str) -> Moment:
     """A moment with a zone or without. Raises WrongForm, Impossible."""
-    match = _MOMENTS[typed].fullmatch(text)
+    match = _MOMENTS.fullmatch(text)
     if match is None:
-        raise _refusal(_moment(_TWO, _TWO, typed=typed), text)
+        raise _refusal(_moment(_TWO, _TWO), text)
     try:
-        return Moment(datetime.fromisoformat(text.upper() if typed else text), _below_ns(match[1]))
+        return Moment(datetime.fromisoformat(text.upper()), _below_ns(match[1]))
     except ValueError as impossible:
         raise Impossible(impossible) from None
 
 
-def parse_instant(text: str, *, typed: bool = False) -> Moment:
+def parse_instant(text: str) -> Moment:
     """A moment with a zone, in UTC and of the years 1 to 9999 there. Raises WrongForm, NoZone, Impossible."""
-    moment, below_ns = parse_moment(text, typed=typed)
+    moment, below_ns = parse_moment(text)
     if moment.tzinfo is None:
         raise NoZone
     try:
         return Moment(moment.astimezone(UTC), below_ns)
     except OverflowError:
         raise Impossible("it lies beyond the years 1 to 9999 in UTC") from None
+
+
+def exact_time(text: str) -> time:
+    """A time of the day that a field can hold. Raises WrongForm, Impossible."""
+    return _held(*parse_time_of_day(text))
+
+
+def exact_instant(text: str) -> datetime:
+    """A moment with a zone, in UTC, that a field or a key can hold. Raises WrongForm, NoZone, Impossible."""
+    return _held(*parse_instant(text))
+
+
+def exact_local(text: str) -> datetime:
+    """A moment without a zone that a field can hold. Raises WrongForm, Impossible."""
+    moment = _held(*parse_moment(text))
+    if moment.tzinfo is not None:
+        raise WrongForm
+    return moment
+
+
+def _held(value: T, below_ns: int) -> T:
+    if below_ns:
+        raise Impossible("digits behind the microseconds, the first six, must be zeros")
+    return value
 
 
 def _below_ns(fraction: str | None) -> int:

@@ -64,7 +64,7 @@ def _today(text: str, now: datetime, option: str) -> datetime:
     except InvalidArgument as error:
         raise InvalidArgument(option, error.problem, text) from None
     # The zone says which day today is.
-    on_some_day = parse_moment(f"{_SOME_DAY}T{text}", typed=True).moment
+    on_some_day = parse_moment(f"{_SOME_DAY}T{text}").moment
     today = now.astimezone(on_some_day.tzinfo).date()
     found = datetime.combine(today, on_some_day.timetz()).astimezone(UTC)
     if found > now:

@@ -30,7 +30,7 @@ def parse_time(text: str, field: str = "at") -> Timestamp | datetime:
     if re.fullmatch(r"[\d.]+", stripped, re.ASCII):
         return Timestamp.parse(stripped, field)
     try:
-        return parse_instant(stripped, typed=True).moment
+        return parse_instant(stripped).moment
     except NoZone:
         raise InvalidArgument(field, "must name its zone: add Z for UTC, or an offset such as +01:00", text) from None
     except WrongForm:

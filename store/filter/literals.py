@@ -75,7 +75,7 @@ def days(text: str) -> int:
 def time_of_day_ns(text: str) -> int:
     """Nanoseconds since midnight of ``HH:MM[:SS[.fraction]]``. Raises Malformed."""
     try:
-        return parse_time_of_day(text, typed=True).ns
+        return parse_time_of_day(text).ns
     except WrongForm:
         raise Malformed("must look like 05:00:00 or 05:00:00.25") from None
     except Impossible as impossible:
@@ -85,7 +85,7 @@ def time_of_day_ns(text: str) -> int:
 def timestamp_ns(text: str) -> tuple[int, bool]:
     """Nanoseconds since 1970, and whether a zone was given. Raises Malformed."""
     try:
-        parsed = parse_moment(text, typed=True)
+        parsed = parse_moment(text)
     except WrongForm:
         problem = "must look like 2013-01-01T05:00:00Z, or without the Z where the field is local"
         raise Malformed(problem) from None

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
-from cortado.rfc3339 import Impossible, parse_date, parse_instant
+from cortado.rfc3339 import Impossible, exact_instant, parse_date
 from cortado.schema.json_text import parse_json
 from cortado.store.keys.types import KeyPart, KeyType
 
@@ -130,7 +130,7 @@ def _parse_typed(text: str, type: KeyType) -> Part:
         case KeyType.BYTES:
             return base64.b64decode(text, validate=True)
         case KeyType.TIMESTAMP:
-            return int(text) if WHOLE.fullmatch(text) else _instant(text)
+            return int(text) if WHOLE.fullmatch(text) else exact_instant(text)
         case KeyType.DATE:
             return parse_date(text)
         case KeyType.DECIMAL:
@@ -141,13 +141,6 @@ def _parse_typed(text: str, type: KeyType) -> Part:
 
 def _refuse() -> Any:
     raise ValueError
-
-
-def _instant(text: str) -> datetime:
-    moment, below_ns = parse_instant(text, typed=True)
-    if below_ns:
-        raise Impossible("a key has microseconds, and no more digits")
-    return moment
 
 
 def _float(text: str) -> float:

@@ -25,33 +25,57 @@ from cortado.rfc3339 import (
     parse_time_of_day,
 )
 from cortado.schema.json_format import from_json_value
+from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from cortado.schema.text_format import from_texts
+from cortado.store.cli.times import moment_of_text
 from cortado.store.clock.text import parse_time
-from cortado.store.filter.literals import Malformed, timestamp_ns
+from cortado.store.filter.literals import Malformed, time_of_day_ns, timestamp_ns
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer.key_text import key_of_json, parse_bound, parse_part
 from pyspark_cortado.keys import key_part
 
 ROOT = Path(__file__).parents[2]
 PART = KeyPart("at", KeyType.TIMESTAMP)
-SCHEMA = parse_schema(
-    json.dumps(
-        {
-            "type": "record",
-            "name": "R",
-            "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}],
-        }
-    )
-)
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+
+
+def schema(name: str) -> Schema:
+    base = "int" if name == "time-millis" else "long"
+    fields = [{"name": "at", "type": {"type": base, "logicalType": name}}]
+    return parse_schema(json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+def of_document(name: str) -> Callable[[str], Any]:
+    made = schema(name)
+    return lambda text: from_json_value(made, {"at": text})["at"]
+
+
+def of_text(name: str) -> Callable[[str], Any]:
+    """As CSV has it, and an argument of a command."""
+    made = schema(name)
+    return lambda text: from_texts(made, {"at": text})["at"]
+
+
 READERS: dict[str, Callable[[str], Any]] = {
-    "document": lambda text: from_json_value(SCHEMA, {"at": text})["at"],
+    "document": of_document("timestamp-micros"),
+    "field of CSV": of_text("timestamp-micros"),
     "at": parse_time,
+    "at of a command line": lambda text: moment_of_text(text, NOW, "--at"),
     "filter": timestamp_ns,
     "key": lambda text: parse_part(text, PART),
     "key of JSON": lambda text: key_of_json([text], [PART], "key"),
     "bound": lambda text: parse_bound(json.dumps([text]), [PART], "--from"),
     "bound of Spark": lambda text: key_part(text, PART, "start"),
 }
+CUT = ("at", "at of a command line")
+"""Digits behind the microseconds are cut there, and spaces around the text are not of it."""
+
+
+def ns_of(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1_000
+
+
 IMPOSSIBLE = [
     "2018-02-14T00:28:07+01:60",
     "2018-02-14T00:28:07-00:60",
@@ -81,25 +105,84 @@ OF_ANOTHER_FORM = [
 
 
 @pytest.mark.parametrize("text", [*IMPOSSIBLE, *OF_ANOTHER_FORM])
-@pytest.mark.parametrize("reader", [name for name in READERS if name != "at"])
+@pytest.mark.parametrize("reader", READERS)
 def test_what_is_no_moment_is_refused_everywhere(reader: str, text: str) -> None:
+    if reader in CUT and text != text.strip():
+        return
     with pytest.raises((CortadoError, Malformed)):
         READERS[reader](text)
 
 
-@pytest.mark.parametrize("text", [*IMPOSSIBLE, *(each for each in OF_ANOTHER_FORM if each == each.strip())])
-def test_what_is_no_moment_is_no_time_to_read_at(text: str) -> None:
-    """Spaces around it are not of it."""
-    with pytest.raises(CortadoError):
-        parse_time(text)
+FORMS = {
+    "2018-02-14T00:28:07.25+00:59": datetime(2018, 2, 13, 23, 29, 7, 250_000, UTC),
+    "2018-02-14T00:28:07.123456Z": datetime(2018, 2, 14, 0, 28, 7, 123_456, UTC),
+    "2018-02-14T00:28:07.123456000Z": datetime(2018, 2, 14, 0, 28, 7, 123_456, UTC),
+    "2018-02-14 00:28:07Z": datetime(2018, 2, 14, 0, 28, 7, tzinfo=UTC),
+    "2018-02-14t00:28:07z": datetime(2018, 2, 14, 0, 28, 7, tzinfo=UTC),
+    "2018-02-14T00:28:07z": datetime(2018, 2, 14, 0, 28, 7, tzinfo=UTC),
+    "2018-02-14T00:28Z": datetime(2018, 2, 14, 0, 28, tzinfo=UTC),
+    "2018-02-14 00:28-00:00": datetime(2018, 2, 14, 0, 28, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("text", FORMS)
+@pytest.mark.parametrize("reader", READERS)
+def test_one_form_is_one_moment_everywhere(reader: str, text: str) -> None:
+    moment = FORMS[text]
+    assert READERS[reader](text) in (moment, (moment,), (ns_of(moment), True))
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_one_moment_is_the_same_one_everywhere(reader: str) -> None:
-    moment = datetime(2018, 2, 13, 23, 29, 7, 250_000, UTC)
-    found = READERS[reader]("2018-02-14T00:28:07.25+00:59")
-    ns = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1_000
-    assert found in (moment, (moment,), (ns, True))
+def test_a_digit_behind_the_microseconds_is_refused_by_name_where_it_would_be_lost(reader: str) -> None:
+    text, cut = "2018-02-14T00:28:07.1234567Z", datetime(2018, 2, 14, 0, 28, 7, 123_456, UTC)
+    if reader in CUT:
+        assert READERS[reader](text) == cut
+    elif reader == "filter":
+        assert READERS[reader](text) == (ns_of(cut) + 700, True)
+    else:
+        with pytest.raises(CortadoError, match="digits behind the microseconds, the first six, must be zeros"):
+            READERS[reader](text)
+
+
+LOCALS: dict[str, Callable[[str], Any]] = {
+    "document": of_document("local-timestamp-micros"),
+    "field of CSV": of_text("local-timestamp-micros"),
+    "filter": timestamp_ns,
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["2018-02-14T00:28:00", "2018-02-14 00:28:00.0", "2018-02-14t00:28", "2018-02-14 00:28"]
+)
+@pytest.mark.parametrize("reader", LOCALS)
+def test_one_form_without_a_zone_is_one_moment_everywhere(reader: str, text: str) -> None:
+    moment = datetime(2018, 2, 14, 0, 28)
+    assert LOCALS[reader](text) in (moment, (ns_of(moment.replace(tzinfo=UTC)), False))
+
+
+TIMES: dict[str, Callable[[str], Any]] = {
+    "document": of_document("time-micros"),
+    "field of CSV": of_text("time-micros"),
+    "filter": time_of_day_ns,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("23:59:59.5", time(23, 59, 59, 500_000)),
+        ("23:59:59.500000000", time(23, 59, 59, 500_000)),
+        ("23:59", time(23, 59)),
+        *((each, None) for each in ("24:00", "23:60", "23:59:60", "23", "T23:59", "23:59Z", " 23:59", "23:59:59.")),
+    ],
+)
+@pytest.mark.parametrize("reader", TIMES)
+def test_one_time_of_the_day_is_the_same_one_everywhere(reader: str, text: str, meant: time | None) -> None:
+    if meant is None:
+        with pytest.raises((CortadoError, Malformed)):
+            TIMES[reader](text)
+    else:
+        assert TIMES[reader](text) in (meant, ns_of(datetime.combine(datetime(1970, 1, 1), meant, UTC)))
 
 
 @pytest.mark.parametrize("text", IMPOSSIBLE)
@@ -109,22 +192,9 @@ def test_what_looks_right_and_cannot_be_is_impossible(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OF_ANOTHER_FORM)
-@pytest.mark.parametrize("typed", [False, True])
-def test_what_looks_wrong_is_of_another_form(text: str, typed: bool) -> None:
+def test_what_looks_wrong_is_of_another_form(text: str) -> None:
     with pytest.raises(WrongForm):
-        parse_moment(text, typed=typed)
-
-
-def test_people_may_type_less_than_programs_write() -> None:
-    moment = datetime(2018, 2, 14, 0, 28, tzinfo=UTC)
-    for text in ("2018-02-14 00:28Z", "2018-02-14t00:28:00z", "2018-02-14T00:28:00.0Z"):
-        assert parse_instant(text, typed=True) == (moment, 0)
-    for text in ("2018-02-14 00:28:00Z", "2018-02-14t00:28:00Z", "2018-02-14T00:28:00z", "2018-02-14T00:28Z"):
-        with pytest.raises(WrongForm):
-            parse_instant(text)
-    assert parse_time_of_day("00:28", typed=True) == (time(0, 28), 0)
-    with pytest.raises(WrongForm):
-        parse_time_of_day("00:28")
+        parse_moment(text)
 
 
 def test_digits_below_a_microsecond_are_told() -> None:

@@ -135,7 +135,7 @@ def test_a_number_is_refused_with_the_bound_that_it_passed(text: str, bound: str
         (KeyType.TIMESTAMP, "2021-02-29T00:00:00Z", "day is out of range for month"),
         (KeyType.TIMESTAMP, "2016-12-31T23:59:60Z", "seconds 00 to 59"),
         (KeyType.TIMESTAMP, "9999-12-31T23:59:59-00:01", "beyond the years 1 to 9999"),
-        (KeyType.TIMESTAMP, "2013-01-01T10:00:00.1234567Z", "a key has microseconds"),
+        (KeyType.TIMESTAMP, "2013-01-01T10:00:00.1234567Z", "digits behind the microseconds"),
         (KeyType.DATE, "2021-02-29", "day is out of range for month"),
     ],
 )
