@@ -16,13 +16,13 @@ acknowledged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Final, assert_never
 
-from cortado.errors import CortadoError, DataLoss, OutcomeUnknown
+from cortado.errors import CortadoError, DataLoss, OutcomeUnknown, ResourceExhausted
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
@@ -52,6 +52,8 @@ from cortado.store.staging.records import applied_records, unresolved_of
 _LOG: Final = logging.getLogger(__name__)
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
+REQUESTS_ENOUGH: Final = 1_000
+"""A transaction is ended behind so many: who waits for what is applied also waits for the one that is under way."""
 _PAGE_ITEMS: Final = 1_024
 _PAGE_BYTES: Final = 1 << 20
 _FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
@@ -83,6 +85,7 @@ class StateMachine:
         """As of what was applied last."""
         self._newly_roles: AppliedRoles | None = None
         self._was_given_up = False
+        self._results = 0
         self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
         self.removals = Removals(self._begin())
 
@@ -214,13 +217,15 @@ class StateMachine:
     # --- applying ----------------------------------------------------------------------------------------------
 
     def apply(self, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
-        """Make ``entries``, applied to ``state``, durable. Returns the new state.
+        """Make ``entries``, applied to ``state``, durable; or the first of them, where these answer
+        ``REQUESTS_ENOUGH``. Returns the new state.
 
         Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
         self.newly_applied, self.newly_committed, self._newly_roles = [], [], None
+        self._results = 0
         unresolved = self._unresolved
-        with self._engine.write() as txn:
+        with self._taken_back_without_room(), self._engine.write() as txn:
             if txn.get(Space.META, self._state_key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
             before, safepoints = state, self.safepoints
@@ -230,6 +235,8 @@ class StateMachine:
                 unresolved = self._note_records(unresolved)
                 is_next = state.index == last.index + 1 and state.term >= last.term
                 invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
+                if self._results >= REQUESTS_ENOUGH:
+                    break
             # Those that stand for damaged ones are higher than what may be cut.
             cut_below = ZERO if self.are_safepoints_damaged else self.safepoints.cluster
             changed_ts = index.finish(cut_below, has_risen=self.safepoints is not safepoints)
@@ -239,6 +246,16 @@ class StateMachine:
             txn.put(Space.META, self._state_key, record)
         self._record_left, self._newly_unresolved = record, unresolved
         return state
+
+    @contextmanager
+    def _taken_back_without_room(self) -> Iterator[None]:
+        """Where nothing is stored, entries have changed nothing here either: the same ones come again."""
+        before = self.safepoints, self.are_safepoints_damaged, self.restore, self.restores
+        try:
+            yield
+        except ResourceExhausted:
+            self._versions.safepoints, self.are_safepoints_damaged, self.restore, self.restores = before
+            raise
 
     def settle(self) -> None:
         """What was applied last is durable, and read by whoever looks: on the loop, before anything else is applied."""
@@ -376,6 +393,7 @@ class StateMachine:
                 assert_never(control)
 
     def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
+        self._results += len(log_entry.results)
         txn.put_many(Space.REQUESTS, [(SEGMENT + request_id, record) for request_id, record in log_entry.results])
         added_bytes = sum(len(record) for _, record in log_entry.results)
         return replace(

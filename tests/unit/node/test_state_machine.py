@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from cortado.errors import DataLoss, Internal, SnapshotTooOld
+from cortado.errors import DataLoss, Internal, ResourceExhausted, SnapshotTooOld
 from cortado.raft.log import Encoded, Entry, Nothing
 from cortado.raft.registry import Member, Roster
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.mvcc.evaluation import BumpEpoch, Cleared, RaiseCeiling, Removal
 from cortado.store.mvcc.safepoints import Safepoints
@@ -153,3 +153,23 @@ def test_safepoints_that_fall_stop_the_node() -> None:
     state = machine.apply(machine.state, [remove((0, 0), at(5), Removal(safepoints=Safepoints(at(4))))])
     with pytest.raises(Internal, match="safepoints rise"):
         machine.apply(state, [remove((1, 1), at(6), Removal(safepoints=Safepoints(at(3))))])
+
+
+def test_entries_that_found_no_room_are_applied_when_there_is_some_though_safepoints_rise_twice_in_them() -> None:
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    first = remove((0, 0), at(5), Removal(safepoints=Safepoints(at(1))))
+    second = remove((1, 1), at(6), Removal(safepoints=Safepoints(at(2))))
+    full = ResourceExhausted("the disk is full", 1_000, "disk")
+
+    @contextmanager
+    def without_room() -> Iterator[WriteTransaction]:
+        with MemoryEngine().write() as txn:
+            yield txn
+        raise full
+
+    with patch.object(engine, "write", without_room), pytest.raises(ResourceExhausted):
+        machine.apply(machine.state, [first, second])
+    assert machine.safepoints.cluster == ZERO
+    assert machine.apply(machine.state, [first, second]).index == 2
+    assert machine.safepoints.cluster == at(2)
