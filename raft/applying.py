@@ -30,16 +30,27 @@ class Applying:
     def __init__(self, core: Core) -> None:
         self._core = core
         # After a restart: what the data contains is not applied again.
-        self.handed_index = core.applied[0]
+        self.handed_index = self._counted_to = core.applied[0]
+        self._backlog_bytes = 0
 
     @property
     def backlog(self) -> int:
         """How many entries may be applied and are not handed over."""
         return self._core.appliable_index - self.handed_index
 
+    @property
+    def backlog_bytes(self) -> int:
+        """What these take in the log. Each is counted once."""
+        last = self._core.appliable_index
+        if last > self._counted_to:
+            self._backlog_bytes += sum(map(len, self._core.journal.records(self._counted_to + 1, last)))
+            self._counted_to = last
+        return self._backlog_bytes
+
     def take(self) -> Sequence[Entry]:
-        """The next entries to apply; empty where there are none, or those taken last are not applied yet."""
-        core = self._core
+        """The next entries to apply, which are committed and durable here; empty where there are none, or those taken
+        last are not applied yet. Each is handed over once, in the order of the log."""
+        core, backlog_bytes = self._core, self.backlog_bytes
         first, last = self.handed_index + 1, min(core.appliable_index, self.handed_index + _ENTRIES_MAX)
         if self.handed_index > core.applied[0] or core.is_installing or first > last:
             return ()
@@ -51,15 +62,16 @@ class Applying:
             if size >= _BYTES_MAX:
                 break
         self.handed_index += len(taken)
+        self._backlog_bytes = backlog_bytes - size
         is_next = (taken[0].index, taken[-1].index) == (first, self.handed_index)
         invariant(is_next, "entries are handed over one after the other", first, self.handed_index)
         return taken
 
     def applied(self, entries: Sequence[Entry]) -> None:
-        """What was taken last is durably applied."""
+        """What was taken last is durably applied, or the first of it."""
         core = self._core
         (index, term), last = core.applied, entries[-1]
-        is_next = last.index == index + len(entries) == self.handed_index and last.term >= term
+        is_next = last.index == index + len(entries) <= self.handed_index and last.term >= term
         invariant(is_next, "what is applied advances by the entries that were taken", core.applied, last.index)
         core.applied = last.index, last.term
         is_within = core.journal.base[0] <= last.index <= core.journal.durable_index
@@ -68,4 +80,5 @@ class Applying:
 
     def installed(self, index: int) -> None:
         """A snapshot brought the data to ``index``."""
-        self.handed_index = index
+        self.handed_index = self._counted_to = index
+        self._backlog_bytes = 0

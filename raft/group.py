@@ -89,7 +89,8 @@ class RaftLog:
     """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds.
 
     The node also calls: :attr:`members` changes who belongs to the group, :attr:`transfer` hands leadership over,
-    :attr:`window` drops entries and takes snapshots, :attr:`standing` says who is heard, :attr:`room` who can store.
+    :attr:`window` drops entries and takes snapshots, :attr:`standing` says who is heard, :attr:`room` who can store,
+    :attr:`applying` gives out what is committed.
     """
 
     def __init__(
@@ -137,13 +138,13 @@ class RaftLog:
         self._following = Following(self._core)
         self._elections = Elections(self._core, is_first_incarnation=stored.is_empty)
         self._storing = Storing(self._core, self._replication)
-        self._applying = Applying(self._core)
+        self.applying = Applying(self._core)
         self.members = Membership(
             self._core, self._replication, self._append, send_entries=self._send_entries, changed=self._changed
         )
         self.transfer = Transfer(self._core, self._replication)
         self.window = LogWindow(
-            self._core, self._replication, self._following, self._storing, self._applying, self._changed
+            self._core, self._replication, self._following, self._storing, self.applying, self._changed
         )
         self.room = MembersRoom(self._core, self._replication)
         self._seen_configuration: Configuration | None = None
@@ -439,20 +440,6 @@ class RaftLog:
             self._changed()
         return is_withdrawn
 
-    @property
-    def backlog(self) -> int:
-        """How many entries may be applied, and are not on their way to be."""
-        return self._applying.backlog
-
-    def committed(self) -> Sequence[Entry]:
-        """The next entries to apply, which are committed and durable here; empty where there are none, or those of the
-        last call are not applied yet. Each is handed over once, in the order of the log."""
-        return self._applying.take()
-
-    def was_applied(self, entries: Sequence[Entry]) -> None:
-        """``entries``, which :meth:`committed` gave, are durably applied."""
-        self._applying.applied(entries)
-
     # --- linearizable reads -------------------------------------------------------------------------------------------
 
     def read_round(self) -> int:
@@ -483,6 +470,11 @@ class RaftLog:
         """What is applied here contains everything that was committed at this local time, whatever the network did (a
         time of ours that the leader echoed). None where nothing is known. At a leader: of its last confirmed round."""
         return self._core.freshness.as_of_ms
+
+    @property
+    def fresh_once_applied_ms(self) -> float | None:
+        """What :attr:`fresh_as_of_ms` will be, at least, once all is applied that may be."""
+        return self._core.freshness.once_applied(self._core.appliable_index)
 
     # --- membership and leadership ------------------------------------------------------------------------------------
 

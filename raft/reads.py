@@ -101,6 +101,11 @@ class Freshness:
         self._pending.append((fresh_index, at_ms))
         self.applied(applied_index)
 
+    def once_applied(self, index: int) -> float | None:
+        """What :attr:`as_of_ms` will be, at least, once entries up to ``index`` are applied."""
+        known = [at_ms for needed_index, at_ms in self._pending if needed_index <= index]
+        return max(known, default=self.as_of_ms)
+
     def applied(self, index: int) -> None:
         while self._pending and self._pending[0][0] <= index:
             at_ms = self._pending.popleft()[1]

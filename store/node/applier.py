@@ -5,8 +5,9 @@
     committed, and durable in the log files ──► taken, after a moment ──► one transaction ──► readers, watches
 
 It waits for company, since many sorted items cost little more than few, but for nobody who needs it done
-(:meth:`GroupCommit.may_apply_later`). Until then the leader reads it from memory. Where there is no room for it,
-nothing new is taken into the log: what is committed stands, and is tried again.
+(:meth:`GroupCommit.may_apply_later`). Until then the leader reads it from memory. A transaction ends behind about a
+thousand requests, so that nobody waits long for one that is under way; the rest of what was taken follows at once.
+Where there is no room for it, nothing new is taken into the log: what is committed stands, and is tried again.
 """
 
 from __future__ import annotations
@@ -55,18 +56,25 @@ class Applier(Outstanding[Committed, AppliedState]):
         """Hears what every applied entry changed."""
         self._on_applied = on_applied
         self._on_refused = on_refused
+        # What was taken from the log, and is behind the end of the last transaction.
+        self._rest: Sequence[Entry] = ()
+
+    @property
+    def is_free(self) -> bool:
+        """Nothing is taken from the log that is not applied."""
+        return super().is_free and not self._rest
 
     def apply(self, now_ms: float, group_commit: GroupCommit, *, is_wanted: bool) -> None:
         """Begin a transaction, if the thread is free and what is committed need not wait."""
         if self.is_free:
-            is_wanted = is_wanted or self._pipeline.awaits_applying or self._feed.ranges > 0
-            entries, size_bytes = self._log.backlog, self._pipeline.appended_bytes
-            if group_commit.may_apply_later(entries, size_bytes, now_ms, is_wanted=is_wanted):
+            pipeline, applying = self._pipeline, self._log.applying
+            is_wanted = is_wanted or pipeline.awaits_applying or pipeline.is_crowded or self._feed.ranges > 0
+            if group_commit.may_apply_later(applying.backlog, applying.backlog_bytes, now_ms, is_wanted=is_wanted):
                 return
         self.begin(now_ms)
 
     def take(self) -> Committed | None:
-        entries = self._log.committed()
+        entries, self._rest = self._rest or self._log.applying.take(), ()
         return (self._pipeline.applied, entries) if entries else None
 
     def run(self, work: Committed) -> AppliedState:
@@ -74,11 +82,12 @@ class Applier(Outstanding[Committed, AppliedState]):
 
     def done(self, work: Committed, outcome: AppliedState) -> None:
         (before, entries), state = work, outcome
-        is_next = state.index == before.index + len(entries) and state.is_after(before)
+        applied, self._rest = entries[: state.index - before.index], entries[state.index - before.index :]
+        is_next = bool(applied) and applied[-1].index == state.index and state.is_after(before)
         invariant(is_next, "the state that was stored is the next one", before, state)
         committed = self._log.durable_commit_index
         invariant(state.index <= committed, "what is applied is committed", state.index, committed)
-        self._log.was_applied(entries)
+        self._log.applying.applied(applied)
         self._clock.observe_log(state.last_ts)
         self._machine.settle()
         restores = self._pipeline.restores

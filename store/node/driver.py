@@ -268,7 +268,7 @@ class Driver:
                 lambda: (
                     self.pipeline.is_idle
                     and self.read_index.is_empty
-                    and (not self.log.backlog or self.applier.is_refused or self._is_paused)
+                    and (not self.log.applying.backlog or self.applier.is_refused or self._is_paused)
                     and not (self.writer.is_busy or self.applier.is_busy)
                 )
             )

@@ -41,10 +41,11 @@ ENOUGH_BYTES: Final = 64 << 10
 """Beyond it what an entry costs is little beside what it holds."""
 HALF_CALLERS_MIN: Final = 24
 """So many callers are enough for one of two batches. Less would pay for an entry with too few of them."""
-APPLY_WAIT_MS: Final = 20.0
-"""So long what is committed waits to be applied with more: many sorted items cost little more than few."""
-APPLY_ENTRIES: Final = 64
-"""So many entries are enough for one transaction. Each that waits is one more layer for every read to look through."""
+APPLY_WAIT_MS: Final = 100.0
+"""So long what is committed waits to be applied with more: many sorted items cost little more than few. A crash leaves
+so much more of the log to be applied again, and a follower's reads are so much older, where nobody asks for newer."""
+APPLY_ENTRIES: Final = 1_000
+"""So many entries are enough for one transaction."""
 APPLY_BYTES: Final = 4 << 20
 """So much is enough."""
 READ_WAIT_MS: Final = 5.0

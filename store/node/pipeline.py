@@ -162,11 +162,12 @@ class Pipeline:
     @property
     def may_append(self) -> bool:
         """False where too much is appended and not committed, or not applied, to add the open batch."""
-        limits = self._limits
-        return (
-            len(self._appended) - self._answered < limits.entries_in_flight_max
-            and self._appended_bytes + self._open.size_bytes <= limits.entries_in_flight_bytes_max
-        )
+        return self.use[1] < self._limits.entries_in_flight_max and not self.is_crowded
+
+    @property
+    def is_crowded(self) -> bool:
+        """True where too much is not applied to add the open batch."""
+        return self._appended_bytes + self._open.size_bytes > self._limits.entries_in_flight_bytes_max
 
     @property
     def ceiling(self) -> Timestamp:
@@ -197,8 +198,7 @@ class Pipeline:
         while seen and read_ts < appended[seen - 1].last_ts:
             seen -= 1
             # A layer has the newest version of each key alone.
-            is_none = read_ts < appended[seen].first_ts
-            invariant(is_none, "a time within an entry is read once that is applied", read_ts)
+            invariant(read_ts < appended[seen].first_ts, "a time within an entry is read once that is applied", read_ts)
         return self._layers.reader_of_first(seen, applied) if seen else applied
 
     @property

@@ -127,25 +127,25 @@ class ReadPoints:
         group.check_serving()
         if driver.applied.index >= committed:
             return
-        caught_up = driver.until(lambda: driver.applied.index >= committed or group.is_installing)
-        try:
-            await asyncio.wait_for(caught_up, CAUGHT_UP_S)
-        except TimeoutError:
-            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
-            raise Unavailable(problem, retry_delay_ms=1_000) from None
+        problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
+        await self._soon(lambda: driver.applied.index >= committed or group.is_installing, problem)
         group.check_serving()
+
+    async def _soon(self, condition: Callable[[], bool], problem: str) -> None:
+        """Return once ``condition`` holds; what is committed is applied at once for it. Raises Unavailable where that
+        takes longer than ``CAUGHT_UP_S``."""
+        try:
+            await asyncio.wait_for(self._driver.until(condition), CAUGHT_UP_S)
+        except TimeoutError:
+            raise Unavailable(problem, retry_delay_ms=1_000) from None
 
     async def in_place(self, ts: Timestamp) -> None:
         """Return when what large transactions have committed up to ``ts`` is in its place here, for who looks at
         versions as they are stored. Raises Unavailable where that takes longer than ``CAUGHT_UP_S``."""
         store = self._group.store
         if store.unresolved.seen_at(ts, b"", ABOVE_KEYS):
-            is_there = self._driver.until(lambda: not store.unresolved.seen_at(ts, b"", ABOVE_KEYS))
-            try:
-                await asyncio.wait_for(is_there, CAUGHT_UP_S)
-            except TimeoutError:
-                problem = f"a large transaction that was committed before {ts} is being put in place"
-                raise Unavailable(problem, retry_delay_ms=1_000) from None
+            problem = f"a large transaction that was committed before {ts} is being put in place"
+            await self._soon(lambda: not store.unresolved.seen_at(ts, b"", ABOVE_KEYS), problem)
 
     async def applied_to(self, read_ts: Timestamp) -> Timestamp:
         """``read_ts``, once all that it sees is applied: what is to be scanned is read from the engine alone. Raises
@@ -181,17 +181,24 @@ class ReadPoints:
         return at
 
     async def stale(self, stale: Stale) -> Timestamp:
-        """The last applied timestamp, where it is recent enough; a leader makes sure that it is.
+        """The last applied timestamp, where it is recent enough; a leader makes sure that it is, and another replica
+        applies at once what it knows to be committed, where that does.
 
         Raises Unavailable elsewhere, saying how stale this replica is.
         """
-        driver = self._driver
-        fresh_ms = driver.log.fresh_as_of_ms
-        is_fresh = fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms
-        if is_fresh and not (driver.leadership.is_ready and self._is_late(driver.applied.last_ts)):
+        driver, log, group = self._driver, self._driver.log, self._group
+        since_ms = self._monotonic_ms() - stale.ms
+        must_say_time = driver.leadership.is_ready and self._is_late(driver.applied.last_ts)
+        if _reaches(log.fresh_as_of_ms, since_ms) and not must_say_time:
             return driver.applied.last_ts
         if driver.leadership.is_elected or driver.is_alone:
             return await self._asked()
+        if _reaches(log.fresh_once_applied_ms, since_ms):
+            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
+            await self._soon(lambda: _reaches(log.fresh_as_of_ms, since_ms) or group.is_installing, problem)
+            group.check_serving()
+            return driver.applied.last_ts
+        fresh_ms = log.fresh_as_of_ms
         if fresh_ms is None:
             problem = "it is not known how stale this replica is: it has heard of no leader"
         else:
@@ -270,3 +277,7 @@ class ReadPoints:
                 # A leader that was deposed since has forgotten what it appended; the ceiling is committed all the same.
                 is_covered = self._driver.leadership.term != term or at <= self._driver.pipeline.ceiling
                 invariant(is_covered, "the ceiling covers what is read ahead of the log", at)
+
+
+def _reaches(fresh_ms: float | None, since_ms: float) -> bool:
+    return fresh_ms is not None and fresh_ms >= since_ms

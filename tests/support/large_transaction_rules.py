@@ -174,7 +174,7 @@ async def looked_for_once_it_is_durable(at: Stage) -> None:
         at.place.data.release()
         ts = committed_at(await committing)
         await scene.put((8, 80, 0))
-        await at.settle()
+        await meta.reads.caught_up()
     release.set()
     assert set(looks) == {0, 1}
     await scene.resolved()

@@ -113,7 +113,7 @@ class Hand:
 
     def take_committed(self, node_id: str) -> Sequence[Entry]:
         """Entries to apply, which stay outstanding until :meth:`apply`."""
-        entries = self.logs[node_id].committed()
+        entries = self.logs[node_id].applying.take()
         if entries:
             self.applying[node_id] = entries
         return entries
@@ -134,7 +134,7 @@ class Hand:
         while self.applying.get(node_id) or self.take_committed(node_id):
             entries = self.applying.pop(node_id)
             self.applied[node_id] += entries
-            self.logs[node_id].was_applied(entries)
+            self.logs[node_id].applying.applied(entries)
             is_any = True
         return is_any
 

@@ -290,7 +290,7 @@ class Scene(Hand):
     def _has_work(self, node_id: str) -> bool:
         """For its disk: something to store, or to apply."""
         log = self.logs[node_id]
-        return log.has_writes or log.backlog > 0
+        return log.has_writes or log.applying.backlog > 0
 
     def _do_campaign(self, node_id: str) -> None:
         """In steps, since nobody can know how long the random times are and how often it must try."""

@@ -172,7 +172,7 @@ class Replica:
         if self.installing is None:
             if not self.storing and (writes := log.ready()):
                 self._store(writes)
-            if not self.applying and (entries := log.committed()):
+            if not self.applying and (entries := log.applying.take()):
                 self._apply(entries)
         self._after(log)
 
@@ -217,7 +217,7 @@ class Replica:
             self.applying = ()
             self.world.checks.applied(self, entries)
             self.disk.data.apply(entries)
-            self.log.was_applied(entries)
+            self.log.applying.applied(entries)
             self.world.checks.data_follows_the_log(self)
             self.round()
 
@@ -537,7 +537,7 @@ class World:
     def _let_some_arrive(self, replica: Replica) -> None:
         """What was on its way to either store may be there, or not."""
         disk = replica.disk
-        self.counts["crashes with data behind"] += replica.log.backlog > 0
+        self.counts["crashes with data behind"] += replica.log.applying.backlog > 0
         self.counts["crashes while it was applied"] += bool(replica.applying)
         self.counts["crashes before the log followed a snapshot"] += bool(replica.resetting)
         if replica.storing and self.random.random() < 0.3:

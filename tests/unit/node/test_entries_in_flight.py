@@ -243,7 +243,7 @@ def test_what_is_in_flight_costs_a_get_and_a_put_nothing() -> None:
                 patch.setattr(Applier, "apply", lambda *_arguments, **_words: None)
                 for number in range(1_000):
                     await write(node, number)
-                assert replica.driver.log.backlog >= 1_000
+                assert replica.driver.log.applying.backlog >= 1_000
                 replica.reader(replica.read_ts()).get(key("k1"))
                 with instructions_at_most(500):
                     assert replica.reader(replica.read_ts()).get(key("k1")) is not None

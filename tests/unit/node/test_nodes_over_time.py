@@ -244,6 +244,7 @@ def test_a_follower_without_room_holds_nobody_up_and_catches_up_when_there_is_ro
         world.places["n2"].disk.failures += [ResourceExhausted("the disk is full", 1_000, "disk")] * 4
         for _ in range(20):
             await n1.meta.write(increment("n"))
+        await n1.meta.reads.caught_up()
         assert n2.meta.applied.last_ts < n1.meta.applied.last_ts
         await world.settled()
         assert read(n2, "n") == b"20"

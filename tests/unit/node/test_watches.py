@@ -170,6 +170,7 @@ def test_a_watch_of_a_time_that_a_follower_has_not_reached_begins_there() -> Non
         last = await write(leader, "b")
         await world.until(lambda: watcher.resolved >= last, "it has caught up")
         assert [each.key for each in watcher.changes] == [b"b"]
+        await leader.meta.reads.caught_up()
         assert problems(watcher.history, seen_elsewhere, committed_in(leader)) == []
         watcher.stop()
 
@@ -233,8 +234,10 @@ def test_a_snapshot_that_replaces_the_state_leaves_no_gap() -> None:
         leader, follower, _ = await world.grow("n1", "n2", "n3")
         watcher = Watcher(follower, leader.meta.read_ts(), turn_to=lambda: follower)
         world.cut_off("n2")
-        for number in range(30):
+        for number in range(29):
             await write(leader, f"k{number}")
+        await leader.meta.reads.caught_up()
+        await write(leader, "behind them, so that they are dropped from the log")
         fetched = world.fetches
         world.heal()
         await world.until(lambda: watcher.resolved >= leader.meta.read_ts(), "it has caught up")

@@ -197,7 +197,7 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
     group.send("n2")
     group.deliver(to="n1")
     leader.tick(group.now_ms)
-    assert (leader.durable_commit_index, leader.backlog) == (entry.index, 1)
+    assert (leader.durable_commit_index, leader.applying.backlog) == (entry.index, 1)
     leader.members.remove("n2")
     leader.tick(group.now_ms)
     assert leader.withdraw(group.take("n1")) is False

@@ -131,12 +131,12 @@ def test_a_snapshot_that_the_log_is_ahead_of_brings_the_data_forward_and_takes_n
     group = with_a_tail()
     group.forge("n1", "n2", term=2, heartbeat=pb.Heartbeat(commit_index=6))
     log = group.logs["n2"]
-    assert (log.durable_commit_index, log.applied, log.backlog) == (6, (3, 2), 3)
+    assert (log.durable_commit_index, log.applied, log.applying.backlog) == (6, (3, 2), 3)
     meta, applied = snapshot(group, 5, 2)
     log.window.install(meta)
-    assert log.committed() == (), "the data is being replaced"
+    assert log.applying.take() == (), "the data is being replaced"
     group.install("n2", meta, applied)
-    assert (log.durable_commit_index, log.applied, log.backlog, log.last) == (6, (5, 2), 1, (6, 2))
+    assert (log.durable_commit_index, log.applied, log.applying.backlog, log.last) == (6, (5, 2), 1, (6, 2))
     assert [each.index for each in group.take_committed("n2")] == [6]
     group.apply("n2")
     assert_comes_back(group)

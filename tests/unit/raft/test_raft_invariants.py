@@ -124,38 +124,44 @@ def to_apply() -> tuple[RaftLog, Entry]:
 
 def test_what_is_applied_advances_by_the_entries_that_were_taken() -> None:
     log, _ = to_apply()
-    entries = log.committed()
+    entries = log.applying.take()
     assert entries
     log._core.applied = log._core.applied[0] - 1, log._core.applied[1]
     with broken("what is applied advances by the entries that were taken"):
-        log.was_applied(entries)
+        log.applying.applied(entries)
 
 
 def test_what_was_applied_once_is_not_applied_again() -> None:
     log, _ = to_apply()
-    entries = log.committed()
-    log.was_applied(entries)
+    entries = log.applying.take()
+    log.applying.applied(entries)
     with broken("what is applied advances by the entries that were taken"):
-        log.was_applied(entries)
+        log.applying.applied(entries)
 
 
-def test_some_of_what_was_taken_is_not_all_of_it() -> None:
+def test_what_was_taken_is_applied_from_the_first_on_and_nothing_is_given_out_before_the_rest_is() -> None:
     group = Hand(1)
     log = committed_by(group)
     for body in (b"b", b"c"):
         group.append("n1", body)
     log.tick(1.0)
     group.sync("n1")
+    taken = log.applying.take()
     with broken("what is applied advances by the entries that were taken"):
-        log.was_applied(log.committed()[:1])
+        log.applying.applied(taken[1:])
+    log.applying.applied(taken[:1])
+    assert log.applied[0] == taken[0].index
+    assert log.applying.take() == ()
+    log.applying.applied(taken[1:])
+    assert log.applied[0] == taken[-1].index
 
 
 def test_what_is_applied_is_durable() -> None:
     log, _ = to_apply()
-    entries = log.committed()
+    entries = log.applying.take()
     log._core.journal.durable_index -= 1
     with broken("what is applied is durable, and above the log's base"):
-        log.was_applied(entries)
+        log.applying.applied(entries)
 
 
 def test_entries_are_handed_over_one_after_the_other() -> None:
@@ -164,7 +170,7 @@ def test_entries_are_handed_over_one_after_the_other() -> None:
     record._stored = None
     record.entry = replace(entry, index=entry.index + 1)
     with broken("entries are handed over one after the other"):
-        log.committed()
+        log.applying.take()
 
 
 def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() -> None:
@@ -172,10 +178,10 @@ def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() 
     meta = SnapshotMeta("s", entry.index + 5, entry.term, log.roster, 1)
     with broken("a snapshot that is installed is ahead of what is applied"):
         log.window.install(replace(meta, index=log.applied[0]))
-    entries = log.committed()
+    entries = log.applying.take()
     with broken("nothing is applied where a snapshot is installed"):
         log.window.install(meta)
-    log.was_applied(entries)
+    log.applying.applied(entries)
     log.append(Encoded(b"c"))
     writes = log.ready()
     with broken("nothing is stored where a snapshot is installed"):

@@ -37,10 +37,10 @@ def test_a_group_of_one_leads_at_its_first_tick_and_decides_with_its_sync() -> N
     writes = group.take("n1")
     assert [(each.kind, each.index, each.term) for each in writes] == [(RecordKind.ENTRY, 4, 2)]
     assert log.durable_commit_index == 3
-    assert (log.backlog, group.take_committed("n1")) == (0, ())
+    assert (log.applying.backlog, group.take_committed("n1")) == (0, ())
     group.sync("n1")
     assert log.durable_commit_index == 4
-    assert log.backlog == 1
+    assert log.applying.backlog == 1
     assert group.take_committed("n1") == [entry]
     assert group.applying["n1"][0].payload is payload
     assert log.applied == (3, 2)
@@ -60,17 +60,17 @@ def test_writes_are_taken_once_and_beside_them_entries_to_apply_each_once() -> N
     group.pass_ms(1)
     assert group.take("n1")
     assert not log.ready()
-    assert not log.committed()
+    assert not log.applying.take()
     third = group.append("n1", b"c")
     group.pass_ms(1)
     # Each goes on while the other is outstanding.
     group.sync("n1")
     assert log.durable_commit_index == third.index
-    assert (log.applied[0], log.backlog, log.committed()) == (3, 2, ())
+    assert (log.applied[0], log.applying.backlog, log.applying.take()) == (3, 2, ())
     group.apply("n1")
     assert [each.index for each in group.applied["n1"]] == [3, first.index, second.index, third.index]
     assert applying == [first]
-    assert log.backlog == 0
+    assert log.applying.backlog == 0
 
 
 def test_a_follower_applies_what_is_committed_when_its_own_log_files_have_it() -> None:
@@ -108,7 +108,7 @@ def test_entries_that_wait_to_be_applied_are_handed_over_in_steps(monkeypatch: p
     monkeypatch.setattr(applying, "_BYTES_MAX", 1)
     group.apply("n1")
     assert [each.index for each in group.applied["n1"]] == list(range(3, 11))
-    assert group.logs["n1"].committed() == ()
+    assert group.logs["n1"].applying.take() == ()
 
 
 def test_a_group_of_one_that_restarts_with_its_log_ahead_of_its_data_applies_all_of_it() -> None:
@@ -122,7 +122,7 @@ def test_a_group_of_one_that_restarts_with_its_log_ahead_of_its_data_applies_all
     assert group.logs["n1"].durable_commit_index == 6, "callers were answered"
     group.append("n1", b"not stored")
     log = group.start("n1")
-    assert (log.applied, log.durable_commit_index, log.backlog) == ((3, 2), 6, 3)
+    assert (log.applied, log.durable_commit_index, log.applying.backlog) == ((3, 2), 6, 3)
     group.apply("n1")
     assert [each.payload.encode() for each in group.applied["n1"]] == [b"", b"a", b"b", b"c"]
     group.pass_ms(1)
@@ -140,7 +140,7 @@ def test_a_crash_loses_what_was_on_its_way_to_the_data_and_it_is_applied_again(a
     group.run(300)
     group.applied["n2"] = [each for each in group.applied["n2"] if each.index <= applied]
     log = group.start("n2")
-    assert (log.applied[0], log.backlog) == (applied, 0), "who is not alone must be told what is committed"
+    assert (log.applied[0], log.applying.backlog) == (applied, 0), "who is not alone must be told what is committed"
     group.run(300)
     assert [each.index for each in group.applied["n2"]] == [3, 4, 5, 6]
 
@@ -180,7 +180,7 @@ def test_nothing_is_handed_over_while_the_log_is_reset_to_a_snapshot() -> None:
     group.forge("n3", "n2", term=4, vote_request=request)
     assert log.term == 4
     assert log.ready() == []
-    assert log.committed() == ()
+    assert log.applying.take() == ()
     group.write("n2", writes)
     group.applied["n2"] = [Entry(50, 1, Nothing())]
     log.window.installed(meta)

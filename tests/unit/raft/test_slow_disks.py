@@ -68,7 +68,7 @@ def test_data_that_hangs_costs_no_leadership_and_no_commit() -> None:
     world.run_until(world.now_ms + 8_000)
     assert world.leader() is led
     assert world.counts["acknowledged"] - before > 100
-    assert led.log.backlog > 100  # type: ignore[union-attr]
+    assert led.log.applying.backlog > 100  # type: ignore[union-attr]
 
 
 def test_what_a_leader_counted_alone_and_had_not_stored_is_not_decided_once_it_leads_no_more() -> None:
