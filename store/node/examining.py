@@ -34,7 +34,7 @@ from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.seen import NOTHING, Reads, Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.overlay import Layer, OverlayReader
+from cortado.store.node.overlay import Layer, Layers, OverlayReader
 
 _LOG: Final = logging.getLogger(__name__)
 _ABOVE_VERSIONS: Final = b"\xff" * (len(NOTHING) + 1)
@@ -46,7 +46,9 @@ class Examiner:
     def __init__(self, store: VersionStore, on_missing: Callable[[Damage, bytes], None]) -> None:
         self._store = store
         self._on_missing = on_missing
-        self._layers: dict[tuple[int, int], Layer] = {}
+        # What is not applied here, as of the last time: the entries' places, and their layers.
+        self._places: list[tuple[int, int]] = []
+        self._layers = Layers([])
         self.examined = self.doubted = 0
 
     def examine(self, before: Sequence[Entry], entry: Entry) -> Doubt | None:
@@ -57,12 +59,11 @@ class Examiner:
             # There is no state here to compare with.
             return None
         self.examined += 1
-        self._layers = {(each.index, each.term): self._layer(each) for each in before}
+        self._follow(before)
         reads = log_entry.reads
         held = Seen(reads.collected)
-        reader = OverlayReader(
-            self._store.snapshot(log_entry.first_ts, held), list(self._layers.values()), held, has_open_layer=False
-        )
+        applied = self._store.snapshot(log_entry.first_ts, held)
+        reader = OverlayReader(applied, self._layers.all, held, newest=self._layers.newest, has_open_layer=False)
         try:
             reader.get_many([LogicalKey(key) for key in reads.keys])
             for start, end in reads.ranges:
@@ -96,16 +97,27 @@ class Examiner:
         _LOG.error("entry %d is not kept: it was worked out without %s, which is here", index, dump(newer_here))
         return Doubt(index, newer_here)
 
-    def _layer(self, entry: Entry) -> Layer:
-        known = self._layers.get((entry.index, entry.term))
-        if known is not None:
-            return known
+    def _follow(self, before: Sequence[Entry]) -> None:
+        """Lay the entries ``before`` over each other: those that are known from the last time stay as they are."""
+        places = [(each.index, each.term) for each in before]
+        while self._places and self._places[:1] != places[:1]:
+            self._places.pop(0)
+            self._layers.pop_oldest()
+        if self._places != places[: len(self._places)]:
+            self._places, self._layers = [], Layers([])
+        for entry in before[len(self._places) :]:
+            self._push(entry)
+        self._places = places
+
+    def _push(self, entry: Entry) -> None:
         layer, log_entry = Layer(), _decoded(entry)
+        self._layers.push(layer)
         if log_entry is not None:
             # The newest version of a key comes first, and is to be put last.
             items = log_entry.items[::-1]
-            layer.add([logical_of(key) for key, _ in items], items)
-        return layer
+            keys = [logical_of(key) for key, _ in items]
+            layer.add(keys, items)
+            self._layers.newest.wrote(keys, items)
 
 
 def rests_on(entry: Entry | None, stored_key: bytes) -> bool:

@@ -11,7 +11,8 @@ import pytest
 
 from cortado.errors import ConditionFailed, CortadoError, DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.store.clock.timestamp import Timestamp
+from cortado.raft.log import Entry
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
@@ -19,13 +20,18 @@ from cortado.store.mvcc.damage import GROUP_ID, Damage
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
-from cortado.store.mvcc.versions import encode_versions
+from cortado.store.mvcc.seen import NO_READS, Reads
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import encode_version, encode_versions, suffix_of
+from cortado.store.node.examining import Examiner
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.status import node_status
 from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import put, read
+from support.work import instructions_at_most
 
 KEY = "k"
 EXAMINED = NodeLimits(examined_percent=100)
@@ -323,3 +329,24 @@ def test_a_doubt_of_what_an_entry_never_read_is_not_believed(stored_key: bytes, 
         assert read(n1, KEY) == b"value"
 
     world.run(scenario)
+
+
+def test_what_is_not_applied_is_not_looked_through_for_each_entry_that_is_examined() -> None:
+    def named(number: int) -> LogicalKey:
+        return kv_key("test", b"%d" % number)
+
+    def entry(index: int, reads: Reads = NO_READS) -> Entry:
+        ts = Timestamp(0, index, 0)
+        items = [encode_version(named(index), b"v", ts)]
+        return Entry(index, 1, LogEntry(index - 1, 1, ts, ts, items, reads=reads))
+
+    def read_of_7(wall_ms: int) -> Reads:
+        return Reads([named(7)], [suffix_of(Timestamp(0, wall_ms, 0))], [], ZERO)
+
+    examiner = Examiner(VersionStore(MemoryEngine()), lambda *_: None)
+    before = [entry(index) for index in range(1, 1_001)]
+    assert examiner.examine(before, entry(1_001, read_of_7(7))) is None
+    with instructions_at_most(20_000):
+        assert examiner.examine([*before[5:], entry(1_001)], entry(1_002, read_of_7(7))) is None
+    assert examiner.examine(before[5:900], entry(901, read_of_7(6))) is not None, "it holds a newer one"
+    assert examiner.examine(before[7:900], entry(901, read_of_7(7))) is not None, "it is neither there nor applied"
