@@ -33,6 +33,7 @@ NAMES: Final = (
     "walks",
     "grpc",
     "peers",
+    "node",
     "tables",
     "transfer",
     "backup",
