@@ -148,7 +148,7 @@ def test_a_remembered_request_is_repaired_as_well() -> None:
         nodes = await world.grow(*NAMES)
         request_id = bytes(nodes[0].meta.read_ts()) + bytes(8)
         first = await nodes[0].meta.write(put("a", b"1"), size_bytes=1, request_id=request_id)
-        await world.sleep(100)
+        await world.settled()
         place = world.places["n1"]
         stored = (1).to_bytes(4) + request_id
         rot(place, stored, Space.REQUESTS)
