@@ -32,6 +32,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.seen import NOTHING, Reads, Seen
+from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.overlay import Layer, Layers, OverlayReader
@@ -49,17 +50,19 @@ class Examiner:
         # What is not applied here, as of the last time: the entries' places, and their layers.
         self._places: list[tuple[int, int]] = []
         self._layers = Layers([])
+        # Those of them that take away what large transactions have staged: a layer does not say that it is gone.
+        self._moving: set[tuple[int, int]] = set()
         self.examined = self.doubted = 0
 
     def examine(self, before: Sequence[Entry], entry: Entry) -> Doubt | None:
         """None where ``entry`` may be kept behind ``before``, which is what is not applied here."""
         log_entry = _decoded(entry)
         assert log_entry is not None
-        if self._store.unreadable:
-            # There is no state here to compare with.
+        self._follow(before)
+        if self._store.unreadable or self._store.unresolved or self._moving:
+            # There is no state here to compare with; or not all that was staged is gone here, as it may be at the leader.
             return None
         self.examined += 1
-        self._follow(before)
         reads = log_entry.reads
         held = Seen(reads.collected)
         applied = self._store.snapshot(log_entry.first_ts, held)
@@ -108,6 +111,7 @@ class Examiner:
         for entry in before[len(self._places) :]:
             self._push(entry)
         self._places = places
+        self._moving.intersection_update(places)
 
     def _push(self, entry: Entry) -> None:
         layer, log_entry = Layer(), _decoded(entry)
@@ -118,6 +122,8 @@ class Examiner:
             keys = [logical_of(key) for key, _ in items]
             layer.add(keys, items)
             self._layers.newest.wrote(keys, items)
+            if moves_staged(log_entry.removal):
+                self._moving.add((entry.index, entry.term))
 
 
 def rests_on(entry: Entry | None, stored_key: bytes) -> bool:

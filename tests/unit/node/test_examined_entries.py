@@ -14,10 +14,10 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.keyspace import STAGED_SPACE, kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import GROUP_ID, Damage
-from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
+from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, Removal, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.seen import NO_READS, Reads
@@ -350,3 +350,15 @@ def test_what_is_not_applied_is_not_looked_through_for_each_entry_that_is_examin
         assert examiner.examine([*before[5:], entry(1_001)], entry(1_002, read_of_7(7))) is None
     assert examiner.examine(before[5:900], entry(901, read_of_7(6))) is not None, "it holds a newer one"
     assert examiner.examine(before[7:900], entry(901, read_of_7(7))) is not None, "it is neither there nor applied"
+
+
+def test_nothing_is_doubted_while_what_was_staged_is_not_gone_here_as_it_is_at_the_leader() -> None:
+    staged, at_1, at_2, at_3 = LogicalKey(STAGED_SPACE + b"k"), *(Timestamp(0, wall_ms, 0) for wall_ms in (1, 2, 3))
+    item = encode_version(staged, b"v", at_1)
+    put_there = Entry(1, 1, LogEntry(0, 0, at_1, at_1, [item]))
+    taken_away = Entry(2, 1, LogEntry(1, 1, at_2, at_2, removal=Removal([item[0]])))
+    reads = Reads([], [], [(STAGED_SPACE, STAGED_SPACE + b"z")], ZERO)
+    examined = Entry(3, 1, LogEntry(2, 1, at_3, at_3, [], reads=reads))
+    examiner = Examiner(VersionStore(MemoryEngine()), lambda *_: None)
+    assert examiner.examine([put_there], examined) is not None
+    assert examiner.examine([put_there, taken_away], examined) is None
