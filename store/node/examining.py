@@ -60,7 +60,7 @@ class Examiner:
         assert log_entry is not None
         self._follow(before)
         if self._store.unreadable or self._store.unresolved or self._moving:
-            # There is no state here to compare with; or not all that was staged is gone here, as it may be at the leader.
+            # There is no state here to compare with; or what was staged is not gone here, as it may be at the leader.
             return None
         self.examined += 1
         reads = log_entry.reads

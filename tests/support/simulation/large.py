@@ -380,6 +380,8 @@ def _rows_at(node: NodeHost, table_id: int, ts: Timestamp, how: str) -> dict[byt
 
 async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
     told: list[Seen | Resolved] = []
+    # As the service does: a replica that cannot read what was staged serves nobody.
+    node.meta.reads.check_restored()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
     with node.meta.watches.watch(*row_range(table_id, KEY), after, resolved_interval_ms=20) as watch:
