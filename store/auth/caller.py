@@ -15,6 +15,7 @@ from typing import Final
 from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
 from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Permission, Resource, Rights
+from cortado.store.auth.tokens import NO_SCHEME, token_id_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -130,6 +131,10 @@ def seen_by(caller: Caller | None) -> Rights | None:
 
 
 def _problem(credential: Credential) -> str:
+    if credential.token == NO_SCHEME:
+        return "the scheme of the header authorization is not known: it must be Bearer, and a token behind it"
+    if credential.token and not token_id_of(credential.token):
+        return "what stands behind Bearer is no token: it must look like ctd_<id>_<secret>, as cortado auth printed it"
     if credential.token:
         return "the token is not known, or is no longer valid"
     if credential.certificate:

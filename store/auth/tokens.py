@@ -20,6 +20,10 @@ BEARER: Final = "Bearer "
 """Begins the header ``authorization`` of a call."""
 ONLY_WITH_ROLES: Final = "Bearer-with-roles "
 """The same, for a call that is refused while roles are off."""
+NO_SCHEME: Final = "?"
+"""Stands for the token of a header of another scheme; no token reads so."""
+
+_SCHEMES: Final = frozenset(each.strip().lower() for each in (BEARER, ONLY_WITH_ROLES))
 
 DIGEST_BYTES: Final = 32
 ID_CHARS: Final = 16
@@ -58,11 +62,14 @@ def token_id_of(text: str) -> str:
 
 
 def token_of(authorization: str) -> str:
-    """The token in a header; of a header that holds something else, what no token is."""
-    for scheme in (BEARER, ONLY_WITH_ROLES):
-        if authorization.startswith(scheme):
-            return authorization[len(scheme) :]
-    return "?"
+    """The token in a header; :data:`NO_SCHEME` where its scheme is none of ours. A scheme has any case (RFC 9110)."""
+    scheme, _, rest = authorization.partition(" ")
+    return rest.lstrip(" ") if scheme.lower() in _SCHEMES else NO_SCHEME
+
+
+def counts_only_with_roles(authorization: str) -> bool:
+    """Whether a header's call is refused while roles are off."""
+    return authorization.partition(" ")[0].lower() == ONLY_WITH_ROLES.strip().lower()
 
 
 def digest_of(text: str) -> bytes:

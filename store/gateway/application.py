@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.auth.tokens import BEARER
+from cortado.store.auth.tokens import BEARER, NO_SCHEME
 from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_roles
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
@@ -202,12 +202,12 @@ def _authorization(headers: Headers) -> str:
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
     scheme, _, rest = given[0].partition(" ") if given else ("", "", "")
     if scheme.lower() == "bearer":
-        return f"{BEARER}{rest}"
+        return f"{BEARER}{rest.lstrip(' ')}"
     if scheme.lower() != "basic":
         # Of another scheme, and so nobody's: no scheme of ours is taken from outside.
-        return f"{BEARER}?" if given else ""
+        return f"{BEARER}{NO_SCHEME}" if given else ""
     try:
-        _, _, password = b64decode(rest, validate=True).decode("ascii").partition(":")
+        _, _, password = b64decode(rest.lstrip(" "), validate=True).decode("ascii").partition(":")
     except ValueError:
         return NOBODY
     return f"{BEARER}{password}"

@@ -32,7 +32,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from cortado.errors import Unauthenticated
-from cortado.store.auth.tokens import digest_of, token_id_of, token_of
+from cortado.store.auth.tokens import NO_SCHEME, digest_of, token_id_of, token_of
 from cortado.store.client.authorization import ON_BEHALF
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ STRANGERS: Final = b"?"
 """The share of all strangers; no digest of a token has this length."""
 STRANGERS_MAX: Final = 64
 """Concurrent look-ups of tokens that were not known before."""
+_NO_SCHEME: Final = b"scheme"
+_MALFORMED: Final = b"malformed"
+"""All malformed tokens share one entry."""
 _NEVER: Final = (float("-inf"), "")
 
 
@@ -70,7 +73,7 @@ class Callers:
     async def known(self) -> str:
         """The name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
         cluster's error if the look-up fails."""
-        key, now_s = shown_token(), self._monotonic_s()  # All malformed tokens share one entry.
+        key, now_s = _asked_as(), self._monotonic_s()
         refused_s, refusal = self._refused.get(key, _NEVER)
         if now_s - refused_s < REFUSED_S:
             raise Unauthenticated(refusal)
@@ -102,7 +105,7 @@ class Callers:
     def share(self) -> bytes:
         """The share of the bounds that the running call uses: that of its token, or of all strangers; empty while
         roles are off, when nothing tells callers apart."""
-        key, now_s = shown_token(), self._monotonic_s()
+        key, now_s = _asked_as(), self._monotonic_s()
         known_s = self._known.get(key, _NEVER)[0] if self._has_roles else self._open_s
         refused_s = self._refused.get(key, _NEVER)[0]
         is_due = now_s - known_s >= (KNOWN_S if self._has_roles else REFUSED_S) and now_s - refused_s >= REFUSED_S
@@ -152,6 +155,12 @@ def shown_token() -> bytes:
     """Stands for the token of the running call; empty for none, and for one that has no token's form."""
     text = token_of(ON_BEHALF.get())
     return digest_of(text) if token_id_of(text) else b""
+
+
+def _asked_as() -> bytes:
+    """As :func:`shown_token`; without a token, why there is none: each has a refusal of its own."""
+    text = token_of(ON_BEHALF.get())
+    return shown_token() or (b"" if not text else _NO_SCHEME if text == NO_SCHEME else _MALFORMED)
 
 
 def _keep(table: dict[bytes, tuple[float, str]], key: bytes, now_s: float, told: str) -> None:

@@ -38,6 +38,9 @@ from cortado.store.gateway.problems import Refused, problem_response
 from cortado.store.gateway.writing import Together
 
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) " + re.escape(alive.PATH.encode()) + rb" ")
+_PIECE_BYTES: Final = 1 << 10
+_FRAMING_BYTES_MAX: Final = HEAD_BYTES_MAX - 2 * _PIECE_BYTES
+"""Counted in pieces, so it may be two of them more."""
 _HEAD_PROBLEM: Final = "must be one of HTTP/1.1: a request line and headers, in at most 32 KiB"
 
 
@@ -156,10 +159,16 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response("")
 
     def _feed_chunks(self, data: bytes) -> None:
-        self._framing_bytes += len(data)
-        self._feed(data)
-        if self._framing_bytes > HEAD_BYTES_MAX and self._is_body_awaited():
-            self.send_400_response("")
+        """In pieces, since the parser does not say which bytes of one were content."""
+        for start in range(0, len(data), _PIECE_BYTES):
+            piece = data[start : start + _PIECE_BYTES]
+            self._framing_bytes += len(piece)
+            self._feed(piece)
+            if not self._is_body_awaited() or self.transport.is_closing():
+                return
+            if self._framing_bytes > _FRAMING_BYTES_MAX:
+                self.send_400_response("")
+                return
 
     def _is_body_awaited(self) -> bool:
         return self._is_within_call() and self.cycle.more_body

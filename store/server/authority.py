@@ -37,7 +37,7 @@ from cortado.errors import CortadoError
 from cortado.store.auth.caller import CALLER, Caller, denial
 from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Permission, Rights
-from cortado.store.auth.tokens import ONLY_WITH_ROLES, token_of
+from cortado.store.auth.tokens import counts_only_with_roles, token_of
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
@@ -62,7 +62,7 @@ def credential_of(authorization: str, certificate: str = "") -> Credential:
     """What a caller shows. A header counts alone, also where it holds no token: whoever calls on behalf of others says
     so by it, and is never taken for them."""
     if authorization:
-        return Credential(token=token_of(authorization), needs_roles=authorization.startswith(ONLY_WITH_ROLES))
+        return Credential(token=token_of(authorization), needs_roles=counts_only_with_roles(authorization))
     return Credential(certificate=certificate)
 
 

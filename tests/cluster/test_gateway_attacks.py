@@ -150,6 +150,23 @@ def test_a_chunk_that_lies_about_its_length_writes_nothing(gateway: GatewayProce
         assert answer.status in (0, 400), answer
 
 
+@pytest.mark.parametrize("kib", [29, 33, 70])
+@pytest.mark.parametrize("place", ["first", "between", "last"])
+def test_extensions_of_chunks_are_bounded_in_whatever_pieces_they_come(
+    gateway: GatewayProcess, kib: int, place: str
+) -> None:
+    extension = b";x=" + b"y" * (kib << 10)
+    first, between, last = (extension if place == each else b"" for each in ("first", "between", "last"))
+    body = b"3%s\r\nabc\r\n" % first + b"3%s\r\ndef\r\n" % between + b"0%s\r\n\r\n" % last
+    call = PUT.replace(b"/ns/a", b"/ns/extended") + CHUNKED + body
+    answer = gateway.send(call)
+    if kib > 32:
+        is_refused(answer)
+        return
+    assert answer.status == 200
+    assert gateway.send(*(call[at : at + 1_000] for at in range(0, len(call), 1_000))).status == 200
+
+
 def test_nothing_is_read_behind_a_chunked_body(gateway: GatewayProcess) -> None:
     chunked = PUT.replace(b"/ns/a", b"/ns/chunked") + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
     hidden = PUT + b"Content-Length: 3\r\n\r\nabc"

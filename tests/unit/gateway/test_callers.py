@@ -14,6 +14,7 @@ from cortado.store.gateway.application import Application
 from cortado.store.gateway.limits import GatewayLimits
 from support.gateways import Gateway, gateway
 
+BYTES = {"Content-Type": "application/octet-stream"}
 SCHEMA = '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
 
 
@@ -158,6 +159,34 @@ def test_the_idempotency_keys_of_two_principals_are_two(world: World) -> None:
     for who, answer in (("shopper", first), ("root", other)):
         again = world.gateway.request("PUT", "/v1/kv/carts/key", headers={**world.headers[who], **put}, content=b"1")
         assert again.json() == answer.json()
+
+
+@pytest.mark.parametrize("form", ["bearer {}", "BEARER {}", "Bearer   {}", "bAsIc  {}"])
+def test_a_scheme_is_taken_in_any_case(world: World, form: str) -> None:
+    token = world.headers["reader"]["Authorization"].removeprefix("Bearer ")
+    if form.lower().startswith("basic"):
+        token = b64encode(f"x:{token}".encode()).decode()
+    headers = {"Authorization": form.format(token)}
+    assert world.gateway.request("GET", "/v1/kv/carts/a", headers=headers).status_code == 200
+
+
+def test_a_header_that_is_refused_is_told_why(world: World) -> None:
+    """Also while the refusal of another one is kept."""
+    problems = {
+        "Digest abc": "the scheme of the header authorization is not known",
+        "Bearer-with-roles abc": "the scheme of the header authorization is not known",
+        "Bearer a.web.token": "what stands behind Bearer is no token",
+        world.headers["wrong"]["Authorization"]: "the token is not known",
+        "Bearer": "there is neither a token",
+    }
+    for header, problem in [*problems.items(), *problems.items()]:
+        answers = [
+            world.gateway.request("GET", "/v1/kv/carts/a", headers={"Authorization": header}),
+            world.gateway.request("PUT", "/v1/kv/carts/a", headers={"Authorization": header, **BYTES}, content=b"1"),
+        ]
+        for each in answers:
+            assert (each.status_code, problem in each.json()["detail"]) == (401, True), each.text
+            assert "abc" not in each.text and "web" not in each.text
 
 
 def test_a_header_that_comes_twice_is_refused(world: World) -> None:

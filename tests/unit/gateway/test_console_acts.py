@@ -179,6 +179,14 @@ def test_no_act_is_done_by_a_form_that_was_not_given_out(console: Gateway, name:
     assert console.run(console.client.now()) == before
 
 
+def test_a_form_of_another_act_is_refused_before_its_fields_are_read(console: Gateway) -> None:
+    """Nothing is told of them: the visitor did not ask for this act."""
+    form = form_of(get(console, path_of("create-database")))
+    for fields in ({"database": "x"}, {"colour": "red"}, {}):
+        answer = send(console, path_of("create-table"), {"form": form, **fields})
+        assert (answer.status_code, "was not made for you" in text_of(answer)) == (403, True)
+
+
 @pytest.mark.parametrize(
     ("headers", "named"),
     [

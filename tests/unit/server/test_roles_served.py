@@ -427,10 +427,19 @@ def test_a_raw_call_carries_its_token_in_its_metadata(world: World) -> None:
             "/cortado.v1.KeyValue/Get", kv_pb2.KvGetRequest.SerializeToString, kv_pb2.KvGetResponse.FromString
         )
         request = kv_pb2.KvGetRequest(namespace="carts", key=KEY)
-        assert get(request, metadata=(("authorization", f"Bearer {world.root}"),)).pair.value == VALUE
-        with pytest.raises(grpc.RpcError) as refused:
-            get(request, metadata=(("authorization", f"bearer {world.root}x"),))
-        assert isinstance(from_rpc_error(refused.value), Unauthenticated)
+        for scheme in ("Bearer", "bearer", "BEARER "):
+            assert get(request, metadata=(("authorization", f"{scheme} {world.root}"),)).pair.value == VALUE
+        for header, problem in (
+            (f"Digest {world.root}", "scheme of the header authorization is not known"),
+            (world.root, "scheme of the header authorization is not known"),
+            ("Bearer a.web.token", "what stands behind Bearer is no token"),
+            (f"Bearer {world.root[:-1]}-", "the token is not known"),
+            ("Bearer", "there is neither a token"),
+        ):
+            with pytest.raises(grpc.RpcError) as refused:
+                get(request, metadata=(("authorization", header),))
+            error = from_rpc_error(refused.value)
+            assert isinstance(error, Unauthenticated) and problem in error.problem, header
 
 
 def test_two_tokens_in_one_call_are_none(world: World) -> None:

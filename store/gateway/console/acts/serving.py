@@ -42,9 +42,12 @@ async def act(call: Call, visitor: Visitor) -> Response:
     """What became of a form. Nothing was done where the answer is its page again, which says why."""
     check_own(call.headers)
     wanted, target = _asked(call, visitor)
-    given = _given(wanted, await call.form())
-    text, typed = given.pop(FORM), given.pop(TYPED)
+    fields = await call.form()
+    text = fields.get(FORM, "")
+    # Before anything is told of the other fields: they may be those of another act.
     form = call.forms.read(visitor.secret, wanted.name, target, text)
+    given = _given(wanted, fields)
+    typed = given.pop(TYPED)
 
     async def work() -> Done:
         _check_typed(wanted, target, typed)
@@ -103,7 +106,7 @@ def _given(act: Act, fields: Mapping[str, str]) -> dict[str, str]:
     extra = fields.keys() - known.keys() - {FORM, TYPED if act.typed else FORM}
     if extra:
         raise InvalidArgument("body", "must have no other fields than its form has", shown(", ".join(sorted(extra))))
-    given = {name: fields.get(name, "") for name in (*known, FORM)}
+    given = {name: fields.get(name, "") for name in known}
     for name, each in known.items():
         if each.required and not given[name].strip():
             raise InvalidArgument(name, "must be filled in")
