@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from support.simulation.faults import Nemesis
 
 ENABLED_PART: Final = 0.3
-RESERVE_BYTES: Final = 48 << 10
-"""What was in flight and the leader's own writes take a few KiB of it; writes that are not refused all of it."""
+RESERVE_BYTES: Final = 96 << 10
+"""What was in flight, deletes and the leader's own writes take up to half of it; unrefused writes take all of it."""
 
 
 class RoomFaults:
