@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from cortado.store.engine.interface import Space, WriteTransaction
+from cortado.store.engine.interface import Page, Space, WriteTransaction
 from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.evaluation import Removal
 from cortado.store.mvcc.versions import Item
@@ -21,6 +21,10 @@ _KEPT_MAX: Final = 1_000
 
 _RUN_ITEMS: Final = 2_000
 _RUN_BYTES: Final = 1 << 20
+PACKED_ITEM_BYTES_MAX: Final = 2 << 10
+"""What the items of a run may have on average to be packed: half a page. A larger value stands on pages of its own,
+which are full in any case. And what one transaction writes is in memory until it ends: 6 GB of 16,000 such items of
+400 KB."""
 
 
 def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
@@ -38,16 +42,24 @@ def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
         exhausted = page.exhausted or not page.keys
         if page.keys:
             start = page.keys[-1] + b"\0"
-        is_ordered = all(before < after for before, after in pairwise(page.keys))
-        if not is_ordered or damaged_keys(Space.DATA, page.keys, page.values):
-            # What is damaged is for repairs: what is not garbage is not touched beside it.
-            for key in gone.intersection(page.keys):
-                txn.delete(Space.DATA, key)
+        removed = gone.intersection(page.keys)
+        if not removed:
             continue
-        if not gone.isdisjoint(page.keys):
-            kept = [item for item in zip(page.keys, page.values, strict=True) if item[0] not in gone]
+        kept = [item for item in zip(page.keys, page.values, strict=True) if item[0] not in removed]
+        if _may_be_packed(page, kept):
             txn.delete_range(Space.DATA, page.keys[0], start)
             txn.put_many(Space.DATA, kept)
+        else:
+            for key in removed:
+                txn.delete(Space.DATA, key)
+
+
+def _may_be_packed(run: Page, kept: Sequence[Item]) -> bool:
+    """What is damaged is for repairs: what is not garbage is not touched beside it."""
+    if sum(len(key) + len(value) for key, value in kept) > PACKED_ITEM_BYTES_MAX * len(kept):
+        return False
+    is_ordered = all(before < after for before, after in pairwise(run.keys))
+    return is_ordered and not damaged_keys(Space.DATA, run.keys, run.values)
 
 
 class Removals:

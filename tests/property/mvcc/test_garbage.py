@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,3 +162,22 @@ def test_what_is_removed_densely_is_what_is_removed_one_by_one(history: History,
         with engine.read() as look_txn:
             pages.append(look_txn.page(Space.DATA, b"", ABOVE_KEYS, max_items=1_000))
     assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(("value_bytes", "is_packed"), [(1_000, True), (3_000, False), (400_000, False)])
+def test_what_is_packed_is_small_since_a_transaction_is_in_memory(value_bytes: int, is_packed: bool) -> None:
+    engine, written = MemoryEngine(), []
+    items = [encode_version(LogicalKey(b"%04d" % row), bytes(value_bytes), at(1)) for row in range(200)]
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, items)
+        put_many = txn.put_many
+
+        def counting(space: Space, kept: Iterable[Item]) -> None:
+            written.extend(kept := list(kept))
+            put_many(space, kept)
+
+        txn.put_many = counting
+        remove_densely(txn, [key for key, _ in items[::2]])
+    assert written == (items[1:-1:2] if is_packed else [])
+    with engine.read() as look_txn:
+        assert look_txn.keys(Space.DATA, b"", ABOVE_KEYS, max_items=1_000)[0] == [key for key, _ in items[1::2]]
