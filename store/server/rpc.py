@@ -155,7 +155,6 @@ async def _of_one(
     receiving: Receiving,
     parse: Parse,
     behaviour: Callable[[Message], AsyncGenerator[Reply, None]],
-    _arriving: object,
     context: Context,
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
@@ -194,18 +193,16 @@ def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
 def _of_calls(
     parse: Parse,
     behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
-    arriving: AsyncIterator[bytes],
-    _context: Context,
+    context: Context,
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
-    return behaviour(_parsed(arriving, parse, stream))
+    return behaviour(_parsed(context, parse, stream))
 
 
 async def _of_many(
     receiving: Receiving,
     parse: Parse,
     behaviour: Callable[[AsyncIterator[Message]], AsyncGenerator[Reply, None]],
-    arriving: AsyncIterator[bytes],
     context: Context,
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
@@ -217,7 +214,7 @@ async def _of_many(
         held.leave()
     stream.admit(first[0], len(encoded))
     del encoded
-    async with aclosing(behaviour(_first_and(first, _parsed(arriving, parse, stream)))) as replies:
+    async with aclosing(behaviour(_first_and(first, _parsed(context, parse, stream)))) as replies:
         async for reply in replies:
             yield reply
 
@@ -231,8 +228,9 @@ async def _first_and(first: list[Message], others: AsyncIterator[Message]) -> As
         yield given.pop()
 
 
-async def _parsed(requests: AsyncIterator[bytes], parse: Parse, stream: OpenStream) -> AsyncIterator[Message]:
-    async for encoded in requests:
+async def _parsed(context: Context, parse: Parse, stream: OpenStream) -> AsyncIterator[Message]:
+    # gRPC's own iterator would hold a message's bytes until the next one is asked for.
+    while (encoded := await context.read()) is not grpc.aio.EOF:
         message = [parse(encoded)]
         stream.admit(message[0], len(encoded))
         # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
@@ -352,16 +350,16 @@ def _metadata(context: Context) -> dict[str, str]:
 
 def _streaming(
     measures: MethodMeasures,
-    behaviour: Callable[[Any, Context, OpenStream], AsyncGenerator[Reply, None]],
+    behaviour: Callable[[Context, OpenStream], AsyncGenerator[Reply, None]],
     authority: Authority | None,
     openings: Openings,
     sending: Callable[[Context], Sending],
 ) -> Callable[[Any, Context], Awaitable[None]]:
-    """``behaviour`` gets the messages that arrive, the call, and the stream, which lets each message in."""
+    """``behaviour`` gets the call, to read its messages, and the stream, which lets each message in."""
 
     is_carrier = measures.name.removeprefix(PACKAGE) in CARRIERS
 
-    async def reply_all(arriving: Any, context: Context, to_caller: Sending) -> None:
+    async def reply_all(context: Context, to_caller: Sending) -> None:
         CALLER.set(context)
         metadata = _metadata(context)
         CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
@@ -373,7 +371,7 @@ def _streaming(
         await openings.turn(context.peer())
         with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
             is_owed = False
-            async with aclosing(behaviour(arriving, context, stream)) as replies:
+            async with aclosing(behaviour(context, stream)) as replies:
                 async for reply in stream.follow(replies):
                     encoded = _serialized(reply)
                     if is_owed:
@@ -382,11 +380,11 @@ def _streaming(
                     is_owed = stream.sent(len(encoded))
                     await to_caller.send(encoded)
 
-    async def serve(arriving: Any, context: Context) -> None:
+    async def serve(_arriving: Any, context: Context) -> None:
         measures.opened()
         code, problem, to_caller = CANCELLED, None, sending(context)
         try:
-            await reply_all(arriving, context, to_caller)
+            await reply_all(context, to_caller)
             code = OK
         except CortadoError as error:
             code, problem = error.code, error

@@ -38,12 +38,14 @@ def make_table(wire: Wire) -> int:
     return schema_id
 
 
-def chunks(schema_id: int, first: int, count: int, rows: int) -> Iterator[documents_pb2.BulkRequest]:
-    """``count`` chunks of so many ``rows`` of 1 KB."""
+def chunks(
+    schema_id: int, first: int, count: int, rows: int, row_bytes: int = 1_000
+) -> Iterator[documents_pb2.BulkRequest]:
+    """``count`` chunks of so many ``rows``."""
     yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=table_name("db.t")))
     for sequence in range(count):
         at = first + sequence * rows
-        bodies = [encode_document(SCHEMA, {"id": at + row, "text": "x" * 1_000}) for row in range(rows)]
+        bodies = [encode_document(SCHEMA, {"id": at + row, "text": "x" * row_bytes}) for row in range(rows)]
         lengths = b"".join([len(body).to_bytes(4, "little") for body in bodies])
         batch = common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
         yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=batch))
@@ -110,6 +112,37 @@ def test_ten_rounds_of_bulk_loads_end_level(tmp_path: Path) -> None:
         level = before + 260 * MIB
         wait_until(lambda: anonymous_bytes(server.pid) < level, f"little is kept of {[each // MIB for each in rounds]}")
         assert max(rounds[5:]) < max(rounds[:5]) + 128 * MIB
+
+
+def test_loads_of_large_rows_over_the_same_keys_stay_within_the_budget_while_old_versions_go(tmp_path: Path) -> None:
+    rounds, rows = 3, 10
+    with (
+        running_server(tmp_path / "data", *SMALL_BUDGET, "--retention", "1s") as server,
+        Client(server.endpoint) as client,
+    ):
+        wire = Wire(server.endpoint)
+        schema_id = make_table(wire)
+        written: list[int] = []
+
+        def load(stream: int) -> None:
+            own = Wire(server.endpoint, is_alone=True)
+            made = chunks(schema_id, 1_000 * stream, 3, rows, row_bytes=400_000)
+            written.append(sum(reply.written for reply in own.documents.Bulk(made, timeout=240)))
+            own.channel.close()
+
+        with peak_of(server.pid) as peak:
+            for number in range(rounds):
+                streams = [threading.Thread(target=load, args=(stream,)) for stream in range(64)]
+                for each in streams:
+                    each.start()
+                for each in streams:
+                    each.join()
+                gone = number * 64 * 3 * rows
+                wait_until(lambda gone=gone: client.collection.status().removed >= gone, "old versions go", 120)
+        assert written == [3 * rows] * 64 * rounds
+        # The budget, of each stream the message that comes in, the end of the log (raft.retain-bytes), and what one
+        # transaction packs of what stays.
+        assert peak.mib < 256 + 64 * 4 + 64 + 36
 
 
 def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(tmp_path: Path) -> None:
