@@ -16,6 +16,7 @@ A new process reads what really is there.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from typing import Final
 
 import lmdb
@@ -42,13 +43,24 @@ def is_of_the_disk(error: BaseException | None) -> bool:
 
     Readers meet a failed write, too, and sooner than the writer can tell of it: LMDB refuses every transaction then.
     """
+    return any(isinstance(each, StorageFailed) or _blames_the_disk(each) for each in _causes(error))
+
+
+def is_by_the_disk(error: BaseException | None) -> bool:
+    """As :func:`is_of_the_disk`, where the system itself says so. A directory that cannot be opened may as well be
+    another user's, or hold what is no file."""
+    return any(map(_blames_the_disk, _causes(error)))
+
+
+def _blames_the_disk(error: BaseException) -> bool:
+    return isinstance(error, lmdb.PanicError) or _system_error(error) in _OF_THE_DISK
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """``error``, what it came of, and so on."""
     while error is not None:
-        if isinstance(error, StorageFailed | lmdb.PanicError):
-            return True
-        if _system_error(error) in _OF_THE_DISK:
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def read_failure(error: lmdb.Error) -> CortadoError:

@@ -54,7 +54,8 @@ class LogDirectory(Protocol):
     def reader(self) -> LogDirectory:
         """The same folder, for another thread. Whoever asked closes it: what it has open stays on the disk."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Raises StorageFailed; everything is closed then, too."""
 
 
 class FolderFiles:
@@ -132,8 +133,18 @@ class FolderFiles:
         return FolderFiles(self._path, may_write=False)
 
     def close(self) -> None:
+        failed: StorageFailed | None = None
         while self._descriptors:
-            os.close(self._descriptors.popitem()[1])
+            name, descriptor = self._descriptors.popitem()
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                # It is closed all the same. Whoever only reads has lost nothing by it.
+                if self._may_write and failed is None:
+                    failed = StorageFailed(f"the log file {name} can't be closed: {error}")
+                    failed.__cause__ = error
+        if failed is not None:
+            raise failed
 
     def _opened(self, name: str) -> int:
         descriptor = self._descriptors.get(name)

@@ -23,7 +23,7 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from typing import Final
 
@@ -32,7 +32,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from cortado.errors import DataDirectoryError
+from cortado.errors import DataDirectoryError, DataLoss
 from cortado.proto.v1 import (
     auth_pb2,
     backups_pb2,
@@ -54,7 +54,7 @@ from cortado.proto.v1 import (
 )
 from cortado.store.addresses import address_of
 from cortado.store.clock.host_time import HostTime
-from cortado.store.engine.failures import StorageFailed, is_of_the_disk
+from cortado.store.engine.failures import StorageFailed, is_by_the_disk, is_of_the_disk
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.log_files.files import FolderFiles
@@ -80,7 +80,7 @@ from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
-from cortado.store.server.exits import EXIT_IO, StartRefused
+from cortado.store.server.exits import EXIT_IO, ServerEnded, StartRefused
 from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.front import Front
 from cortado.store.server.inspect_service import InspectService
@@ -123,7 +123,7 @@ def serve(config: ServerConfig) -> None:
 
     Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, ResourceExhausted (no room for a new
     directory), Unavailable (the address is taken), StartRefused (by the cluster that it was to join, or by the disk),
-    PortLost.
+    PortLost, ServerEnded (by the disk, at its end).
     """
     config.check()
     os.umask(UMASK)
@@ -134,15 +134,24 @@ def serve(config: ServerConfig) -> None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     give_back_large_blocks()
-    stores = open_stores(config)
+    stores = _opened(config)
     _log_as(config, stores.engine)
     try:
-        uvloop.run(_serve(config, stores))
+        with closing(stores):
+            uvloop.run(_serve(config, stores))
     except StorageFailed as error:
-        # Before the node served: later ones end the process where it waits for its end.
-        raise StartRefused(DataDirectoryError(str(config.data_dir), str(error)), EXIT_IO) from error
-    finally:
-        stores.close()
+        # Before the node served, or behind its end: others end the process where it waits for its end.
+        raise ServerEnded(DataDirectoryError(str(config.data_dir), str(error)), EXIT_IO) from error
+
+
+def _opened(config: ServerConfig) -> Stores:
+    """As :func:`open_stores`. Raises StartRefused where it is the disk that fails, and not what stands on it."""
+    try:
+        return open_stores(config)
+    except (DataDirectoryError, DataLoss) as error:
+        if is_by_the_disk(error):
+            raise StartRefused(error, EXIT_IO) from error
+        raise
 
 
 async def _serve(config: ServerConfig, stores: Stores) -> None:

@@ -72,8 +72,11 @@ class Stores:
         return stored_log(self.log_files.groups, GROUP_ID, owner=self.engine.identity.storage_id)
 
     def close(self) -> None:
-        self.log_files.close()
-        self.engine.close()
+        """Raises StorageFailed; both are closed then, too."""
+        try:
+            self.log_files.close()
+        finally:
+            self.engine.close()
 
 
 def create_log(data_dir: Path) -> None:

@@ -1,4 +1,4 @@
-"""The disk fails under the data file: the process ends with the disk's code, whoever meets it first."""
+"""The disk fails under the data file, or a log file: the process ends with the disk's code, whoever meets it first."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from support.needs import need_tool
 from support.server_process import ServerProcess, wait_until
 
 pytestmark = pytest.mark.process
+
+DATA_FILE = "engine/data.mdb"
+LOG_FILE = "log/0000000000000001"
 
 
 @pytest.mark.parametrize("error", ["EIO", "EROFS"])
@@ -35,14 +38,23 @@ def test_a_look_at_the_data_file_that_fails_ends_the_node_and_blames_the_disk(tm
     assert "data.mdb cannot be read" in server.log
 
 
-def _under_faults(folder: Path, calls: str, error: str, place: int) -> ServerProcess:
-    """A server, ended, for which these calls on the data file fail from their ``place`` on."""
-    need_tool("strace")
-    ServerProcess(folder / "n", "--node-id", "n1").start().stop()
-    data_file = str(folder / "n" / "engine" / "data.mdb")
-    inject = f"inject={calls}:error={error}:when={place}+"
-    strace = ["strace", "-f", "-o", str(folder / "trace"), "-P", data_file, "-e", f"trace={calls}"]
-    server = ServerProcess(folder / "n", "--node-id", "n1", under=[*strace, "-e", inject])
+@pytest.mark.parametrize(("calls", "error"), [("fdatasync", "EIO"), ("pread64", "EIO"), ("openat", "EROFS")])
+def test_a_log_that_the_disk_does_not_let_be_opened_is_the_disks_fault(tmp_path: Path, calls: str, error: str) -> None:
+    server = _under_faults(tmp_path, calls, error, 1, LOG_FILE)
+    assert server.code == EXIT_IO, server.log
+    assert "the log file 0000000000000001" in server.log
+
+
+def test_a_log_file_that_the_disk_does_not_let_be_closed_is_named(tmp_path: Path) -> None:
+    server = _made_under_faults(tmp_path, "close", "EIO", 1, LOG_FILE).start()
+    assert server.stop() == EXIT_IO
+    assert "the log file 0000000000000001 can't be closed" in server.log
+    assert "standard output" not in server.log
+
+
+def _under_faults(folder: Path, calls: str, error: str, place: int, file: str = DATA_FILE) -> ServerProcess:
+    """A server, ended, for which these calls on a file of its directory fail from their ``place`` on."""
+    server = _made_under_faults(folder, calls, error, place, file)
     try:
         # The first ones fail before it serves.
         server.launch()
@@ -56,3 +68,11 @@ def _under_faults(folder: Path, calls: str, error: str, place: int) -> ServerPro
         server.kill()
         raise
     return server
+
+
+def _made_under_faults(folder: Path, calls: str, error: str, place: int, file: str) -> ServerProcess:
+    need_tool("strace")
+    ServerProcess(folder / "n", "--node-id", "n1").start().stop()
+    inject = f"inject={calls}:error={error}:when={place}+"
+    strace = ["strace", "-D", "-f", "-o", str(folder / "trace"), "-P", str(folder / "n" / file), "-e", f"trace={calls}"]
+    return ServerProcess(folder / "n", "--node-id", "n1", under=[*strace, "-e", inject])
