@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument, SnapshotTooOld
-from cortado.store.backup.chain import Empty, look, whole_backup
+from cortado.store.backup.chain import Backup, Empty, look, whole_backup
 from cortado.store.backup.manifest import (
     CHECKPOINT,
     BaseBackup,
@@ -65,7 +65,8 @@ class BackupRequest:
 
 
 def create_backup(client: Client, request: BackupRequest, report: Report = silent) -> Manifest:
-    """Takes the backup, or goes on with it. ``client`` should read from any member.
+    """Takes the backup, or goes on with it; one that is whole, and of the time that ``at`` names, is verified.
+    ``client`` should read from any member.
 
     Raises InvalidArgument where the directory holds something else, SnapshotTooOld where its timestamp, or that of the
     backup that it follows, cannot be read any more, and what a read raises.
@@ -80,15 +81,14 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
     streams = transferring(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
-    if isinstance(found, Manifest) and directory.has(CHECKPOINT):
-        # A run was ended between its last two steps: all is there.
+    if isinstance(found, Manifest):
+        if not directory.has(CHECKPOINT):
+            _check_there(request, directory, found)
+        # Else a run was ended between its last two steps: all is there.
         check_same(client, request, found.shape)
         finish(directory)
         yield found
         return
-    if isinstance(found, Manifest):
-        problem = f"holds a whole backup of {found.shape.timestamp} already: give an empty directory"
-        raise InvalidArgument("DIR", problem, str(directory))
     if isinstance(found, Empty):
         found = _begin(client, request, directory)
     else:
@@ -96,6 +96,17 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
     shape = found.shape
     with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
         yield _Making(client, directory, found, streams, report).run()
+
+
+def _check_there(request: BackupRequest, directory: Directory, found: Manifest) -> None:
+    """A whole backup is what is asked for where the request names its time. Without one it may be last night's, in a
+    directory that is given again by mistake. Raises InvalidArgument, DataLoss."""
+    if request.at is None:
+        problem = f"holds a whole backup of {found.shape.timestamp} already, which can be restored as it is"
+        raise InvalidArgument("DIR", f"{problem}: give an empty directory for another one", str(directory))
+    backup = Backup(directory, found)
+    for part in range(len(found.parts)):
+        backup.check(part)
 
 
 def finish(directory: Directory) -> None:

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from cortado.errors import InvalidArgument, SnapshotTooOld
+from cortado.errors import DataLoss, InvalidArgument, SnapshotTooOld
 from cortado.store.backup.chain import chain_of, whole_backup
 from cortado.store.backup.check import check_backup
 from cortado.store.backup.create import BackupRequest, create_backup
@@ -113,6 +113,25 @@ def test_a_backup_that_is_killed_behind_its_last_file_is_done_when_it_is_repeate
             # Now it is as any other: a name that is used twice by mistake loses nothing.
             with pytest.raises(InvalidArgument, match="holds a whole backup of"):
                 create_backup(client, BackupRequest(directory))
+
+
+def test_a_whole_backup_is_what_a_command_asks_for_that_names_its_time(server: ServerProcess, tmp_path: Path) -> None:
+    """As one that was killed behind its last step, and is repeated."""
+    directory = tmp_path / "backup"
+    with Client(server.endpoint) as client:
+        request = BackupRequest(directory, at=str(client.now()), range_bytes=SMALL)
+        whole = create_backup(client, request)
+        client.kv("log").put(b"after", b"1")
+        assert create_backup(client, request) == whole
+        with pytest.raises(InvalidArgument, match=f"at: must be {whole.shape.timestamp}"):
+            create_backup(client, BackupRequest(directory, at=str(client.now())))
+        with pytest.raises(InvalidArgument, match="history: was begun without it"):
+            create_backup(client, BackupRequest(directory, at=request.at, history=True))
+        with pytest.raises(InvalidArgument, match="which can be restored as it is: give an empty directory"):
+            create_backup(client, BackupRequest(directory))
+        (directory / part_name(0)).unlink()
+        with pytest.raises((DataLoss, InvalidArgument), match=part_name(0)):
+            create_backup(client, request)
 
 
 def test_what_follows_holds_what_changed_alone(server: ServerProcess, tmp_path: Path) -> None:
