@@ -138,6 +138,8 @@ class Outgoing:
         while waiting and self._send_window > 0 and self._out_bytes < _OUT_BYTES:
             stream_id = next(iter(waiting))
             stream = waiting.pop(stream_id)
+            if stream.send_window <= 0:
+                continue  # Its peer has made it smaller since.
             self._send_piece(stream, min(stream.send_window, self._send_window, FRAME_BYTES))
             self._line_up(stream)
 
