@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 import grpc
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.fields import Head
 from cortado.store.h2.grpc import OK_TRAILERS, PREFIX_BYTES, RESPONSE_HEAD, Messages, prefixed, status_trailers
@@ -192,6 +192,8 @@ class Call(Here):
             serve, asked = handler.stream_stream or handler.stream_unary, self._arriving()
         else:
             serve, asked = handler.unary_stream or handler.unary_unary, await self.read()
+            if asked is grpc.aio.EOF:
+                raise InvalidArgument("request", "is missing")
         served = serve(asked, self)
         if not isinstance(served, AsyncIterator):
             return await served

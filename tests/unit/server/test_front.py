@@ -187,6 +187,19 @@ def test_health_and_reflection_are_served() -> None:
     run(scenario)
 
 
+def test_a_call_without_a_message_is_refused_and_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
+    def asked(endpoint: str) -> bytes:
+        with Connection(endpoint) as connection:
+            connection.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, fields("/grpc.health.v1.Health/Check")))
+            return next(each.payload for each in connection.frames() if each.stream == 1)
+
+    async def scenario(_kv: Kv, endpoint: str) -> None:
+        assert b"request: is missing" in await asyncio.to_thread(asked, endpoint)
+        assert not caplog.records
+
+    run(scenario)
+
+
 def test_a_stream_of_replies_that_its_caller_takes_slowly_comes_whole() -> None:
     async def scenario(kv: Kv, endpoint: str) -> None:
         kv.replies = [bytes([n]) * 200_000 for n in range(20)]
