@@ -30,6 +30,9 @@ from cortado.store.h2.states import Event as Happened
 from cortado.store.h2.states import State, next_state
 from cortado.store.h2.streams import Stream
 
+_STREAMS_A_FRAME: Final = 32
+"""The windows of so many streams are changed in the time that a frame takes."""
+
 
 class Connection(Outgoing):
     """``now_s`` is a monotonic clock."""
@@ -77,6 +80,8 @@ class Connection(Outgoing):
                 if frame is None:
                     break
                 cost += self._receive(frame)
+                if self._out_bytes > self._limits.output_bytes:
+                    raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "answers are not read")
         except ConnectionFault as fault:
             self._fail(fault)
         return self._taken_events()
@@ -110,6 +115,7 @@ class Connection(Outgoing):
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more than the connection's window")
         stream = self._streams.get(stream_id)
         if stream is None:
+            self._spend("others")
             self._credit(length)
             self._check_gone(stream_id, Happened.DATA)
             return
@@ -225,26 +231,32 @@ class Connection(Outgoing):
 
     # --- what concerns the connection --------------------------------------------------------------------------
 
-    def _on_settings(self, frame: Frame) -> None:
+    def _on_settings(self, frame: Frame) -> int:
         settings = frames.settings_of(frame)
         if frame.flags & frames.ACK:
             self.has_acknowledged = True
-            return
+            return 0
         self._spend("settings")
         self._has_settings = True
+        window = self._send_window_of_streams
         for name, value in settings:
             if name == frames.INITIAL_WINDOW_SIZE:
-                self._widen_streams(value)
+                if value > WINDOW_MAX:
+                    raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"INITIAL_WINDOW_SIZE {value}")
+                window = value
             elif name == frames.ENABLE_PUSH and value > 1:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH {value}")
             elif name == frames.MAX_FRAME_SIZE and not FRAME_BYTES <= value < 1 << 24:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"MAX_FRAME_SIZE {value}")
-        self._answer(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        self._emit(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        return self._widen_streams(window)
 
-    def _widen_streams(self, window: int) -> None:
-        if window > WINDOW_MAX:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, f"INITIAL_WINDOW_SIZE {window}")
+    def _widen_streams(self, window: int) -> int:
+        """Change the windows of all streams, once for the last of a frame's values: it may have thousands. Returns what
+        that cost."""
         change = window - self._send_window_of_streams
+        if not change:
+            return 0
         self._send_window_of_streams = window
         for stream in self._streams.values():
             stream.send_window += change
@@ -252,6 +264,7 @@ class Connection(Outgoing):
                 raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE overflows a window")
             self._line_up(stream)
         self._flow()
+        return len(self._streams) // _STREAMS_A_FRAME
 
     def _on_window_update(self, frame: Frame) -> None:
         self._spend("others")
@@ -278,7 +291,7 @@ class Connection(Outgoing):
             self._events.append(PingAnswered(frame.payload))
             return
         self._spend("pings")
-        self._answer(frames.frame(frames.PING, frames.ACK, 0, frame.payload))
+        self._emit(frames.frame(frames.PING, frames.ACK, 0, frame.payload))
 
     def _on_priority(self, frame: Frame) -> None:
         self._spend("others")
@@ -337,12 +350,6 @@ class Connection(Outgoing):
             budget = self._budgets[what] = Budget(getattr(self._limits, what), self._now_s())
         if not budget.take(self._now_s()):
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, f"too many {what.replace('_', ' ')}")
-
-    def _answer(self, frame: bytes) -> None:
-        """To a control frame: bounded, since whoever sends them need not read the answers."""
-        self._emit(frame)
-        if self._out_bytes > self._limits.output_bytes:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "answers are not read")
 
 
 _RECEIVERS: Final[dict[int, Callable[[Connection, Frame], int | None]]] = {

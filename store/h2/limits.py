@@ -91,7 +91,8 @@ class H2Limits:
     connection_window: int = 4 << 20
     """The same, of all streams."""
     output_bytes: int = 4 << 20
-    """Of answers to control frames that the peer does not read."""
+    """Of answers that the peer does not read: to control frames, and to calls that end without a message. Messages wait
+    with their streams."""
     resets: Rate = Rate(2_000, 500)
     """Streams that the peer resets, or that are at fault, or refused."""
     pings: Rate = Rate(2_000, 200)
@@ -99,7 +100,7 @@ class H2Limits:
     empty_frames: Rate = Rate(2_000, 200)
     """DATA frames without a byte that do not end their stream."""
     others: Rate = Rate(40_000, 20_000)
-    """WINDOW_UPDATE and PRIORITY frames, and frames of an unknown kind."""
+    """WINDOW_UPDATE and PRIORITY frames, frames of an unknown kind, and DATA of streams that are over."""
     slice_cost: int = 256
     """One call of ``advance`` looks at so many frames, or at header_block_bytes of header blocks: some milliseconds."""
 

@@ -8,8 +8,9 @@ import pytest
 
 from cortado.store.h2 import frames
 from cortado.store.h2.connection import Connection
+from cortado.store.h2.events import Opened
 from cortado.store.h2.header_blocks import block
-from cortado.store.h2.limits import H2Limits, Rate
+from cortado.store.h2.limits import WINDOW_MAX, H2Limits, Rate
 from support.h2 import (
     HELLO,
     REQUEST,
@@ -415,6 +416,13 @@ def test_frames_that_say_nothing_are_bounded(sent: bytes) -> None:
     assert shown(events(made, sent * 11)[-1]).startswith("ended ENHANCE_YOUR_CALM: too many others")
 
 
+def test_data_of_a_stream_that_is_over_are_bounded() -> None:
+    made = connection(replace(H2Limits(), others=RATE))
+    events(made, opened())
+    made.send_end(1, b"\x88")
+    assert shown(events(made, data() * 11)[-1]).startswith("ended ENHANCE_YOUR_CALM: too many others")
+
+
 def test_streams_at_fault_and_streams_that_are_refused_count_as_resets() -> None:
     for limits in (replace(H2Limits(), resets=RATE), replace(H2Limits(), resets=RATE, streams=0)):
         made = connection(limits)
@@ -461,6 +469,26 @@ def test_answers_that_are_not_read_are_bounded() -> None:
     assert shown(events(made, frames.frame(frames.PING, 0, 0, bytes(8)) * 60)[-1]).startswith(
         "ended ENHANCE_YOUR_CALM: answers are not read"
     )
+
+
+def test_answers_to_calls_are_bounded_as_well() -> None:
+    made = connection(replace(H2Limits(), output_bytes=1_000))
+    for stream_id in range(1, 21, 2):
+        assert [type(each) for each in events(made, headers(stream_id))] == [Opened]
+        made.send_end(stream_id, bytes(100))
+    assert shown(events(made, headers(21))[-1]).startswith("ended ENHANCE_YOUR_CALM: answers are not read")
+
+
+def test_windows_of_many_streams_are_changed_once_a_frame_and_as_a_part_of_a_slice() -> None:
+    made = connection(replace(H2Limits(), slice_cost=10))
+    events(made, b"".join(headers(2 * n + 1) for n in range(320)) + frames.window_update(1, 100))
+    said(made)
+    back = frames.settings([(frames.INITIAL_WINDOW_SIZE, WINDOW_MAX), (frames.INITIAL_WINDOW_SIZE, 65_535)])
+    assert events(made, back) == []
+    made.feed(b"".join(setting(frames.INITIAL_WINDOW_SIZE, n) for n in range(20)))
+    made.advance()
+    assert made.has_more
+    assert said(made) == ["SETTINGS ack"] * 2
 
 
 def test_one_advance_does_a_slice_of_the_work() -> None:
