@@ -7,7 +7,9 @@ first, as :mod:`cortado.proto.bounds` counts a message's:
   objects and arrays themselves;
 - *depth*: objects and arrays in one another.
 
-Functions in C do the counting. A text with brackets that do not match passes: the parser stops at the first wrong one.
+Functions in C count the items. The depth is counted bracket by bracket, at most two for each item that is allowed, and
+no further than to the first that is too deep: what takes pairs out from within reads the brackets once for each depth.
+A bracket that closes what is not open ends the count, since the parser stops there.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ _OPENING: Final = (b"[", b"{")
 _COUNTED: Final = (b",", *_OPENING)
 _SLICE_BYTES: Final = 256 << 10
 """Counted in one step; between two steps another thread may run."""
+_OPENS: Final = frozenset(b"[{")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -42,7 +45,7 @@ def check_json_bounds(text: bytes, what: str) -> None:
             problem = f"must hold at most {ITEMS_MAX} members, items, objects and arrays"
             raise TooLarge(what, problem, f"more than {ITEMS_MAX}", ITEMS_MAX + 1, ITEMS_MAX)
         brackets += bare.translate(None, _NO_BRACKETS)
-    if _is_deeper(bytes(brackets)):
+    if _is_deeper(brackets):
         problem = f"must hold at most {DEPTH_MAX} objects and arrays in one another"
         raise TooLarge(what, problem, f"more than {DEPTH_MAX}", DEPTH_MAX + 1, DEPTH_MAX)
 
@@ -57,11 +60,11 @@ def _without_texts(text: bytes) -> Iterator[bytes]:
         is_within ^= len(pieces) % 2 == 0
 
 
-def _is_deeper(brackets: bytes) -> bool:
-    """Whether the brackets are deeper than DEPTH_MAX; False if they do not match."""
-    for _ in range(DEPTH_MAX):
-        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if len(inner) in (0, len(brackets)):
-            return False
-        brackets = inner
-    return True
+def _is_deeper(brackets: bytearray) -> bool:
+    """Whether the brackets are deeper than DEPTH_MAX, up to the first that closes what is not open."""
+    depth = 0
+    for each in brackets:
+        depth += 1 if each in _OPENS else -1
+        if not 0 <= depth <= DEPTH_MAX:
+            return depth > 0
+    return False

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import parse_json
 from cortado.store.regular_files import read_regular
@@ -137,8 +137,8 @@ def parse_written(data: bytes, what: str, where: str) -> Any:
     try:
         check_json_bounds(data, what)
         return parse_json(data.decode(), what)
-    except (UnicodeDecodeError, InvalidArgument) as error:
-        problem = error.problem if isinstance(error, InvalidArgument) else f"must be UTF-8: {error.reason}"
+    except (UnicodeDecodeError, InvalidArgument, TooLarge) as error:
+        problem = f"must be UTF-8: {error.reason}" if isinstance(error, UnicodeDecodeError) else error.problem
         raise InvalidArgument(what, f"is not what was written there: {problem}", where) from None
 
 

@@ -45,7 +45,7 @@ ITEM = "/v1/db/shop/items/bad"
         ("PUT", ITEM, {"content": b'{"id": "b\xff"}', "headers": JSON}, 400, "body"),
         ("PUT", ITEM, {"content": b'{"id": "bad", "id": "bad"}', "headers": JSON}, 400, "body"),
         ("PUT", ITEM, {"content": b'{"id": NaN}', "headers": JSON}, 400, "body"),
-        ("PUT", ITEM, {"content": b"[" * 100_000, "headers": JSON}, 400, "body"),
+        ("PUT", ITEM, {"content": b"[" * 100_000, "headers": JSON}, 413, "body"),
         ("PUT", ITEM, {"content": b"", "headers": JSON}, 400, "body"),
         ("PUT", ITEM, {"json": {"id": "bad", "color": "red"}}, 400, "color"),
         ("PUT", ITEM, {"json": ["bad"]}, 400, ""),
