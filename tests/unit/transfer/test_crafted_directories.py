@@ -175,9 +175,7 @@ def test_a_file_that_two_tables_name_is_refused(tmp_path: Path) -> None:
 )
 def test_a_manifest_that_is_no_strict_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
-    with pytest.raises(
-        InvalidArgument, match="manifest: is not what was written there: must (be JSON|hold at most 256)"
-    ):
+    with pytest.raises(InvalidArgument, match=r"manifest: is not what was written there: must (be JSON|hold)"):
         read_manifest(tmp_path)
     (tmp_path / MANIFEST).write_bytes(b"\xff")
     with pytest.raises(InvalidArgument, match="must be UTF-8"):
