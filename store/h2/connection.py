@@ -148,6 +148,7 @@ class Connection(Outgoing):
         fragment = unpadded(frame)
         if frame.flags & frames.END_HEADERS:
             return self._whole(frame, fragment)
+        self._check_block(fragment)
         self._block, self._block_of = [fragment], frame
         return 0
 
@@ -305,6 +306,11 @@ class Connection(Outgoing):
         self._spend("others")
 
     # --- windows of what comes ---------------------------------------------------------------------------------
+
+    @property
+    def unread(self) -> int:
+        """Bytes that have arrived, and that nobody waits for."""
+        return self._limits.connection_window - self._recv_window - self._owed
 
     def consumed(self, stream_id: int, count: int) -> None:
         """So many bytes of the stream are not held any more."""

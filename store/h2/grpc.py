@@ -72,7 +72,7 @@ class Messages:
             self._pieces = [self._joined()]
         first = self._pieces[0]
         if first[0]:
-            raise Unsupported("compressed messages", "send messages as they are")
+            raise Unsupported("a compressed message", "send it as it is")
         length = int.from_bytes(first[1:PREFIX_BYTES], "big")
         if length > self._bytes_max:
             problem = f"has {length} bytes, a message may have {self._bytes_max}"

@@ -88,8 +88,9 @@ class H2Limits:
     streams: int = 1_024
     stream_window: int = 65_535
     """What a peer may send to a stream that nobody reads."""
-    connection_window: int = 4 << 20
-    """The same, of all streams."""
+    connection_window: int = 64 << 20
+    """The same, of all streams. It is what all of them may hold: were it less, streams that nobody reads could use it
+    up, and the one that somebody waits for would get nothing."""
     output_bytes: int = 4 << 20
     """Of answers that the peer does not read: to control frames, and to calls that end without a message. Messages wait
     with their streams."""

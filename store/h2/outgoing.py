@@ -82,7 +82,7 @@ class Outgoing:
             return
         size = len(data)
         room = min(stream.send_window, self._send_window, FRAME_BYTES)
-        if size > room or self._waiting or self._out_bytes > _OUT_BYTES or stream.state is not State.HALF_CLOSED_REMOTE:
+        if size > room or self._out_bytes > _OUT_BYTES or stream.state is not State.HALF_CLOSED_REMOTE:
             self.send_head(stream_id, head)
             self.send_data(stream_id, data)
             self.send_end(stream_id, trailers)

@@ -31,6 +31,7 @@ from cortado.store.addresses import address_of
 from cortado.store.h2.fields import Head
 from cortado.store.h2.grpc import RESPONSE_HEAD, status_trailers, timeout_s
 from cortado.store.h2.header_blocks import block
+from cortado.store.h2.limits import ErrorCode
 from cortado.store.peers.credentials import Certificates
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.front_call import Plan
@@ -43,6 +44,8 @@ HANDSHAKES_MAX: Final = 128
 BACKLOG: Final = 1_024
 LOOK_S: Final = 1.0
 """So often connections are looked at."""
+HELD_BYTES_MAX: Final = 256 << 20
+"""So much may have arrived for calls that do not read it yet. Beyond it, the connection with most of it is ended."""
 _GOODBYE_S: Final = 0.5
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 
@@ -167,6 +170,17 @@ class Front:
             await asyncio.sleep(LOOK_S)
             for connection in list(self._connections):
                 connection.look()
+            self.end_largest()
+
+    def end_largest(self) -> None:
+        """End connections until what is held for calls is within its bound."""
+        held = sorted((each.h2.unread, number, each) for number, each in enumerate(self._connections))
+        total = sum(size for size, _, _ in held)
+        while total > HELD_BYTES_MAX:
+            size, _, largest = held.pop()
+            total -= size
+            _LOG.warning("%s is ended: it has sent %d bytes to calls that do not read them yet", largest.peer, size)
+            largest.fail(ErrorCode.ENHANCE_YOUR_CALM, "too much for calls that do not read it yet")
 
     def joined(self, connection: FrontConnection) -> None:
         self._connections[connection] = None

@@ -221,10 +221,13 @@ class FrontConnection(asyncio.Protocol):
         if self._paused_s is not None and now_s - self._paused_s > STALLED_S:
             self._abort()
         elif not self.h2.has_acknowledged and now_s - self._since_s > HANDSHAKE_S:
-            self.h2.fail(ErrorCode.SETTINGS_TIMEOUT, f"no SETTINGS within {HANDSHAKE_S:.0f} s")
-            self._close()
+            self.fail(ErrorCode.SETTINGS_TIMEOUT, f"no SETTINGS within {HANDSHAKE_S:.0f} s")
         elif not self._calls and now_s - self._since_s > IDLE_S:
             self.end_idle()
+
+    def fail(self, code: ErrorCode, problem: str) -> None:
+        self.h2.fail(code, problem)
+        self._close()
 
     def end_idle(self) -> None:
         """It has no call. A client makes the connection anew with its next one."""

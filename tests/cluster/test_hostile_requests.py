@@ -21,6 +21,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from cortado.proto import message_class, streams_of, v1
 from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2, transactions_pb2
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from support.fronts import FRONTS
 from support.server_process import ServerProcess, running_server
 from support.wire import Wire
 
@@ -58,9 +59,9 @@ GOES_ON = {grpc.StatusCode.DEADLINE_EXCEEDED}
 STREAM_S = 0.5
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with running_server(tmp_path_factory.mktemp("hostile") / "data") as server:
+@pytest.fixture(params=FRONTS, scope="module")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("hostile") / "data", "--front", request.param) as server:
         # A restore is begun in an empty cluster alone, and would refuse everything else.
         Wire(server.endpoint).kv.Put(kv_pb2.KvPutRequest(namespace="n", key=b"k"))
         yield server

@@ -14,6 +14,7 @@ import pytest
 from cortado.store.client import Client
 from support.certificates import Certifier
 from support.cluster import Cluster
+from support.fronts import FRONTS
 from support.server_process import ServerProcess, running_server, wait_until
 from support.tls_nodes import node_process
 
@@ -135,10 +136,11 @@ def test_a_server_raises_its_limit_of_open_files_as_far_as_it_may(tmp_path: Path
         server.kill()
 
 
-def test_who_connects_and_says_nothing_is_hung_up_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("front", FRONTS)
+def test_who_connects_and_says_nothing_is_hung_up_on(front: str, tmp_path: Path) -> None:
     files = Certifier(tmp_path / "certs").node("n1")
-    secure = node_process(tmp_path, files, "n1")
-    with running_server(tmp_path / "plain") as plain:
+    secure = node_process(tmp_path, files, "n1", "--front", front)
+    with running_server(tmp_path / "plain", "--front", front) as plain:
         try:
             secure.start()
             context = ssl.create_default_context(cafile=str(files.ca))

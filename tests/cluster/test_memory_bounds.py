@@ -19,6 +19,7 @@ from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.client import Client
 from cortado.store.rpc_errors import from_rpc_error, was_answered
+from support.fronts import FRONTS
 from support.memory import MIB, anonymous_bytes, peak_of
 from support.server_process import running_server, wait_until
 from support.wire import Wire, table_name
@@ -63,8 +64,9 @@ def test_a_long_bulk_stream_keeps_no_chunk_that_was_answered(tmp_path: Path) -> 
         assert peak.mib < 650
 
 
-def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_written(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_written(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front, *SMALL_BUDGET) as server:
         wire = Wire(server.endpoint)
         schema_id = make_table(wire)
         made = [list(chunks(schema_id, 4_000 * stream, 2, 4_000)) for stream in range(4)]
@@ -145,8 +147,9 @@ def test_loads_of_large_rows_over_the_same_keys_stay_within_the_budget_while_old
         assert peak.mib < 256 + 64 * 4 + 64 + 36
 
 
-def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front, *SMALL_BUDGET) as server:
         # To decide who may write keeps nothing of what is in flight.
         with Client(server.endpoint) as client:
             token = client.auth.enable("root").token

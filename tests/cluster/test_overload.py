@@ -13,6 +13,7 @@ import pytest
 from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.store.rpc_errors import from_rpc_error, was_answered
+from support.fronts import FRONTS
 from support.server_process import running_server, wait_until
 from support.wire import Wire, put_pair, refused, table_name
 
@@ -27,8 +28,10 @@ def write(wire: Wire, i: int) -> grpc.Future:
     return wire.kv.Put.future(kv_pb2.KvPutRequest(namespace="t", key=b"%06d" % i, value=bytes(1_000)), timeout=30)
 
 
-def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit.writes-max", "16", "--limit.batch-commands-max", "8") as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(front: str, tmp_path: Path) -> None:
+    limits = ("--limit.writes-max", "16", "--limit.batch-commands-max", "8")
+    with running_server(tmp_path / "data", "--front", front, *limits) as server:
         wire = Wire(server.endpoint)
         outcomes = []
         for call in [write(wire, i) for i in range(3_000)]:
@@ -45,8 +48,9 @@ def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path:
         assert counts(wire)["writes"] == 0
 
 
-def test_past_the_share_of_scans_another_one_is_refused(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit.scans-max", "4") as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_past_the_share_of_scans_another_one_is_refused(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front, "--limit.scans-max", "4") as server:
         wire = Wire(server.endpoint)
         for start in range(0, 4_000, 1_000):
             wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
@@ -62,8 +66,9 @@ def test_past_the_share_of_scans_another_one_is_refused(tmp_path: Path) -> None:
         scans[1].cancel()
 
 
-def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data") as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front) as server:
         wire = Wire(server.endpoint)
         for start in range(0, 8_000, 1_000):
             wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
@@ -77,9 +82,10 @@ def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(tmp_path: Pat
         wait_until(lambda: counts(wire)["scans"] == 0, "the scan has stopped")
 
 
-def test_a_bulk_stream_into_a_small_queue_is_slowed_down_and_not_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_bulk_stream_into_a_small_queue_is_slowed_down_and_not_refused(front: str, tmp_path: Path) -> None:
     limits = ("--limit.writes-max", "2", "--limit.bulk-chunks-max", "8")
-    with running_server(tmp_path / "data", *limits) as server:
+    with running_server(tmp_path / "data", "--front", front, *limits) as server:
         wire = Wire(server.endpoint)
         wire.tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="db"))
         wire.register("db.t", {"name": "a", "type": "long"})

@@ -12,6 +12,7 @@ import pytest
 
 from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, watch_pb2
 from cortado.store.client import Client
+from support.fronts import FRONTS
 from support.server_process import ServerProcess, running_server
 from support.wire import Wire, put_pair, table_name
 
@@ -130,8 +131,9 @@ def test_a_caller_that_fills_every_gate_leaves_others_their_places(
         asyncio.run(scenario())
 
 
-def test_callers_without_a_principal_have_one_share_of_the_streams_of_calls(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data") as server:
+@pytest.mark.parametrize("front", FRONTS)
+def test_callers_without_a_principal_have_one_share_of_the_streams_of_calls(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front) as server:
         _, token = tokens(server.endpoint)
 
         async def scenario() -> None:

@@ -73,7 +73,8 @@ def shown(event: Event) -> str:
     last = " last" if isinstance(event, (Opened, Data)) and event.is_last else ""
     match event:
         case Opened():
-            return f"opened {event.stream_id} {event.head.path.decode()}{last}"
+            path = event.head.path.decode("ascii", "replace")
+            return f"opened {event.stream_id} {path}{last}"
         case Data():
             return f"data {event.stream_id} {event.data.hex()}{last}"
         case Reset():

@@ -10,7 +10,7 @@ from cortado.store.h2 import frames
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.events import Opened
 from cortado.store.h2.header_blocks import block
-from cortado.store.h2.limits import WINDOW_MAX, H2Limits, Rate
+from cortado.store.h2.limits import WINDOW_MAX, Budget, H2Limits, Rate
 from support.h2 import (
     HELLO,
     REQUEST,
@@ -39,7 +39,7 @@ def test_a_client_is_told_our_settings_first() -> None:
         "0003 00000400"  # MAX_CONCURRENT_STREAMS 1,024
         "0004 0000ffff"  # INITIAL_WINDOW_SIZE 65,535
         "0006 00004000"  # MAX_HEADER_LIST_SIZE 16 KiB
-        "000004 08 00 00000000 003f0001"  # WINDOW_UPDATE to 4 MiB
+        "000004 08 00 00000000 03ff0001"  # WINDOW_UPDATE to 64 MiB
     )
     assert events(made, HELLO) == []
     assert said(made) == ["SETTINGS ack"]
@@ -408,6 +408,12 @@ def test_a_flood_ends_the_connection(name: str) -> None:
         events(made, each)
         assert not made.is_over
     assert shown(events(made, flood[left + RATE.per_s])[-1]).startswith("ended ENHANCE_YOUR_CALM: too many")
+
+
+def test_a_rate_that_was_not_used_for_long_allows_its_burst_and_no_more() -> None:
+    budget = Budget(RATE, 0.0)
+    assert sum(budget.take(1_000.0) for _ in range(100)) == RATE.burst
+    assert sum(budget.take(1_001.0) for _ in range(100)) == RATE.per_s
 
 
 @pytest.mark.parametrize("sent", [frames.frame(frames.PRIORITY, 0, 1, bytes(5)), frames.frame(0x42, 0, 0)])

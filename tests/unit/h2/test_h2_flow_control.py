@@ -208,6 +208,21 @@ def test_streams_that_nobody_reads_do_not_stop_the_one_that_somebody_waits_for()
         left = given[0]
 
 
+def test_all_streams_may_hold_their_windows_at_once() -> None:
+    limits = H2Limits()
+    assert limits.connection_window >= limits.streams * limits.stream_window
+
+
+def test_what_is_read_or_waited_for_is_not_unread() -> None:
+    made = connection()
+    events(made, opened(1) + opened(3) + data(bytes(9_000), 1) + data(bytes(5_000), 3))
+    assert made.unread == 14_000
+    made.consumed(1, 9_000)
+    made.expect(3, 100)
+    events(made, data(bytes(100), 3))
+    assert made.unread == 0
+
+
 def test_what_a_stream_held_is_given_back_with_its_end() -> None:
     made = connection(replace(H2Limits(), connection_window=70_000))
     events(made, opened(1) + data(bytes(16_000), 1) * 4)

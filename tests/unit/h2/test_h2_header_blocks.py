@@ -62,7 +62,7 @@ def test_a_block_that_was_seen_is_looked_up_until_the_table_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [b"\x40\x01c\x01d", b"\x20", b"\x3f\x01", b"\x40\x01a" + integer(5_000, 7) + bytes(5_000)]
+    "changes", [b"\x40\x01c\x01d", b"\x20", b"\x3f\x01", b"\x3f\x09", b"\x40\x01a" + integer(5_000, 7) + bytes(5_000)]
 )
 def test_whatever_changes_the_table_is_found(changes: bytes) -> None:
     blocks = HeaderBlocks(BYTES_MAX)

@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_g
 from cortado.errors import NotFound
 from cortado.proto.v1 import kv_pb2
 from cortado.store.rpc_errors import from_rpc_error, was_answered
+from cortado.store.server import front as front_module
 from cortado.store.server import front_connection
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.foreign_services import foreign_handler
@@ -513,6 +514,31 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest()
         first.close()
         second.close()
         await front.stop(0)
+
+    asyncio.run(scenario())
+
+
+def test_the_connection_that_holds_most_is_ended_where_calls_do_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 70_000)
+
+    async def scenario() -> None:
+        front = new_front()
+        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], Kv())])
+        small, large = connected(front, Clock()), connected(front, Clock())
+        begun = HELLO + frame(SETTINGS, ACK, 0) + frame(HEADERS, END_HEADERS, 1, fields(SCAN))
+        # A scan reads one message, and no second one.
+        for connection, frames in ((small[0], 1), (large[0], 3)):
+            connection.data_received(begun + frame(DATA, 0, 1, bytes(5)))
+            await until(lambda of=connection: of.h2.unread == 0)  # type: ignore[misc]
+            connection.data_received(frame(DATA, 0, 1, bytes(16_000)) * frames)
+        front.end_largest()
+        assert not large[1].is_closed
+        large[0].data_received(frame(DATA, 0, 1, bytes(10_000)))
+        front.end_largest()
+        assert large[1].is_closed
+        assert not small[1].is_closed
+        for connection, _ in (small, large):
+            connection.connection_lost(None)
 
     asyncio.run(scenario())
 
