@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http fuzz-frames test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-differential: setup ## Ten thousand generated filters on a million rows, at
 
 fuzz-http: setup ## Ten minutes of odd, damaged and well-meant calls to a gateway (FUZZ_SECONDS=600), with a new seed
 	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) $(PYTHON_BIN)/python -m pytest -s tests/cluster/test_http_fuzz.py $(PYTEST_ARGS)
+
+fuzz-frames: setup ## Ten minutes of random bytes, frames and header blocks to HTTP/2 without I/O (FUZZ_SECONDS=600), with a new seed
+	@PYTHONPATH=tests $(PYTHON_BIN)/python -m support.h2_fuzz --seconds $(or $(FUZZ_SECONDS),600)
 
 test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest tests/packaging $(PYTEST_ARGS)

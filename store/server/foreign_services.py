@@ -7,6 +7,7 @@ and fill the log.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from inspect import isasyncgenfunction, iscoroutinefunction
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
@@ -30,9 +31,14 @@ def foreign_handler(stubs: ModuleType, service: str, servicer: object) -> grpc.G
     handlers = {
         each.name: _handler(stubs, each, getattr(servicer, each.name))
         for each in declared.methods
-        if hasattr(servicer, each.name)
+        if _is_served(getattr(servicer, each.name, None))
     }
     return grpc.method_handlers_generic_handler(declared.full_name, handlers)
+
+
+def _is_served(behaviour: object) -> bool:
+    """Whether the library has more of a method than what its stubs refuse it with, which is no coroutine."""
+    return iscoroutinefunction(behaviour) or isasyncgenfunction(behaviour)
 
 
 def _handler(

@@ -177,6 +177,8 @@ def test_health_and_reflection_are_served() -> None:
             assert (await stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S)).status == 1
             missing = await refused(stub.Check(health_pb2.HealthCheckRequest(service="x"), timeout=WAIT_S))
             assert missing.code() is grpc.StatusCode.NOT_FOUND
+            unserved = await refused(stub.List(health_pb2.HealthListRequest(), timeout=WAIT_S))
+            assert unserved.code() is grpc.StatusCode.UNIMPLEMENTED
             watch = stub.Watch(health_pb2.HealthCheckRequest(), timeout=WAIT_S)
             assert (await watch.read()).status == 1
             watch.cancel()
