@@ -1,10 +1,9 @@
-"""The native front over real connections: what a call is answered, how it ends, and how its connection does."""
+"""The native front over real connections: what a call is answered, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -16,75 +15,22 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_g
 from cortado.errors import NotFound
 from cortado.proto.v1 import kv_pb2
 from cortado.store.rpc_errors import from_rpc_error, was_answered
-from cortado.store.server import front as front_module
-from cortado.store.server import front_connection
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.foreign_services import foreign_handler
-from cortado.store.server.front import Front
-from cortado.store.server.front_connection import FrontConnection
-from cortado.store.server.rpc import rpc_handler
+from support.front_calls import GET, PUT, SCAN, WAIT_S, Kv, fields, until
 from support.fronts import served_by
 from support.http2 import (
-    ACK,
     DATA,
     END_HEADERS,
     END_STREAM,
-    GOAWAY,
     HEADERS,
-    PING,
     RST_STREAM,
-    SETTINGS,
     Connection,
-    Frame,
     field,
     frame,
 )
 
-WAIT_S = 20.0
 MIB = 1 << 20
-GET, PUT, SCAN = (f"/cortado.v1.KeyValue/{name}" for name in ("Get", "Put", "Scan"))
-SEEN: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="")
-
-
-class Kv:
-    """Gets answer with what they were asked, at once; puts once the test says so; scans send what they are told."""
-
-    def __init__(self) -> None:
-        self.puts: list[asyncio.Future[bytes]] = []
-        self.ended: list[str] = []
-        self.replies: list[bytes] = []
-        self.seen: list[str] = []
-
-    async def get(self, request: kv_pb2.KvGetRequest) -> bytes:
-        if request.namespace == "missing":
-            raise NotFound("namespace", "50% of é\n")
-        if request.namespace == "defect":
-            raise RuntimeError("a secret")
-        self.seen.append(SEEN.get())
-        SEEN.set(request.namespace)
-        return request.SerializeToString()
-
-    async def put(self, _request: kv_pb2.KvPutRequest) -> bytes:
-        answer = asyncio.get_running_loop().create_future()
-        self.puts.append(answer)
-        try:
-            reply: bytes = await answer
-        except asyncio.CancelledError:
-            self.ended.append("cancelled")
-            raise
-        return reply
-
-    async def scan(self, _request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
-        try:
-            for reply in self.replies:
-                yield reply
-            if not self.replies:
-                await asyncio.Event().wait()
-        finally:
-            self.ended.append("scan")
-
-    def __getattr__(self, name: str) -> Any:
-        return self.get
 
 
 @asynccontextmanager
@@ -98,12 +44,6 @@ async def served() -> AsyncIterator[tuple[Kv, str]]:
     service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
     async with served_by("native", service, kv, beside=beside) as endpoint:
         yield kv, endpoint
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def run(scenario: Callable[[Kv, str], Any]) -> None:
@@ -226,11 +166,6 @@ def response(endpoint: str, headers: bytes, body: bytes = bytes(5)) -> bytes:
         return next(each.payload for each in connection.frames() if each.stream == 1 and each.kind == HEADERS)
 
 
-def fields(path: str = GET, method: bytes = b"POST", kind: bytes = b"application/grpc", *more: bytes) -> bytes:
-    pseudo = ((b":method", method), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"x"))
-    return b"".join(field(*each) for each in (*pseudo, (b"content-type", kind))) + b"".join(more)
-
-
 NO_CALLS = {
     "another verb": (fields(method=b"GET"), bytes(5), [b":status", b"405"]),
     "another content": (fields(kind=b"application/json"), bytes(5), [b":status", b"415"]),
@@ -332,217 +267,6 @@ def test_a_write_that_is_answered_behind_its_deadline_is_answered_once() -> None
             assert await channel.unary_unary(GET)(get(), timeout=WAIT_S) == get()
 
     run(scenario)
-
-
-# --- how a connection ends -----------------------------------------------------------------------------------------
-
-
-def ends(frames: list[Frame]) -> list[int]:
-    """The last stream of each GOAWAY."""
-    return [int.from_bytes(each.payload[:4], "big") for each in frames if each.kind == GOAWAY]
-
-
-def test_a_front_that_stops_answers_what_is_under_way_and_says_goodbye_twice() -> None:
-    async def scenario() -> None:
-        front, kv, seen = new_front(), Kv(), list[Frame]()
-        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], kv)])
-        await front.start()
-        connection = await asyncio.to_thread(Connection, front.address)
-        connection.send(frame(HEADERS, END_HEADERS, 1, fields(PUT)) + frame(DATA, END_STREAM, 1, bytes(5)))
-        await until(lambda: kv.puts)
-
-        def talk() -> None:
-            for each in connection.frames():
-                seen.append(each)
-                if each.kind == PING and not each.flags:
-                    # A call that was under way to it.
-                    connection.send(frame(HEADERS, END_HEADERS, 3, fields(PUT)))
-                    connection.send(frame(DATA, END_STREAM, 3, bytes(5)) + frame(PING, ACK, 0, each.payload))
-
-        async def answer() -> None:
-            await until(lambda: len(kv.puts) == 2 and len(ends(seen)) == 2)
-            for each in kv.puts:
-                each.set_result(b"")
-
-        await asyncio.gather(asyncio.to_thread(talk), answer(), front.stop(WAIT_S))
-        assert ends(seen) == [(1 << 31) - 1, 3]
-        answered = [each.stream for each in seen if each.kind == HEADERS and each.flags & END_STREAM]
-        assert sorted(answered) == [1, 3]
-
-    asyncio.run(scenario())
-
-
-class Transport:
-    """One that a test looks at."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-        self.is_closed = self.is_aborted = self.is_reading = False
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 5) if name == "peername" else None
-
-    def write(self, data: bytes) -> None:
-        self.written.append(data)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def abort(self) -> None:
-        self.is_aborted = True
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
-
-
-def connected(front: Front, clock: Clock) -> tuple[FrontConnection, Transport]:
-    connection, transport = FrontConnection(front, clock), Transport()
-    connection.connection_made(transport)
-    return connection, transport
-
-
-def is_refused(endpoint: str) -> bool:
-    """Whether a connection is closed before anything is said on it."""
-    try:
-        with Connection(endpoint, acknowledges=False) as connection:
-            return next(connection.frames(), None) is None
-    except ConnectionError:
-        return True
-
-
-def new_front(connections_max: int = 100) -> Front:
-    return Front("127.0.0.1", 0, None, of_clients=False, connections_max=connections_max)
-
-
-@pytest.mark.parametrize("said", [b"", HELLO[:20], HELLO])
-def test_who_does_not_say_that_it_speaks_http2_is_hung_up_on(said: bytes) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        connection, transport = connected(new_front(), clock)
-        connection.data_received(said)
-        clock.now_s = front_connection.HANDSHAKE_S
-        connection.look()
-        assert not transport.is_closed
-        clock.now_s += 1
-        connection.look()
-        assert transport.is_closed
-        assert frame(GOAWAY, 0, 0, bytes(4) + (4).to_bytes(4, "big"))[9:] in transport.written[-1]
-
-    asyncio.run(scenario())
-
-
-def test_a_connection_without_a_call_is_ended_after_a_while() -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        connection, transport = connected(new_front(), clock)
-        connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
-        clock.now_s = front_connection.IDLE_S
-        connection.look()
-        await asyncio.sleep(0)
-        assert not transport.is_closed
-        clock.now_s += 1
-        connection.look()
-        await asyncio.sleep(0)
-        assert transport.is_closed
-
-    asyncio.run(scenario())
-
-
-def test_who_does_not_read_is_ended_after_a_while_and_costs_no_writes_meanwhile() -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        connection, transport = connected(new_front(), clock)
-        connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
-        connection.pause_writing()
-        written = len(transport.written)
-        connection.data_received(frame(PING, 0, 0, bytes(8)))
-        assert len(transport.written) == written
-        clock.now_s = front_connection.STALLED_S + 1
-        connection.look()
-        assert transport.is_aborted
-        connection.resume_writing()
-        assert len(transport.written) == written + 1
-
-    asyncio.run(scenario())
-
-
-def test_many_frames_of_one_read_are_looked_at_in_slices_and_nothing_is_read_meanwhile() -> None:
-    async def scenario() -> None:
-        connection, transport = connected(new_front(), Clock())
-        connection.data_received(HELLO)
-        transport.is_reading = True
-        connection.data_received(frame(PING, 0, 0, bytes(8)) * 1_000)
-        assert not transport.is_reading
-        await until(lambda: transport.is_reading)
-        assert b"".join(transport.written).count(frame(PING, ACK, 0, bytes(8))) == 1_000
-
-    asyncio.run(scenario())
-
-
-def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest() -> None:
-    async def scenario() -> None:
-        front, kv = new_front(connections_max=2), Kv()
-        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], kv)])
-        await front.start()
-
-        def busy() -> Connection:
-            connection = Connection(front.address)
-            connection.send(frame(HEADERS, END_HEADERS, 1, fields(PUT)) + frame(DATA, END_STREAM, 1, bytes(5)))
-            return connection
-
-        first = await asyncio.to_thread(busy)
-        await until(lambda: kv.puts)
-        idle = await asyncio.to_thread(Connection, front.address)
-        second = await asyncio.to_thread(busy)
-        await until(lambda: len(kv.puts) == 2)
-        frames = await asyncio.to_thread(lambda: list(idle.frames()))
-        assert [each.kind for each in frames][-1] == GOAWAY
-        # Both have a call now: a third is refused.
-        assert await asyncio.to_thread(is_refused, front.address)
-        first.close()
-        second.close()
-        await front.stop(0)
-
-    asyncio.run(scenario())
-
-
-def test_the_connection_that_holds_most_is_ended_where_calls_do_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 70_000)
-
-    async def scenario() -> None:
-        front = new_front()
-        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], Kv())])
-        small, large = connected(front, Clock()), connected(front, Clock())
-        begun = HELLO + frame(SETTINGS, ACK, 0) + frame(HEADERS, END_HEADERS, 1, fields(SCAN))
-        # A scan reads one message, and no second one.
-        for connection, frames in ((small[0], 1), (large[0], 3)):
-            connection.data_received(begun + frame(DATA, 0, 1, bytes(5)))
-            await until(lambda of=connection: of.h2.unread == 0)  # type: ignore[misc]
-            connection.data_received(frame(DATA, 0, 1, bytes(16_000)) * frames)
-        front.end_largest()
-        assert not large[1].is_closed
-        large[0].data_received(frame(DATA, 0, 1, bytes(10_000)))
-        front.end_largest()
-        assert large[1].is_closed
-        assert not small[1].is_closed
-        for connection, _ in (small, large):
-            connection.connection_lost(None)
-
-    asyncio.run(scenario())
 
 
 def test_a_stream_that_its_client_resets_is_told_to_nobody_else() -> None:
