@@ -146,17 +146,18 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     restores, restore_id = client.backups.restores, plan.restore_id
     standing = restores.status()
     was_done = standing.ended == restore_id
-    if plan.needs_roles and not (was_done or request.without_roles or standing.roles_enabled):
-        problem = (
-            "were on in the cluster of this backup, and are off here, so that everybody could read what is restored"
-        )
-        advice = "enable them here first (cortado auth enable), or restore --without-roles"
-        raise InvalidArgument("roles", f"{problem}: {advice}")
+    needs_roles = plan.needs_roles and not request.without_roles
+    if needs_roles and not (was_done or standing.roles_enabled):
+        raise _roles_are_off()
     check_chain(list(plan.chain), report)
     versions = sum(each.manifest.versions for each in plan.chain)
     if not was_done:
         begun = _begin(client, plan, request.sleep_s)
         was_done = begun.ended == restore_id
+        if needs_roles and not (was_done or begun.roles_enabled):
+            # They were switched off while the files were verified. From here on the cluster switches nothing.
+            abandon_restore(client, report)
+            raise _roles_are_off()
         if not was_done:
             left = [number for number in range(len(plan.parts)) if number not in begun.parts_done]
             _Putting(client, plan, streams, report).run(left)
@@ -166,6 +167,12 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     return Restored(
         restore_id, plan.at, plan.readable_from, versions, len(plan.chain), tables, tuple(problems), was_done
     )
+
+
+def _roles_are_off() -> InvalidArgument:
+    problem = "were on in the cluster of this backup, and are off here, so that everybody could read what is restored"
+    advice = "enable them here first (cortado auth enable), or restore --without-roles"
+    return InvalidArgument("roles", f"{problem}: {advice}")
 
 
 def abandon_restore(client: Client, report: Report = silent) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from cortado.errors import InvalidArgument, Unauthenticated
+from cortado.store.backup import restore
 from cortado.store.backup.chain import chain_of
 from cortado.store.backup.create import BackupRequest, create_backup
 from cortado.store.backup.follow import FollowRequest, follow_backup
@@ -97,3 +99,34 @@ def test_the_newest_segment_says_whether_roles_were_on(tmp_path: Path) -> None:
         for at in (None, before):
             with pytest.raises(InvalidArgument, match=REFUSED):
                 restore_backup(client, RestoreRequest(directory, at))
+
+
+def test_roles_that_go_off_while_the_files_are_verified_end_the_restore_before_anything_is_put(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files may be verified for hours."""
+    directory = tmp_path / "backup"
+    with running_server(tmp_path / "old") as server:
+        with Client(server.endpoint) as client:
+            client.kv("n").put(b"k", b"1")
+        with Client(server.endpoint, token=with_roles(server.endpoint)) as client:
+            create_backup(client, BackupRequest(directory))
+    with running_server(tmp_path / "new") as server:
+        with Client(server.endpoint, token=with_roles(server.endpoint)) as admin:
+            verified = restore.check_chain
+
+            def switched_off(*arguments: Any) -> None:
+                verified(*arguments)
+                admin.auth.disable()
+
+            with monkeypatch.context() as patched:
+                patched.setattr(restore, "check_chain", switched_off)
+                with pytest.raises(InvalidArgument, match=REFUSED):
+                    restore_backup(admin, RestoreRequest(directory))
+        with Client(server.endpoint) as client:
+            assert client.kv("n").get(b"k") is None
+            assert not client.backups.restores.status().restore_id
+            with Client(server.endpoint, token=with_roles(server.endpoint)) as admin:
+                assert restore_backup(admin, RestoreRequest(directory)).versions == 1
+            with pytest.raises(Unauthenticated):
+                client.kv("n").get(b"k")
