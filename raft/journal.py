@@ -36,7 +36,7 @@ from cortado.raft.records import (
 from cortado.raft.registry import Roster
 
 EngineEntry = tuple[Record, int, int]
-# How many dropped places may stand before the window before memory is given back.
+# How many empty places may stand before the window.
 _SLACK: Final = 256
 
 
@@ -257,7 +257,9 @@ class Journal:
         for record, _, _ in self._entries[self._start : position + 1]:
             self._uncount(record)
         self._set_base((index, term), self.roster_at(index))
-        self._entries[position] = (nothing(index, term), index, term)
+        base = nothing(index, term), index, term
+        # What is dropped goes at once; its places go some at a time. An entry may have megabytes.
+        self._entries[self._start : position + 1] = [base] * (position + 1 - self._start)
         self._start = position
         if self._start > max(_SLACK, len(self)):
             del self._entries[: self._start]
