@@ -16,6 +16,8 @@ from cortado.store.h2.header_blocks import block
 
 PREFIX_BYTES: Final = 5
 CONTENT_TYPE: Final = b"application/grpc"
+_SMALL_BYTES: Final = 1_024
+"""A piece of fewer bytes is kept with those before it."""
 
 _TIMEOUT: Final = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _UNIT_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
@@ -37,15 +39,24 @@ class Messages:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
         self._held = 0
         self.is_last = False
         """No more bytes come."""
 
     def add(self, data: bytes) -> None:
-        if data:
+        if not data:
+            return
+        self._held += len(data)
+        # An object for each would hold thirty times the bytes of a message that comes two by two.
+        if len(data) < _SMALL_BYTES and self._pieces:
+            last = self._pieces[-1]
+            if not isinstance(last, bytearray):
+                last = bytearray()
+                self._pieces.append(last)
+            last += data
+        else:
             self._pieces.append(data)
-            self._held += len(data)
 
     @property
     def missing(self) -> int:
@@ -80,7 +91,8 @@ class Messages:
         return length
 
     def _joined(self) -> bytes:
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        first = self._pieces[0]
+        return first if len(self._pieces) == 1 and isinstance(first, bytes) else b"".join(self._pieces)
 
 
 def timeout_s(value: bytes) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge, Unsupported
-from cortado.store.h2.grpc import Messages, percent_encoded, prefixed, status_trailers, timeout_s
+from cortado.store.h2.grpc import PREFIX_BYTES, Messages, percent_encoded, prefixed, status_trailers, timeout_s
 from cortado.store.h2.header_blocks import block
 
 BYTES_MAX = 1_000
@@ -25,6 +27,20 @@ def test_messages_come_out_as_they_went_in_whatever_the_pieces(sent: list[bytes]
     messages.is_last = True
     assert messages.next() is None
     assert found == sent
+
+
+def test_a_message_that_comes_two_bytes_at_a_time_takes_little_more_than_its_bytes() -> None:
+    encoded = prefixed(bytes(range(256)) * 1_000)
+    messages = Messages(len(encoded))
+    tracemalloc.start()
+    try:
+        for at in range(0, len(encoded), 2):
+            messages.add(encoded[at : at + 2])
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * len(encoded)
+    assert messages.next() == encoded[PREFIX_BYTES:]
 
 
 def test_it_says_how_much_is_missing() -> None:
