@@ -4,8 +4,8 @@
 
     python -m support.h2_fuzz --seconds 3600 --seed 1      make fuzz-frames
 
-After each piece it holds: nothing but the protocol's own errors was raised, ``advance`` gets on, and what the
-connection keeps is within its limits. What fails is written to a file, to be sent again.
+After each piece it holds: nothing but the protocol's own errors was raised, ``advance`` gets on, what the connection
+keeps is within its limits, and what it sends of a stream is what it was given. What fails is written to a file.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Final
 from cortado.store.h2 import frames
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.events import Data
+from cortado.store.h2.frames import FrameReader
 from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD
 from cortado.store.h2.header_blocks import block, integer
 from cortado.store.h2.limits import ErrorCode, H2Limits, Rate
@@ -36,7 +37,7 @@ LIMITS: Final = replace(
     streams=4,
     stream_window=600,
     connection_window=1_500,
-    output_bytes=3_000,
+    output_bytes=300_000,
     resets=Rate(20, 1),
     slice_cost=8,
 )
@@ -44,40 +45,72 @@ IDS: Final = (0, 1, 1, 3, 5, 7, 2, 9, 101)
 FLAGS: Final = (0, 0x1, 0x4, 0x5, 0x8, 0x20, 0x2D, 0xFF)
 NAMES: Final = (b":path", b":method", b"a", b"te", b"content-length", b"A", b"", b"host", b"connection")
 VALUES: Final = (b"", b"0", b"7", b"trailers", b"/x", b" b", b"\n", b"\xff", b"x" * 90)
-DEEDS: Final = ("head", "data", "end", "reply", "reset", "consume", "expect", "take")
+DEEDS: Final = ("head", "data", "flood", "flood", "end", "reply", "reset", "consume", "expect", "take")
 _ROUNDS_MAX: Final = 1_000
 _SETTLED: Final = 20_000
 """So many examples are behind whatever grows at first."""
 
 
-def _do(made: Connection, deed: str, stream_id: int, held: dict[int, int]) -> None:
-    match deed:
-        case "head":
-            made.send_head(stream_id, RESPONSE_HEAD)
-        case "data":
-            made.send_data(stream_id, bytes(200))
-        case "end":
-            made.send_end(stream_id, OK_TRAILERS)
-        case "reply":
-            made.send_reply(stream_id, RESPONSE_HEAD, bytes(50), OK_TRAILERS)
-        case "reset":
-            made.reset(stream_id, ErrorCode.CANCEL)
-        case "consume":
-            made.consumed(stream_id, held.pop(stream_id, 0))
-        case "expect":
-            made.expect(stream_id, 100)
-        case "take":
-            made.taken()
+class Peer:
+    """What the other side gave, took and was sent. Bytes of a stream have to come in their order, each of them once."""
+
+    def __init__(self, made: Connection) -> None:
+        self._made = made
+        self._reader = FrameReader(1 << 24)
+        self._given: dict[int, bytes] = {}
+        self._sent: dict[int, bytes] = {}
+        self.held: dict[int, int] = {}
+
+    def do(self, deed: str, stream_id: int) -> None:
+        """An answer, or a part of one."""
+        made = self._made
+        match deed:
+            case "head":
+                made.send_head(stream_id, RESPONSE_HEAD)
+            case "data":
+                made.send_data(stream_id, self._next(stream_id, 200))
+            case "flood":
+                made.send_data(stream_id, self._next(stream_id, 30_000))
+            case "end":
+                made.send_end(stream_id, OK_TRAILERS)
+            case "reply":
+                made.send_reply(stream_id, RESPONSE_HEAD, self._next(stream_id, 40), OK_TRAILERS)
+            case "reset":
+                made.reset(stream_id, ErrorCode.CANCEL)
+            case "consume":
+                made.consumed(stream_id, self.held.pop(stream_id, 0))
+            case "expect":
+                made.expect(stream_id, 100)
+            case "take":
+                self.take()
+
+    def _next(self, stream_id: int, size: int) -> bytes:
+        """Bytes that no other ones of the stream are like."""
+        if stream_id not in self._made._streams:
+            return bytes(size)
+        before = self._given.get(stream_id, b"")
+        data = b"".join(n.to_bytes(4, "big") for n in range(len(before) // 4, (len(before) + size) // 4))
+        self._given[stream_id] = before + data
+        return data
+
+    def take(self) -> None:
+        """Look at what was written."""
+        self._reader.feed(self._made.taken())
+        while (frame := self._reader.next()) is not None:
+            if frame.kind == frames.DATA:
+                sent = self._sent[frame.stream_id] = self._sent.get(frame.stream_id, b"") + frame.payload
+                assert self._given[frame.stream_id].startswith(sent), "bytes come once, and in their order"
+        assert not self._reader.held
 
 
-def _told(made: Connection, told: list[str], held: dict[int, int]) -> None:
+def _told(made: Connection, told: list[str], peer: Peer) -> None:
     """Everything that the connection says now."""
     for _ in range(_ROUNDS_MAX):
         for each in made.advance():
             assert not (told and told[-1].startswith("ended")), "nothing comes behind the end"
             told.append(shown(each))
             if isinstance(each, Data):
-                held[each.stream_id] = held.get(each.stream_id, 0) + len(each.data)
+                peer.held[each.stream_id] = peer.held.get(each.stream_id, 0) + len(each.data)
         if not made.has_more:
             return
     raise AssertionError("advance does not get on")
@@ -85,7 +118,7 @@ def _told(made: Connection, told: list[str], held: dict[int, int]) -> None:
 
 def _check(made: Connection, piece: int) -> None:
     assert len(made._streams) <= LIMITS.streams
-    assert sum(map(len, made._out)) <= LIMITS.output_bytes + 2_000
+    assert sum(map(len, made._out)) <= LIMITS.output_bytes + 40_000
     assert made._reader.held <= max(piece, LIMITS.frame_bytes + frames.HEAD_BYTES)
     assert sum(map(len, made._block)) <= LIMITS.header_block_bytes or made.is_over
     assert made._recv_window >= 0 or made.is_over
@@ -93,20 +126,22 @@ def _check(made: Connection, piece: int) -> None:
 
 def drive(sent: bytes, deeds: Sequence[tuple[str, int]], piece: int) -> list[str]:
     """Send in pieces, and do a deed between two of them. Returns what the connection told."""
-    made, told, held = Connection(LIMITS, Clock()), list[str](), dict[int, int]()
+    made, told = Connection(LIMITS, Clock()), list[str]()
+    peer = Peer(made)
     ended_by_us: set[int] = set()
     for place, at in enumerate(range(0, len(sent), piece)):
         made.feed(sent[at : at + piece])
-        _told(made, told, held)
+        _told(made, told, peer)
         if place < len(deeds):
             deed, stream_id = deeds[place]
             # An answer ends once.
             if stream_id not in ended_by_us:
-                _do(made, deed, stream_id, held)
+                peer.do(deed, stream_id)
             if deed in ("end", "reply", "reset"):
                 ended_by_us.add(stream_id)
         _check(made, piece)
     assert made.is_over == bool(told and told[-1].startswith("ended"))
+    peer.take()
     return told
 
 
@@ -150,6 +185,21 @@ def _frame(of: random.Random) -> bytes:
             return _bytes(of, 30)
 
 
+def _sent(of: random.Random) -> bytes:
+    """What a client sends: at random, or by the rules, which gets further."""
+    if of.random() < 0.5:
+        return (HELLO if of.random() < 0.95 else b"") + b"".join(_frame(of) for _ in range(of.randrange(40)))
+    begun = b"".join(frames.frame(frames.HEADERS, of.choice((4, 5)), each, block(REQUEST)) for each in (1, 3, 5, 7))
+    windows = (0, 1, 100, 20_000, 65_535, 100_000)
+    later = [
+        frames.settings([(frames.INITIAL_WINDOW_SIZE, of.choice(windows))])
+        if of.random() < 0.5
+        else frames.window_update(of.choice((0, 0, 1, 3, 5, 7)), of.choice((1, 1_000, 30_000)))
+        for _ in range(of.randrange(20))
+    ]
+    return HELLO + begun + b"".join(later)
+
+
 def _memory_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -163,9 +213,9 @@ def main() -> None:
     of, until_s = random.Random(given.seed), time.monotonic() + given.seconds
     examples, settled_kib = 0, 0
     while time.monotonic() < until_s:
-        sent = (HELLO if of.random() < 0.95 else b"") + b"".join(_frame(of) for _ in range(of.randrange(40)))
-        deeds = [(of.choice(DEEDS), of.choice(IDS)) for _ in range(of.randrange(30))]
-        piece = of.randrange(1, 300)
+        sent = _sent(of)
+        deeds = [(of.choice(DEEDS), of.choice((1, 3, 5, 7))) for _ in range(of.randrange(30))]
+        piece = of.randrange(10, 300)
         try:
             drive(sent, deeds, piece)
         except BaseException:
