@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
 from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Permission, Resource, Rights
 from cortado.store.auth.tokens import NO_SCHEME, token_id_of
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.owners import ANYBODY, Asker
+
+E = TypeVar("E")
 
 
 @dataclass(slots=True)
@@ -142,13 +143,15 @@ def _problem(credential: Credential) -> str:
     return "roles are on, and there is neither a token nor a client's certificate"
 
 
-def checked(evaluate: Evaluate, caller: Caller | None, roles: Callable[[], Roles]) -> Evaluate:
+def checked(
+    evaluate: Callable[[Reader, Timestamp], E], caller: Caller | None, roles: Callable[[], Roles]
+) -> Callable[[Reader, Timestamp], E]:
     """``evaluate``, refused where the ``roles`` at the place that it is evaluated at do not allow it. Without a caller
     it is nobody's who could be refused: a step of a job, say."""
     if caller is None:
         return evaluate
 
-    def evaluate_checked(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+    def evaluate_checked(reader: Reader, commit_ts: Timestamp) -> E:
         refusal = denial(roles(), caller, lambda: commit_ts.wall_ms, lambda: reader)
         if refusal is not None:
             raise refusal

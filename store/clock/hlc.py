@@ -117,6 +117,20 @@ class Clock:
             raise ClockOutOfBounds(last.wall_ms - physical_ms, self._max_offset_ms, f"epoch {last.epoch} is used up")
         return self._last
 
+    def tick_many(self, count: int, physical_ms: int) -> Timestamp | None:
+        """The first of ``count`` timestamps for as many writes, at least one. They differ in their logical part alone,
+        and each is above everything issued and seen. None, and none is issued, where the millisecond has not so many
+        left."""
+        last = self._last
+        if physical_ms > last.wall_ms:
+            first = Timestamp(last.epoch, physical_ms, 0)
+        elif last.logical + count <= LOGICAL_MAX:
+            first = Timestamp(last.epoch, last.wall_ms, last.logical + 1)
+        else:
+            return None
+        self._last = Timestamp(first.epoch, first.wall_ms, first.logical + count - 1)
+        return first
+
     def update(self, remote: Timestamp) -> None:
         """Move forward to a timestamp that came from a peer or a client, so that later ones are above it.
 

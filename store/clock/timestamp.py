@@ -24,6 +24,8 @@ LOGICAL_MAX: Final = (1 << 32) - 1
 TIMESTAMP_BYTES: Final = 12
 
 _LAYOUT = struct.Struct(">QI")
+pack_timestamp: Final = _LAYOUT.pack
+"""From ``epoch << 48 | wall_ms`` and ``logical`` to the bytes of a timestamp, without the object."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -94,10 +94,19 @@ def encode_versions(
 ) -> list[Item]:
     """Engine items for logical keys and their payloads (None: a delete), all at ``ts``, in the order given."""
     suffix = suffix_of(ts)
-    engine_keys = [key + suffix for key in keys]
-    bodies = contents_of(keys, payloads, expiries)
+    return _encode([key + suffix for key in keys], contents_of(keys, payloads, expiries))
+
+
+def encode_puts(keys: Sequence[LogicalKey], payloads: Sequence[bytes], first: Timestamp) -> list[Item]:
+    """Engine items of one put after the other: at ``first``, and at the timestamps behind it in its millisecond."""
+    inverted, left = _FIRST_INVERTED - (first.epoch << 48 | first.wall_ms), LOGICAL_MAX - first.logical
+    engine_keys = [key + _pack_suffix(inverted, left - place) for place, key in enumerate(keys)]
+    return _encode(engine_keys, contents_of(keys, payloads))
+
+
+def _encode(engine_keys: list[bytes], contents: Iterable[bytes]) -> list[Item]:
     of_keys = list(map(checksum, engine_keys))
-    bodies = list(map(add, bodies, map(_pack_checksum, of_keys)))
+    bodies = list(map(add, contents, map(_pack_checksum, of_keys)))
     of_all = map(_pack_checksum, map(_extend, of_keys, bodies))
     return list(zip(engine_keys, map(add, bodies, of_all), strict=True))
 

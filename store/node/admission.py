@@ -56,28 +56,28 @@ class Gate:
         """Callers that found no place, since the start."""
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
-    def enter(self, size_bytes: int = 0, holder: str = "") -> None:
-        """Take a place of ``size_bytes``, of the share of ``holder``. Raises ResourceExhausted where there is none;
-        nothing is taken then.
+    def enter(self, size_bytes: int = 0, holder: str = "", count: int = 1) -> None:
+        """Take ``count`` places of ``size_bytes`` in all, of the share of ``holder``. Raises ResourceExhausted where
+        they are not free; nothing is taken then.
 
         One that is larger than the whole bound is let in when it is alone, since waiting would never help it. The place
         that the first who waits will take is no place for others: many small ones would keep a large one out.
         """
         kept_count, kept_bytes = (1, self._waiting[0][1]) if self._waiting else (0, 0)
-        if self._count + kept_count >= self._count_max:
+        if self._count + kept_count + count > self._count_max:
             raise self._refusal(f"{self._count} {self.name} are in flight", self._count_max)
         if not self._has_room(kept_bytes + size_bytes):
             raise self._refusal(f"{self._bytes} bytes of {self.name} are in flight", self._bytes_max)
         if holder and not has_share(self._held[holder], self._count, self._count_max):
             raise self._over_share(holder)
-        self._take(size_bytes)
+        self._take(size_bytes, count)
         if holder:
-            self._held[holder] += 1
+            self._held[holder] += count
 
-    def take(self, size_bytes: int = 0) -> GatePlace:
-        """As :meth:`enter`, for who gives the place back elsewhere."""
-        self.enter(size_bytes)
-        return GatePlace(self, size_bytes)
+    def take(self, size_bytes: int = 0, count: int = 1) -> GatePlace:
+        """As :meth:`enter`, for who gives the places back elsewhere."""
+        self.enter(size_bytes, count=count)
+        return GatePlace(self, size_bytes, count)
 
     async def wait(self, size_bytes: int = 0) -> None:
         """As :meth:`enter`, but wait for a place, first come first served: for who is one of a bounded number himself,
@@ -98,12 +98,12 @@ class Gate:
                 self.leave(size_bytes)
             raise
 
-    def leave(self, size_bytes: int = 0, holder: str = "") -> None:
-        """Give back a place that was taken with the same ``size_bytes`` and ``holder``."""
-        self._count -= 1
+    def leave(self, size_bytes: int = 0, holder: str = "", count: int = 1) -> None:
+        """Give back what was taken with the same ``size_bytes``, ``holder`` and ``count``."""
+        self._count -= count
         self._bytes -= size_bytes
         if holder:
-            self._held[holder] -= 1
+            self._held[holder] -= count
             if not self._held[holder]:
                 del self._held[holder]
         self._let_in()
@@ -118,15 +118,15 @@ class Gate:
                 continue
             granted.set_result(None)
 
-    def place(self, size_bytes: int = 0) -> AbstractContextManager[None]:
-        """Hold a place for the duration, of the share of the caller. Raises ResourceExhausted."""
-        return _Within(self, size_bytes, "" if self._holder is None else self._holder())
+    def place(self, size_bytes: int = 0, count: int = 1) -> AbstractContextManager[None]:
+        """Hold ``count`` places for the duration, of the share of the caller. Raises ResourceExhausted."""
+        return _Within(self, size_bytes, "" if self._holder is None else self._holder(), count)
 
     def use(self) -> GateUse:
         return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
 
-    def _take(self, size_bytes: int) -> None:
-        self._count += 1
+    def _take(self, size_bytes: int, count: int = 1) -> None:
+        self._count += count
         self._bytes += size_bytes
 
     def _has_room(self, size_bytes: int) -> bool:
@@ -150,32 +150,34 @@ class Gate:
 class _Within:
     """See :meth:`Gate.place`. No generator, since each read holds one."""
 
-    __slots__ = ("_gate", "_held", "_holder", "_size_bytes")
+    __slots__ = ("_count", "_gate", "_held", "_holder", "_size_bytes")
 
-    def __init__(self, gate: Gate, size_bytes: int, holder: str) -> None:
+    def __init__(self, gate: Gate, size_bytes: int, holder: str, count: int) -> None:
         self._gate = gate
+        self._count = count
         self._size_bytes = size_bytes
         self._holder = holder
         self._held = HELD.get() if holder else None
 
     def __enter__(self) -> None:
-        self._gate.enter(self._size_bytes, self._holder)
+        self._gate.enter(self._size_bytes, self._holder, self._count)
         if self._held is not None:
             self._held.append(self._gate)
 
     def __exit__(self, *_: object) -> None:
-        self._gate.leave(self._size_bytes, self._holder)
+        self._gate.leave(self._size_bytes, self._holder, self._count)
         if self._held is not None:
             self._held.remove(self._gate)
 
 
 @dataclass(frozen=True, slots=True)
 class GatePlace:
-    """A place that was taken, to be left once."""
+    """Places that were taken together, to be left once."""
 
     gate: Gate
     size_bytes: int
+    count: int = 1
 
     def leave(self) -> None:
         """Give it back."""
-        self.gate.leave(self.size_bytes)
+        self.gate.leave(self.size_bytes, count=self.count)

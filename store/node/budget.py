@@ -76,8 +76,9 @@ class Share:
         self.refused = 0
         """Who found no room, since the start."""
 
-    def has_room(self, size_bytes: int) -> bool:
-        return self.count < CALLS_MAX and size_bytes <= self._budget.room(self)
+    def has_room(self, size_bytes: int, count: int = 1) -> bool:
+        """For so many, and all that they take."""
+        return self.count + count <= CALLS_MAX and size_bytes <= self._budget.room(self)
 
     def take(self, size_bytes: int) -> Held:
         """Raises ResourceExhausted where there is no room; nothing is taken then."""
@@ -85,11 +86,11 @@ class Share:
             raise self.refusal()
         return self.add(size_bytes)
 
-    def add(self, size_bytes: int) -> Held:
+    def add(self, size_bytes: int, count: int = 1) -> Held:
         """What is there already, room or not."""
-        self.count += 1
+        self.count += count
         self.bytes += size_bytes
-        return Held(self, size_bytes)
+        return Held(self, size_bytes, count)
 
     def refusal(self) -> ResourceExhausted:
         self.refused += 1
@@ -110,6 +111,7 @@ class Held:
 
     share: Share
     bytes: int
+    count: int = 1
     is_inside: bool = False
     """Of a chunk: it has been let in."""
 
@@ -117,7 +119,7 @@ class Held:
         """Give it back, once."""
         share, size_bytes, self.bytes = self.share, self.bytes, -1
         if size_bytes >= 0:
-            share.count -= 1
+            share.count -= self.count
             share.bytes -= size_bytes
             if isinstance(share, Line):
                 share.left(self)

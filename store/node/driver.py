@@ -55,6 +55,7 @@ from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.rounds import ROUNDS, Phase
+from cortado.store.node.run import Run
 from cortado.store.node.scheduler import Scheduler
 from cortado.store.observe.measures import RoundMeasures
 
@@ -183,7 +184,7 @@ class Driver:
         else:
             self.schedule()
 
-    def propose(self, proposal: Proposal) -> None:
+    def propose(self, proposal: Proposal | Run) -> None:
         """Put a proposal in line; it will have its answer. Raises Unavailable once the node stopped,
         NotLeader, ResourceExhausted while a transaction waits for room."""
         self.check_running()
@@ -194,7 +195,7 @@ class Driver:
         self.pipeline.room.admit_request(proposal, self.pipeline.appended_bytes)
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
-        self._group_commit.proposed(proposal.proposed_ms)
+        self._group_commit.proposed(proposal.proposed_ms, proposal.callers)
         self._scheduler.want_short()
 
     def ask_read(self) -> asyncio.Future[Timestamp]:
@@ -293,7 +294,7 @@ class Driver:
                 # Others of the loop go on first; a whole one follows right after them.
                 return
             may_close = self.writer.is_free and (self._closes_batch or not pipeline.may_append)
-            if pipeline.open_commands > 0 and not may_close:
+            if pipeline.open.commands > 0 and not may_close:
                 return
         self._round()
 
@@ -353,7 +354,7 @@ class Driver:
     def _close(self, _now_ms: float) -> None:
         """Close the open batch where the log thread is free to store it at once, and nothing is waited for."""
         pipeline = self.pipeline
-        may_append = self._may_evaluate and pipeline.open_commands > 0 and pipeline.may_append and self.writer.is_free
+        may_append = self._may_evaluate and pipeline.open.commands > 0 and pipeline.may_append and self.writer.is_free
         self._closes_batch = may_append and not self._is_paused and not self._keeps_batch_open()
 
     def _append(self, _now_ms: float) -> None:
@@ -367,7 +368,7 @@ class Driver:
                 self.read_index.rest(resting)
         self._begin_rounds()
         if self._closes_batch:
-            self.compaction.pacing.appended(pipeline.open_bytes, self._monotonic_ms())
+            self.compaction.pacing.appended(pipeline.open.size_bytes, self._monotonic_ms())
             pipeline.append_open()
             self._group_commit.closed()
             self._wants_storing = True
@@ -384,7 +385,7 @@ class Driver:
         if self._is_only_voter or pipeline.has_waiting or pipeline.is_full or not self._conditions.is_empty:
             return False
         return not self._group_commit.may_close(
-            pipeline.open_commands, pipeline.open_bytes, now_ms, uncommitted=pipeline.uncommitted_callers
+            pipeline.open.commands, pipeline.open.size_bytes, now_ms, uncommitted=pipeline.uncommitted_callers
         )
 
     def _begin_rounds(self) -> None:
@@ -424,7 +425,7 @@ class Driver:
             answered = self.pipeline.answer_committed()
             if answered:
                 self._group_commit.answered(answered, self._monotonic_ms())
-                if self.pipeline.open_commands > 0:
+                if self.pipeline.open.commands > 0:
                     # What waited for this may be appended now, or must wait for those who were answered.
                     self.schedule()
             self.read_index.settle(self.pipeline.newest_ts)

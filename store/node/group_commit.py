@@ -77,10 +77,10 @@ class GroupCommit:
 
     # --- what it is told ---------------------------------------------------------------------------------------
 
-    def proposed(self, now_ms: float) -> None:
-        """A caller came."""
+    def proposed(self, now_ms: float, callers: int = 1) -> None:
+        """So many callers came."""
         if now_ms < self._answered_ms + CLOSE_WAIT_MS:
-            self._back += 1
+            self._back += callers
 
     def answered(self, callers: int, now_ms: float) -> None:
         """So many callers were told that their writes are committed."""

@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Final
 
-from cortado.errors import CortadoError, Internal, OutcomeUnknown, ResourceExhausted, TooLarge, Unavailable
+from cortado.errors import CortadoError, Internal, ResourceExhausted, TooLarge, Unavailable
 from cortado.invariants import invariant
 from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -39,18 +39,20 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.staged import moves_staged
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.batch import Answer, Batch
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.disk_room import DiskRoom
 from cortado.store.node.examining import Share
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layers
-from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
+from cortado.store.node.proposals import Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
 from cortado.store.node.roles import RolesInLog
+from cortado.store.node.run import Puts, Requests, Run
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
 
@@ -71,7 +73,7 @@ class Pipeline:
         self._monotonic_ms = group.host.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
-        self._waiting: deque[Proposal] = deque()
+        self._waiting: deque[Proposal | Run] = deque()
         self._share = Share(limits.examined_percent)
         self._open = Batch()
         # Holds the one write that the open batch had no room for; None while there is none.
@@ -86,8 +88,8 @@ class Pipeline:
         self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
         self.roles = RolesInLog(machine.roles, lambda key: machine.snapshot(self.applied.last_ts).get(key))
-        self.requests: dict[bytes, Proposal] = {}
-        """By request id: what is in line, in flight, or committed and not applied yet."""
+        self.requests = Requests()
+        """What is in line, in flight, or committed and not applied yet."""
         self.restore: RestoreState | None = machine.restore
         """The restore under way, as of what is applied: beside it nothing is written."""
         self.restores = machine.restores
@@ -103,11 +105,10 @@ class Pipeline:
 
     # --- in line -----------------------------------------------------------------------------------------------
 
-    def propose(self, proposal: Proposal) -> None:
+    def propose(self, proposal: Proposal | Run) -> None:
         """Put a proposal in line; it will have its answer."""
         self._waiting.append(proposal)
-        if proposal.request_id:
-            self.requests[proposal.request_id] = proposal
+        self.requests.add(proposal)
 
     @property
     def is_idle(self) -> bool:
@@ -140,14 +141,9 @@ class Pipeline:
         return self._next is not None
 
     @property
-    def open_commands(self) -> int:
-        """How many writes the open batch has."""
-        return self._open.commands
-
-    @property
-    def open_bytes(self) -> int:
-        """About what the open batch holds."""
-        return self._open.size_bytes
+    def open(self) -> Batch:
+        """What is evaluated, and not appended yet."""
+        return self._open
 
     @property
     def has_uncommitted(self) -> bool:
@@ -157,7 +153,7 @@ class Pipeline:
     @property
     def uncommitted_callers(self) -> int:
         """How many wait for batches that are appended."""
-        return sum([len(batch.answers) for batch in islice(reversed(self._appended), self.use[1])])
+        return sum([batch.callers for batch in islice(reversed(self._appended), self.use[1])])
 
     @property
     def may_append(self) -> bool:
@@ -225,7 +221,7 @@ class Pipeline:
             if proposal.waiters == 0:
                 self.leave(proposal, Unavailable("the caller went away"))
             else:
-                self.measures.waiting.observe((now_ms - proposal.proposed_ms) / 1000)
+                self.measures.waiting.observe((now_ms - proposal.proposed_ms) / 1000, proposal.callers)
                 proposal.evaluated_ms = now_ms
                 self._evaluate(proposal, physical_ms)
             now_ms = self._monotonic_ms()
@@ -237,7 +233,7 @@ class Pipeline:
         batch = self._open
         if batch.commands or not batch.answers:
             return []
-        resting, batch.answers = batch.answers, []
+        resting, batch.answers, batch.callers = batch.answers, [], 0
         return resting
 
     def append_open(self) -> None:
@@ -264,40 +260,40 @@ class Pipeline:
             self._open, self._next = self._next, None
 
     def _has_room(self) -> bool:
-        batch = self._open
-        if self._next is not None or batch.is_complete or self.awaits_applying:
+        if self._next is not None or self._open.is_complete or self.awaits_applying:
             return False
-        if not batch.commands:
-            return len(batch.answers) < self._limits.batch_commands_max
-        return (
-            batch.size_bytes + self._waiting[0].size_bytes <= self.batch_bytes_max
-            and batch.commands < self._limits.batch_commands_max
-        )
+        return self._open.has_room_for(self._waiting[0], self.batch_bytes_max, self._limits.batch_commands_max)
 
-    def _evaluate(self, proposal: Proposal, physical_ms: int) -> None:
+    def _evaluate(self, proposal: Proposal | Run, physical_ms: int) -> None:
         try:
-            ts = self._clock.tick(physical_ms)
+            ts = proposal.tick(self._clock, physical_ms)
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
             reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent, self.applied.last_ts)
             if self.restore is not None and not proposal.is_restoring:
                 raise self.restore.refusal()
-            evaluation = proposal.evaluate(reader, ts)
-            if unresolved := self._machine.unresolved:
-                evaluation = past_staged(reader, unresolved, evaluation)
-                if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
-                    self.moved_ts = ts
-            batch = self._accept(proposal, ts, evaluation)
+            if isinstance(proposal, Run):
+                batch = self._accept_run(proposal, ts, proposal.evaluate(reader, ts))
+            else:
+                batch = self._accept(proposal, ts, self._moving(reader, ts, proposal.evaluate(reader, ts)))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
                     # Its entry follows the open one, whose effects are not what was there before that.
                     seen.forget(self._open.layer.versions)
                 batch.seen.add(seen)
         except CortadoError as refusal:
-            self._open.answers.append(Answer(proposal, refusal, rests=True))
+            self._open.answer(proposal, refusal, rests=True)
         except Exception:
             _LOG.exception("a defect in evaluating a write; nothing was changed")
             defect = Internal("evaluating the write failed; see the server's log")
-            self._open.answers.append(Answer(proposal, defect, rests=True))
+            self._open.answer(proposal, defect, rests=True)
+
+    def _moving(self, reader: Reader, ts: Timestamp, evaluation: Evaluation) -> Evaluation:
+        """With what it moves of what large transactions have staged."""
+        if unresolved := self._machine.unresolved:
+            evaluation = past_staged(reader, unresolved, evaluation)
+            if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
+                self.moved_ts = ts
+        return evaluation
 
     def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
         """Take an evaluation into the open batch, or the next; None where it writes nothing. Raises TooLarge,
@@ -311,19 +307,13 @@ class Pipeline:
             newest = self.newest_in_flight
             ts = self.applied.last_ts if newest is None else newest.last_ts
             result = WriteResult(ts, proposal.encode_reply(ts, evaluation.reply), evaluation.reply)
-            self._open.answers.append(Answer(proposal, result, rests=True))
+            self._open.answer(proposal, result, rests=True)
             return None
         reply = proposal.encode_reply(ts, evaluation.reply)
         size_bytes = command_bytes(evaluation, reply)
         if size_bytes > (limit := self._limits.command_bytes_max):
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
-        batch = self._open
-        self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
-        is_too_much = batch.size_bytes + size_bytes > self.batch_bytes_max
-        if batch.commands and (is_too_much or isinstance(mutations, Draft)):
-            # It grew beyond what its request let expect, and an entry must not; or it is to have an entry to itself.
-            batch = self._next = Batch(seen=self._draw_seen())
-            self._layers.push(batch.layer)
+        batch = self._room_for(proposal, size_bytes, is_alone=isinstance(mutations, Draft))
         items = batch.add(ts, evaluation, size_bytes)
         if changes_roles(mutations.keys):
             self._follow_roles()
@@ -332,7 +322,22 @@ class Pipeline:
         proposal.entry = batch.times
         if proposal.request_id:
             batch.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
-        batch.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
+        batch.answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False)
+        return batch
+
+    def _accept_run(self, run: Run, first: Timestamp, puts: Puts) -> Batch | None:
+        batch = self._room_for(run, size_bytes := puts.size_bytes)
+        self._layers.newest.wrote(puts.keys, batch.add_run(run, first, puts, size_bytes))
+        return batch
+
+    def _room_for(self, proposal: Proposal | Run, size_bytes: int, *, is_alone: bool = False) -> Batch:
+        """The open batch, or the next one: for what grew beyond what its request let expect, since an entry must not,
+        and for what is to have an entry to itself. Raises ResourceExhausted."""
+        batch = self._open
+        self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
+        if batch.commands and (is_alone or batch.size_bytes + size_bytes > self.batch_bytes_max):
+            batch = self._next = Batch(seen=self._draw_seen())
+            self._layers.push(batch.layer)
         return batch
 
     def _draw_seen(self) -> Seen | None:
@@ -368,7 +373,7 @@ class Pipeline:
         self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
         for answer in batch.answers:
             self.answer(answer)
-        return len(batch.answers)
+        return batch.callers
 
     def _answer_applied(self) -> int:
         """Answer those who waited for that."""
@@ -389,9 +394,9 @@ class Pipeline:
         else:
             answer.proposal.finish(answer.outcome)
 
-    def leave(self, proposal: Proposal, outcome: Outcome) -> None:
+    def leave(self, proposal: Proposal | Run, outcome: Outcome) -> None:
         """Answer a proposal that changed nothing, or of which nobody knows."""
-        self._forget(proposal)
+        self.requests.forget(proposal)
         proposal.finish(outcome)
 
     def advance(self, state: AppliedState) -> None:
@@ -410,8 +415,7 @@ class Pipeline:
                 self.measures.applying.observe((self._monotonic_ms() - batch.times.committed_ms) / 1000)
             self._layers.pop_oldest()
             for answer in batch.answers:
-                if answer.proposal.request_id:
-                    self._forget(answer.proposal)
+                self.requests.forget(answer.proposal)
         if self.roles.is_behind(self._machine.roles):
             self._follow_roles()
         layers, batches = len(self._layers.all), len(self._appended) + len(self._unappended())
@@ -430,10 +434,6 @@ class Pipeline:
         self.restore = self._machine.restore
         self._machine.load_roles()
         self._follow_roles()
-
-    def _forget(self, proposal: Proposal) -> None:
-        if proposal.request_id and self.requests.get(proposal.request_id) is proposal:
-            del self.requests[proposal.request_id]
 
     # --- when it does not come to that -------------------------------------------------------------------------
 
@@ -472,7 +472,7 @@ class Pipeline:
                 if answer.rests:
                     self.leave(answer.proposal, error)
                 else:
-                    self.leave(answer.proposal, OutcomeUnknown(unknown, answer.proposal.request_id.hex()))
+                    self.leave(answer.proposal, answer.proposal.unknown(unknown))
         for answer in chain(resting, opened):
             self.leave(answer.proposal, error)
         self.refuse_waiting(error)

@@ -1,45 +1,18 @@
-"""A write on its way through the node, and the batch that carries it."""
+"""A write on its way through the node."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
-from cortado.errors import CortadoError, Internal
-from cortado.invariants import invariant
-from cortado.store.auth.current import changes_roles
-from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.drafts import Draft, Drafted
-from cortado.store.mvcc.evaluation import (
-    AcceptLoss,
-    BumpEpoch,
-    Cleared,
-    Control,
-    Evaluate,
-    Evaluation,
-    RaiseCeiling,
-    Removal,
-)
-from cortado.store.mvcc.many_versions import encode_many
-from cortado.store.mvcc.mutations import Mutations
+from cortado.errors import CortadoError, Internal, OutcomeUnknown
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.mvcc.seen import NO_READS, Seen
-from cortado.store.mvcc.staged import moves_staged
-from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
-from cortado.store.node.overlay import Layer
-from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.restoring import changes_restore
 from cortado.store.observe.measures import EntryTimes
-from cortado.store.staging.records import changes_records
-
-_engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
 """From the commit timestamp and the domain's reply to what is remembered of it, and sent now and on a retry."""
@@ -59,7 +32,15 @@ class WriteResult:
     repeated: bool = False
 
 
-Outcome: TypeAlias = WriteResult | CortadoError
+class RunResult(NamedTuple):
+    """A run that is durable (:mod:`cortado.store.node.run`): the write at place ``i`` was committed ``i`` timestamps
+    behind ``first``."""
+
+    first: Timestamp
+    replies: Sequence[bytes]
+
+
+Outcome: TypeAlias = WriteResult | RunResult | CortadoError
 
 
 class Place(Protocol):
@@ -98,6 +79,20 @@ class Proposal:
     evaluated_ms: float = 0.0
     entry: EntryTimes | None = None
     _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    callers: ClassVar[int] = 1
+
+    @property
+    def request_ids(self) -> Sequence[bytes]:
+        """Its request's id, where it has one."""
+        return (self.request_id,) if self.request_id else ()
+
+    def tick(self, clock: Clock, physical_ms: int) -> Timestamp:
+        """The timestamp to evaluate it at."""
+        return clock.tick(physical_ms)
+
+    def unknown(self, problem: str) -> OutcomeUnknown:
+        """The outcome of one that may have happened."""
+        return OutcomeUnknown(problem, self.request_id.hex())
 
     async def answer(self, loop: asyncio.AbstractEventLoop) -> WriteResult:
         """Wait for the outcome. Each waiter has a future of his own: one who is cancelled takes nobody with him."""
@@ -108,7 +103,7 @@ class Proposal:
         outcome = self.outcome
         if isinstance(outcome, WriteResult):
             return outcome
-        assert outcome is not None
+        assert isinstance(outcome, CortadoError)
         raise outcome
 
     def finish(self, outcome: Outcome) -> None:
@@ -130,160 +125,3 @@ def _evaluated(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
 
 def _encoded(_ts: Timestamp, _reply: object) -> bytes:
     raise Internal("a write that has its outcome has its reply")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a proposal will be told. Where it ``rests``, it changes nothing (a refusal, a write without an effect), but
-    was worked out from what is in flight, and may be given only once that is committed."""
-
-    proposal: Proposal
-    outcome: Outcome
-    rests: bool
-
-
-@dataclass(slots=True, eq=False)
-class Batch:
-    """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
-
-    Once it begins an ``epoch``, or changes a restore or a large transaction's record, nothing more is evaluated until
-    it is applied. ``index`` and ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is
-    applied, taken back, or given up with leadership.
-    """
-
-    layer: Layer = field(default_factory=Layer)
-    answers: list[Answer] = field(default_factory=list)
-    commands: int = 0
-    size_bytes: int = 0
-    items: list[Item] = field(default_factory=list)
-    results: list[Item] = field(default_factory=list)
-    result_bytes: int = 0
-    first_ts: Timestamp = ZERO
-    last_ts: Timestamp = ZERO
-    epoch: int = 0
-    ceiling: Timestamp | None = None
-    changes_restore: bool = False
-    changes_records: bool = False
-    """It begins or ends large transactions. Its callers are answered once it is applied: until then nobody can read
-    what it has made visible (L1)."""
-    role_changes: list[Mutations] = field(default_factory=list)
-    """What its commands change of principals and grants."""
-    losses: dict[bytes, bool] = field(default_factory=dict)
-    removed: set[bytes] = field(default_factory=set)
-    cleared: list[Cleared] = field(default_factory=list)
-    safepoints: Safepoints | None = None
-    is_dense: bool = False
-    lost_below: bytes = b""
-    """All requests with smaller ids are to be forgotten, since one of them is lost; empty: none is."""
-    forgotten: Forgotten = NOTHING_FORGOTTEN
-    index: int = 0
-    term: int = 0
-    has_ended: bool = False
-    evaluating_ms: float = 0.0
-    times: EntryTimes = field(default_factory=EntryTimes)
-    seen: Seen | None = None
-    """What its commands were worked out from, where followers are to examine that."""
-    drafted: Drafted | None = None
-    """Its items, where it has one command that was drafted: it takes no other, so that nothing is to be joined anew."""
-
-    @property
-    def is_complete(self) -> bool:
-        """It takes no more commands: an epoch begins behind it, or it is one large command's."""
-        return self.holds_next or self.drafted is not None
-
-    @property
-    def holds_next(self) -> bool:
-        """Nothing is evaluated before it is applied."""
-        return self.epoch > 0 or self.changes_restore or self.changes_records
-
-    def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> Sequence[Item]:
-        """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
-        if not self.commands:
-            self.first_ts = ts
-        self.last_ts = ts
-        self.commands += 1
-        self.size_bytes += size_bytes
-        keys, payloads, expiries = (mutations := evaluation.mutations).keys, mutations.payloads, mutations.expiries
-        if isinstance(mutations, Draft):
-            is_alone = self.commands == 1 and not evaluation.restored
-            invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
-            self.drafted = mutations.at(ts)
-            items: Sequence[Item] = self.drafted.items
-        else:
-            if len(keys) == 1:
-                items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]
-            else:
-                items = encode_many(keys, payloads, ts, expiries)
-            self.items += items
-        self.items += evaluation.restored
-        self.layer.add(keys, items)
-        self.changes_restore = self.changes_restore or changes_restore(keys)
-        self.changes_records = self.changes_records or changes_records(keys)
-        if changes_roles(keys):
-            self.role_changes.append(mutations)
-        if evaluation.removal is not None:
-            self._remove(evaluation.removal)
-        match evaluation.control:
-            case BumpEpoch(epoch):
-                self.epoch = epoch
-            case RaiseCeiling(ceiling):
-                self.ceiling = ceiling if self.ceiling is None else max(self.ceiling, ceiling)
-            case AcceptLoss(engine_key, is_key_right, request_floor):
-                self.losses[engine_key] = is_key_right
-                self.lost_below = max(self.lost_below, request_floor)
-        return items
-
-    def _remove(self, removal: Removal) -> None:
-        self.removed.update(removal.keys)
-        self.is_dense |= removal.is_dense
-        self.cleared += removal.cleared
-        if removal.safepoints is not None:
-            self.safepoints = removal.safepoints
-            self.layer.safepoints = removal.safepoints
-
-    def remember(self, request_id: bytes, remembered: Remembered) -> None:
-        """Take what its request is to be answered from now on."""
-        record = encode_remembered(request_id, remembered)
-        self.results.append((request_id, record))
-        self.result_bytes += len(record)
-
-    def _controls(self) -> list[Control]:
-        controls: list[Control] = []
-        if self.epoch:
-            controls.append(BumpEpoch(self.epoch))
-        if self.ceiling is not None:
-            controls.append(RaiseCeiling(self.ceiling))
-        return controls + [AcceptLoss(key, is_right) for key, is_right in sorted(self.losses.items())]
-
-    def _removal(self) -> Removal:
-        if not (self.removed or self.cleared or self.safepoints):
-            return NO_REMOVAL
-        # F1: of one engine key an entry says one thing. What goes is older than what its commands put.
-        if self.removed:
-            self.removed.difference_update([key for key, _ in self.items])
-        return Removal(sorted(self.removed), self.cleared, self.safepoints, self.is_dense)
-
-    def entry(self, after_index: int, after_term: int) -> LogEntry:
-        """All of it, in key order."""
-        removal = self._removal()
-        # No engine key comes twice: a commit writes a key once, and each has its own timestamp. But what was staged may
-        # be moved by several of them.
-        if self.drafted is None:
-            self.items.sort(key=_engine_key)
-            if self.commands > 1 and moves_staged(removal):
-                self.items = [next(same) for _, same in groupby(self.items, key=_engine_key)]
-        self.results.sort()
-        return LogEntry(
-            after_index,
-            after_term,
-            self.first_ts,
-            self.last_ts,
-            self.items if self.drafted is None else self.drafted.items,
-            self.results,
-            self.forgotten.floor,
-            self._controls(),
-            NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
-            removal,
-            self.size_bytes,
-            self.drafted,
-        )

@@ -30,7 +30,7 @@ from cortado.errors import CortadoError
 from cortado.invariants import invariant
 from cortado.raft.group import RaftLog
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.proposals import Answer
+from cortado.store.node.batch import Answer
 
 Waiting: TypeAlias = "asyncio.Future[Timestamp]"
 

@@ -50,6 +50,7 @@ from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
 from cortado.store.node.request_table.records import CANCELLED_HASH, is_cancelled, owned_hash
 from cortado.store.node.restoring import RestoreState
+from cortado.store.node.run import RunPlace
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
@@ -348,7 +349,7 @@ class Replica:
         """
         self._group.check_serving()
         cancelled_hash = owned_hash(CANCELLED_HASH, asking()().principal)
-        while isinstance(first := self.known_requests.first(request_id, cancelled_hash), Proposal):
+        while isinstance(first := self.known_requests.first(request_id, cancelled_hash), Proposal | RunPlace):
             first.waiters += 1
             try:
                 await self.answer(first)

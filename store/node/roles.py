@@ -20,7 +20,7 @@ from cortado.store.auth.current import AppliedRoles, Roles
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
-from cortado.store.node.proposals import Batch
+from cortado.store.node.batch import Batch
 
 
 class RolesInLog:

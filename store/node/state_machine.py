@@ -28,7 +28,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
 from cortado.store.auth.current import AppliedRoles, applied_roles, stored_roles
-from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
+from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
@@ -185,6 +185,22 @@ class StateMachine:
         if remembered is None and (doubted or self._versions.suspect_requests):
             self._check_not_hidden(request_id, {**doubted, **self._versions.suspect_requests})
         return remembered
+
+    def not_new(self, request_ids: Sequence[bytes], *, ahead_of: bytes) -> frozenset[bytes]:
+        """Which of these may have been asked before, or begin with a timestamp that is ``ahead_of`` that one; all of
+        them where damage may hide what is remembered."""
+        if self._versions.suspect_requests:
+            return frozenset(request_ids)
+        with self._engine.read() as txn:
+            floor = self._load_from(txn).request_floor
+            found = [
+                request_id
+                for request_id in request_ids
+                if request_id < floor
+                or request_id[:TIMESTAMP_BYTES] > ahead_of
+                or txn.get(Space.REQUESTS, SEGMENT + request_id) is not None
+            ]
+        return frozenset(request_ids if self._versions.suspect_requests else found)
 
     def _check_not_hidden(self, request_id: bytes, doubted: Mapping[Damage, bytes]) -> None:
         key = SEGMENT + request_id

@@ -32,10 +32,10 @@ class Histogram:
         self.counts = [0] * (len(self.bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: float, times: int = 1) -> None:
         """Count ``value`` in the first bucket whose bound is not below it."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
 
     @property
     def count(self) -> int:

@@ -158,6 +158,20 @@ class MethodMeasures:
         call.write = None
         call.is_over = True
 
+    def is_shown(self, call: Call) -> bool:
+        """Whether those who look at single calls are to see this one, if it is over now."""
+        return self._of.tracer is not None or self._now_s() - call.began_s >= self._of.slow_s
+
+    def end_many(self, began: Call, code: str, calls: int, reply_bytes: int = 0) -> None:
+        """So many calls that began together are over, and none of them is shown."""
+        self.durations.observe(self._now_s() - began.began_s, calls)
+        if code is OK:
+            self.ok += calls
+        else:
+            self.codes[code] += calls
+        self.sent_bytes += reply_bytes
+        began.is_over = True
+
     def fail(self, call: Call, error: CortadoError, request: Message) -> None:
         """It ended with an error."""
         self._of.refused(error)

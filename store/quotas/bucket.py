@@ -39,6 +39,11 @@ class Bucket:
         full_ms = self.full_ms
         self.full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
 
+    def has(self, count: int, now_ms: float) -> bool:
+        """Whether there are so many."""
+        full_ms = self.full_ms
+        return (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate <= now_ms + DEPTH_MS + _SLACK_MS
+
     def wait_ms(self, now_ms: float) -> float:
         """How long until there is a token; 0 where there is one."""
         wait_ms = self.full_ms - now_ms - self.spare_ms

@@ -121,12 +121,32 @@ class Meters:
                 size_bytes = request_bytes() if size_bytes < 0 else size_bytes
                 of_bytes.take(size_bytes, now_ms)
 
+    def begin_many(self, meters: Sequence[Meter], calls: int, request_bytes: int) -> bool:
+        """So many calls of these begin together: take them, and their requests. False, and nothing is taken, where one
+        of them by itself might have to be refused."""
+        now_ms = self._monotonic_ms()
+        for meter in meters:
+            if meter.calls is not None and not meter.calls.has(calls, now_ms):
+                return False
+            if meter.bytes is not None and not meter.bytes.has(request_bytes, now_ms):
+                return False
+        for meter in meters:
+            if meter.calls is not None:
+                meter.calls.take(calls, now_ms)
+            if meter.bytes is not None:
+                meter.bytes.take(request_bytes, now_ms)
+        return True
+
     def check_room(self, demands: Iterable[Demand]) -> None:
         """Where data is to be added. Raises QuotaExceeded where there is no room for it."""
-        for _, resource in demands:
-            meter = self._look_up(resource)
-            if meter is not None and meter.is_full:
-                raise self._refusal(meter, STORED, STORED_DELAY_MS)
+        meter = self.full_of(demands)
+        if meter is not None:
+            raise self._refusal(meter, STORED, STORED_DELAY_MS)
+
+    def full_of(self, demands: Iterable[Demand]) -> Meter | None:
+        """The first one that nothing may be added to, of what data is to be added to."""
+        found = (self._look_up(resource) for _, resource in demands)
+        return next((meter for meter in found if meter is not None and meter.is_full), None)
 
     def take_bytes(self, meters: Iterable[Meter], count: int) -> None:
         """They came, or were sent."""

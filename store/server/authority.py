@@ -233,6 +233,22 @@ class Authority:
             meters.begin(counted, request.ByteSize)
         return counted
 
+    def lets_in(self, rule: Rule, caller: Caller, request: Message, calls: int, request_bytes: int) -> bool:
+        """Whether so many calls like ``request`` may begin together, which quotas count then. Where they may not, each
+        is to be refused by itself: nothing is audited or counted here."""
+        if self._denial(caller) is not None:
+            return False
+        meters = self.meters
+        if not meters.by_target:
+            return True
+        if meters.any_full and rule.adds is not None and meters.full_of(rule.adds(request)) is not None:
+            return False
+        return meters.begin_many(self.meters_of(caller), calls, request_bytes)
+
+    def meters_of(self, caller: Caller) -> Sequence[Meter]:
+        """What a call of data that was let in counts for."""
+        return self.meters.of(caller.name, caller.demands) if self.meters.by_target else ()
+
     def check_known(self, name: str) -> None:
         """Before anything of a call is received. Raises as :meth:`check` does, where nobody may call so who shows what
         this call does."""

@@ -2,7 +2,7 @@
 
 ::
 
-    CallBatch ─► start(call) ─► the method's answer, driven at once until it first waits
+    CallBatch ─► take(call) ─► the method's answer, driven at once until it first waits
                    │ refused here: too many in flight          │ done: its reply
                    ▼                                           ▼ waits: goes on as a task
                  replies ◄───────────────────────────────── finished, in any order
@@ -10,15 +10,16 @@
 
 A gRPC call of its own costs a hundred and more microseconds of this process; a call in a batch costs what it asks for.
 All calls of a batch begin in one piece, in their order and before anything else of the loop, so a batch of writes comes
-to stand in one round of the node, and a batch of point reads needs no task at all.
+to stand in one round of the node, and a batch of point reads needs no task at all. Plain puts and gets of a batch are
+answered together, as runs (:mod:`cortado.store.server.runs`).
 
 Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with
 ``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
-caller does not take its replies, no more calls are read, and large replies to what only reads become refusals
-(:mod:`cortado.store.server.replying`). A call whose caller's time is over, or who took it back, ends as a cancelled
-gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks ends its calls; a write that was evaluated
-goes on, as always. A server that stops ends each stream in order, once all calls that it has begun are answered, those
-too whose time is over: so its client knows that the others were never begun.
+caller does not take its replies, no more calls are read (:mod:`cortado.store.server.stream_replies`). A call whose
+caller's time is over, or who took it back, ends as a cancelled gRPC call does; its reply, if it has one, goes nowhere.
+A stream that breaks ends its calls; a write that was evaluated goes on, as always. A server that stops ends each stream
+in order, once all calls that it has begun are answered, those too whose time is over: so its client knows that the
+others were never begun.
 
 An answer runs in the task that reads the stream until it first waits (:mod:`cortado.store.server.driven`).
 """
@@ -26,10 +27,12 @@ An answer runs in the task that reads the stream until it first waits (:mod:`cor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import compress
+from typing import Any
 
 from google.protobuf.descriptor import ServiceDescriptor
 
@@ -38,31 +41,20 @@ from cortado.errors import (
     InvalidArgument,
     OutcomeUnknown,
     ResourceExhausted,
-    TooLarge,
     Unavailable,
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2
 from cortado.store.auth.caller import holder
 from cortado.store.node.admission import Gate
-from cortado.store.node.budget import Budget, Held, Share
+from cortado.store.node.budget import CALL_BYTES, CALL_COST, Budget, Held, Share
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import TRACEPARENT, Requests
-from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.authority import CREDENTIAL, Authority, credential_of
-from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.driven import resumed
-from cortado.store.server.receiving import call_cost
-from cortado.store.server.replying import RESOURCE, SMALL_BYTES
 from cortado.store.server.rpc import UnaryMethod, unary_methods
-
-# A reply travels in an envelope (its id, and lengths), and the message as a whole has the bound of any message.
-ENVELOPE_BYTES_MAX: Final = 64
-REPLY_BYTES_MAX: Final = MESSAGE_BYTES_MAX - ENVELOPE_BYTES_MAX
-
-_RETRY_DELAY_MS: Final = 50
-_HELD_PARTS: Final = 4
-"""What was in flight when no more calls were read may bring so many times the replies that a stream should hold."""
+from cortado.store.server.runs.gathering import CallRun, Gathered, Outcome, PlainCall, PlainMethod
+from cortado.store.server.stream_replies import RETRY_DELAY_MS, StreamReplies
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +96,13 @@ class CallsService:
         requests: Requests | None = None,
         budget: Share | None = None,
         authority: Authority | None = None,
+        runs: Mapping[str, PlainMethod] | None = None,
     ) -> None:
         """``requests`` measures the calls; those that wait take what they hold from ``budget``. ``authority`` says who
-        may call: without one, everybody."""
+        may call: without one, everybody. ``runs`` are the methods whose plain calls go together."""
         self._requests = requests or Requests()
         self._methods = unary_methods(services, self._requests, authority)
+        self._runs = runs or {}
         self._limits = limits or CallsLimits()
         self._budget = budget or Budget(NodeLimits()).calls
         self._gate = Gate("streams of calls", count_max=self._limits.streams_max, holder=holder)
@@ -118,9 +112,9 @@ class CallsService:
     async def exchange(self, requests: AsyncIterator[calls_pb2.CallBatch]) -> AsyncGenerator[bytes, None]:
         """The replies, serialized batches of them. Raises ResourceExhausted, Unavailable before the first."""
         if self._is_stopping:
-            raise Unavailable("the node is stopping", retry_delay_ms=_RETRY_DELAY_MS)
+            raise Unavailable("the node is stopping", retry_delay_ms=RETRY_DELAY_MS)
         with self._gate.place():
-            stream = _Exchange(self._methods, self._limits, self._requests, self._budget)
+            stream = _Exchange(self._methods, self._runs, self._limits, self._requests, self._budget)
             self._streams.add(stream)
             try:
                 async for batch in stream.replies(requests):
@@ -142,23 +136,43 @@ class CallsService:
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """A call that waits for something."""
+    """A call that waits for something, or several that wait together."""
 
-    call_id: int
-    size_bytes: int
+    calls: list[PlainCall]
     held: Held
     deadline_s: float
+    """The first of them."""
     only_reads: bool
+    began_s: float
+    run: CallRun | None = None
     task: asyncio.Task[None] | None = None
+
+    def call(self, call_id: int) -> PlainCall:
+        """The one with this id."""
+        return next(each for each in self.calls if each.call_id == call_id)
+
+    def is_late(self, call_id: int, now_s: float) -> bool:
+        """Whether that one's caller waits no longer."""
+        if now_s < self.deadline_s:
+            return False
+        timeout_ms = self.call(call_id).timeout_ms
+        return 0 < timeout_ms <= (now_s - self.began_s) * 1_000
 
 
 class _Exchange:
     """One stream. Everything here runs on the loop."""
 
     def __init__(
-        self, methods: Mapping[str, UnaryMethod], limits: CallsLimits, requests: Requests, budget: Share
+        self,
+        methods: Mapping[str, UnaryMethod],
+        runs: Mapping[str, PlainMethod],
+        limits: CallsLimits,
+        requests: Requests,
+        budget: Share,
     ) -> None:
         self._methods = methods
+        self._runs = runs
+        self._gathered = Gathered()
         self._limits = limits
         self._requests = requests
         self._budget = budget
@@ -166,11 +180,11 @@ class _Exchange:
         self._credential = CREDENTIAL.get()
         self._running: dict[int, _Running] = {}
         self._running_bytes = 0
-        self._finished: list[bytes] = []
-        self._finished_bytes = 0
+        self._replies = StreamReplies(
+            requests, bytes_max=limits.reply_bytes_max, message_bytes_max=limits.message_bytes_max
+        )
+        self._finish = self._replies.finish
         self._reading: asyncio.Task[None] | None = None
-        self._has_replies: asyncio.Future[None] | None = None
-        self._has_room: asyncio.Future[None] | None = None
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
@@ -182,177 +196,220 @@ class _Exchange:
     async def replies(self, requests: AsyncIterator[calls_pb2.CallBatch]) -> AsyncGenerator[bytes, None]:
         """Batches of replies, until the caller has said its last call and all are answered."""
         self._reading = self._loop.create_task(self._read(requests))
-        self._reading.add_done_callback(self._wake)
+        self._reading.add_done_callback(self._replies.wake)
         while True:
-            if self._finished:
-                yield self._taken()
+            if not self._replies.is_empty:
+                yield self._replies.take()
             elif self._reading.done() and not self._running:
                 if not self._reading.cancelled():
                     self._reading.result()
                 return
             else:
-                self._has_replies = self._loop.create_future()
-                await self._has_replies
-
-    def _taken(self) -> bytes:
-        """What is finished now, as one message, or as much of it as a message should hold."""
-        taken, bytes_max = self._finished, self._limits.message_bytes_max
-        count = len(taken)
-        if self._finished_bytes > bytes_max:
-            size_bytes = count = 0
-            while count < len(taken) and (not count or size_bytes + len(taken[count]) <= bytes_max):
-                size_bytes += len(taken[count])
-                count += 1
-        taken, self._finished = taken[:count], taken[count:]
-        # Repeated fields that follow one another are one: serialized batches end to end are a serialized batch.
-        message = b"".join(taken)
-        self._finished_bytes -= len(message)
-        if self._has_room is not None and not self._has_room.done():
-            self._has_room.set_result(None)
-        return message
-
-    def _finish(self, call_id: int, outcome: bytes | CortadoError, *, only_reads: bool = False) -> None:
-        if isinstance(outcome, bytes) and len(outcome) > REPLY_BYTES_MAX:
-            problem = f"has {len(outcome)} bytes, a message may have {REPLY_BYTES_MAX}: ask for less at a time"
-            outcome = TooLarge("reply", problem, length=len(outcome), limit=REPLY_BYTES_MAX)
-        if isinstance(outcome, bytes) and only_reads and (refusal := self._not_taken(len(outcome))) is not None:
-            outcome = self._refused(refusal)
-        batch = calls_pb2.ReplyBatch()
-        # Filled in, since a message that is given would be copied with all that it holds.
-        if isinstance(outcome, bytes):
-            batch.replies.add(id=call_id, reply=outcome)
-        else:
-            batch.replies.add(id=call_id, status=rpc_status(outcome).SerializeToString())
-        encoded = batch.SerializeToString()
-        self._finished.append(encoded)
-        self._finished_bytes += len(encoded)
-        self._wake()
-
-    def _not_taken(self, size_bytes: int) -> ResourceExhausted | None:
-        """Why a reply of a call that only reads is not given: those before it are not taken."""
-        limit = _HELD_PARTS * self._limits.reply_bytes_max
-        if size_bytes > SMALL_BYTES and self._finished and self._finished_bytes + size_bytes > limit:
-            problem = f"{self._finished_bytes} bytes of replies are not taken from this stream, the limit is {limit}"
-            return ResourceExhausted(problem, _RETRY_DELAY_MS, RESOURCE, limit)
-        return None
-
-    def _wake(self, _: object = None) -> None:
-        if self._has_replies is not None and not self._has_replies.done():
-            self._has_replies.set_result(None)
+                await self._replies.news()
 
     # --- calls -------------------------------------------------------------------------------------------------
 
     async def _read(self, requests: AsyncIterator[calls_pb2.CallBatch]) -> None:
         async for batch in requests:
-            for running in map(self._running.get, batch.cancelled):
-                if running is not None:
-                    self._give_up(running)
+            for call_id in batch.cancelled:
+                self._give_up(call_id)
             slice_ends_s = self._loop.time() + self._limits.slice_ms / 1_000
             for call in batch.calls:
-                if self._finished_bytes > self._limits.reply_bytes_max:
-                    await self._room()
-                self._start(call)
+                if self._replies.is_full:
+                    self._begin_gathered()
+                    await self._replies.room()
+                self._take(call)
                 if self._loop.time() > slice_ends_s:
                     await asyncio.sleep(0)
                     slice_ends_s = self._loop.time() + self._limits.slice_ms / 1_000
+            self._begin_gathered()
 
-    async def _room(self) -> None:
-        while self._finished_bytes > self._limits.reply_bytes_max:
-            self._has_room = self._loop.create_future()
-            await self._has_room
-
-    def _start(self, call: calls_pb2.Call) -> None:
-        """Begin a call: to its end, where it waits for nothing, and else as far as it gets."""
-        call_id, request = call.id, call.request  # Each look at a field of bytes makes a copy.
-        cost_bytes = call_cost(len(request))
-        if self._requests.tracer is not None:
-            TRACEPARENT.set(call.traceparent)
+    def _take(self, call: calls_pb2.Call) -> None:
+        """Begin a call, or keep it for a run."""
+        call_id, name, request = call.id, call.method, call.request  # Each look at a field of bytes makes a copy.
         authorization = call.authorization
-        CREDENTIAL.set(credential_of(authorization) if authorization else self._credential)
-        method = self._methods.get(call.method)
-        only_reads = method is not None and method.only_reads
+        if call_id in self._gathered.call_ids:
+            self._begin_gathered()
+        method = self._methods.get(name)
         try:
-            answer = self._answer(call_id, call.method, method, request, cost_bytes)
-            first = answer.send(None)
-        except StopIteration as done:
-            self._finish(call_id, done.value, only_reads=only_reads)
+            self._check(call_id, len(request))
+            if method is None:
+                raise Unsupported(f"the unary method {name[:200]!r}", "no service of this node has it")
+            taken = PlainCall(call_id, method.parse(request), len(request), call.timeout_ms)
         except CortadoError as error:
             self._finish(call_id, error)
-        except asyncio.CancelledError:
-            self._finish(call_id, _dropped())
-        else:
-            deadline_s = self._loop.time() + call.timeout_ms / 1_000 if call.timeout_ms else float("inf")
-            running = _Running(call_id, len(request), self._budget.add(cost_bytes), deadline_s, only_reads)
-            running.task = self._loop.create_task(self._rest(running, answer, first))
-            self._running[call_id] = running
-            self._running_bytes += running.size_bytes
-            if self._sweep is None:
-                self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
+            return
+        if self._requests.tracer is not None:
+            TRACEPARENT.set(call.traceparent)
+        elif (runs := self._runs.get(name)) is not None and (key := runs.key_of(taken)) is not None:
+            before = self._gathered.add(runs, key, authorization, taken)
+            if before is not None:
+                self._begin_run(before)
+            return
+        if not method.only_reads:
+            self._begin_gathered()
+        self._show(authorization)
+        self._begin(method, taken)
 
-    def _answer(
-        self, call_id: int, name: str, method: UnaryMethod | None, request: bytes, cost_bytes: int
-    ) -> Coroutine[Any, Any, bytes]:
-        """The call's answer, not begun. Raises ResourceExhausted, Unsupported, InvalidArgument."""
-        limits = self._limits
-        if len(self._running) >= limits.calls_max:
+    def _check(self, call_id: int, request_bytes: int) -> None:
+        """Whether there is room for one more. Raises ResourceExhausted, InvalidArgument."""
+        limits, gathered = self._limits, self._gathered
+        in_flight = len(self._running) + len(gathered)
+        if in_flight >= limits.calls_max:
             raise self._full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
-        if self._running and self._running_bytes + len(request) > limits.request_bytes_max:
-            raise self._full(f"{self._running_bytes} bytes of calls are in flight", limits.request_bytes_max)
-        if not self._budget.has_room(cost_bytes):
+        in_flight_bytes = self._running_bytes + gathered.size_bytes
+        if in_flight and in_flight_bytes + request_bytes > limits.request_bytes_max:
+            raise self._full(f"{in_flight_bytes} bytes of calls are in flight", limits.request_bytes_max)
+        if not self._budget.has_room(_cost(len(gathered) + 1, gathered.size_bytes + request_bytes), len(gathered) + 1):
             raise self._refused(self._budget.refusal())
         if call_id in self._running:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call_id))
-        if method is None:
-            raise Unsupported(f"the unary method {name[:200]!r}", "no service of this node has it")
-        return method.answer(method.parse(request))
+
+    def _show(self, authorization: str) -> None:
+        """What begins now shows this, or what its stream has shown."""
+        CREDENTIAL.set(credential_of(authorization) if authorization else self._credential)
+
+    def _begin(self, method: UnaryMethod, call: PlainCall) -> None:
+        """Begin a call: to its end, where it waits for nothing, and else as far as it gets."""
+        answer = method.answer(call.request)
+        try:
+            first = answer.send(None)
+        except StopIteration as done:
+            self._finish(call.call_id, done.value, only_reads=method.only_reads)
+        except CortadoError as error:
+            self._finish(call.call_id, error)
+        except asyncio.CancelledError:
+            self._finish(call.call_id, _dropped())
+        else:
+            self._run_on(self._rest, [call], method.only_reads, answer, first)
+
+    def _begin_gathered(self) -> None:
+        """Begin the runs of what is gathered."""
+        if self._gathered:
+            for run in self._gathered.take_all():
+                self._begin_run(run)
+
+    def _begin_run(self, run: CallRun) -> None:
+        """As :meth:`_begin`, of many calls together; by themselves those that cannot go on so."""
+        self._show(run.authorization)
+        for part in run.method.parts(run):
+            if part.alone:
+                self._begin_each(part.method, part.calls)
+                continue
+            answer = part.method.answer(part)
+            try:
+                first = answer.send(None)
+            except StopIteration as done:
+                self._end_run(part, part.calls, done.value)
+            except asyncio.CancelledError:
+                self._end_run(part, part.calls, [_dropped()] * len(part))
+            else:
+                only_reads = self._methods[part.method.name].only_reads
+                self._run_on(self._rest_of_run, part.calls, only_reads, answer, first, part)
+
+    def _begin_each(self, runs: PlainMethod, calls: Iterable[PlainCall]) -> None:
+        for call in calls:
+            self._begin(self._methods[runs.name], call)
+
+    def _run_on(
+        self,
+        rest: Callable[[_Running, Any, Any], Coroutine[Any, Any, None]],
+        calls: list[PlainCall],
+        only_reads: bool,
+        answer: Coroutine[Any, Any, Any],
+        first: Any,
+        run: CallRun | None = None,
+    ) -> None:
+        """Go on with an answer, which waits for ``first``, as a task."""
+        now_s, count = self._loop.time(), len(calls)
+        timeout_ms = min([call.timeout_ms or math.inf for call in calls])
+        size_bytes = sum([call.size_bytes for call in calls])
+        held = self._budget.add(_cost(count, size_bytes), count)
+        running = _Running(calls, held, now_s + timeout_ms / 1_000, only_reads, now_s, run)
+        running.task = self._loop.create_task(rest(running, answer, first))
+        self._running.update(dict.fromkeys([call.call_id for call in calls], running))
+        self._running_bytes += size_bytes
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
 
     def _full(self, problem: str, limit: int) -> ResourceExhausted:
         problem = f"{problem}, the limit is {limit}"
-        return self._refused(ResourceExhausted(problem, _RETRY_DELAY_MS, "calls of a stream", limit))
+        return self._refused(ResourceExhausted(problem, RETRY_DELAY_MS, "calls of a stream", limit))
 
     def _refused(self, error: ResourceExhausted) -> ResourceExhausted:
         self._requests.refused(error)
         return error
 
     async def _rest(self, running: _Running, answer: Coroutine[Any, Any, bytes], first: Any) -> None:
+        call = running.calls[0]
         outcome: bytes | CortadoError
         try:
             outcome = await resumed(answer, first)
         except CortadoError as error:
             outcome = error
         except asyncio.CancelledError:
-            if not self._left(running):
+            if not self._left(running, call):
                 raise  # Its caller gave it up.
-            self._finish(running.call_id, _dropped())
+            self._finish(call.call_id, _dropped())
             return
-        if self._left(running):
-            self._finish(running.call_id, outcome, only_reads=running.only_reads)
+        if self._left(running, call):
+            self._finish(call.call_id, outcome, only_reads=running.only_reads)
 
-    def _left(self, running: _Running) -> bool:
-        """The call is over; False where that was known."""
-        if self._running.get(running.call_id) is not running:
-            return False
-        del self._running[running.call_id]
-        self._running_bytes -= running.size_bytes
+    async def _rest_of_run(self, running: _Running, answer: Coroutine[Any, Any, Sequence[Outcome]], first: Any) -> None:
+        assert running.run is not None
+        outcomes: Sequence[Outcome]
+        try:
+            outcomes = await resumed(answer, first)
+        except asyncio.CancelledError:
+            outcomes = [_dropped()] * len(running.calls)
+        wanted = [self._left(running, call) for call in running.calls]
         running.held.leave()
+        calls = list(compress(running.calls, wanted))
+        self._end_run(running.run, calls, list(compress(outcomes, wanted)))
+
+    def _left(self, running: _Running, call: PlainCall) -> bool:
+        """The call is over; False where that was known."""
+        if self._running.get(call.call_id) is not running:
+            return False
+        del self._running[call.call_id]
+        self._running_bytes -= call.size_bytes
+        if running.run is None:
+            running.held.leave()
         return True
+
+    def _end_run(self, run: CallRun, calls: Sequence[PlainCall], outcomes: Sequence[Outcome]) -> None:
+        """Answer these calls of a run; those without an outcome begin anew, by themselves."""
+        only_reads = self._methods[run.method.name].only_reads
+        left = []
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if outcome is None:
+                left.append(call)
+            else:
+                self._finish(call.call_id, outcome, only_reads=only_reads)
+        if left:
+            self._show(run.authorization)
+            self._begin_each(run.method, left)
 
     # --- ends --------------------------------------------------------------------------------------------------
 
-    def _give_up(self, running: _Running) -> None:
+    def _give_up(self, call_id: int) -> None:
         """Nobody waits for its answer any more."""
-        if self._left(running):
-            assert running.task is not None
-            # Not before it has begun to run: what is cancelled earlier never gets to clean up.
-            self._loop.call_soon(running.task.cancel)
-            self._wake()
+        running = self._running.get(call_id)
+        if running is not None and self._left(running, running.call(call_id)):
+            if running.run is not None:
+                running.run.method.give_up(running.run)
+            else:
+                assert running.task is not None
+                # Not before it has begun to run: what is cancelled earlier never gets to clean up.
+                self._loop.call_soon(running.task.cancel)
+            self._replies.wake()
 
     def _end_late(self) -> None:
         self._sweep = None
         now_s = self._loop.time()
-        for running in [each for each in self._running.values() if each.deadline_s <= now_s]:
-            self._give_up(running)
-            self._finish(running.call_id, _dropped())
+        for call_id in [call_id for call_id, running in self._running.items() if running.is_late(call_id, now_s)]:
+            self._give_up(call_id)
+            self._finish(call_id, _dropped())
         if self._running:
             self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
 
@@ -364,7 +421,7 @@ class _Exchange:
         """The stream is over: whatever still runs is cancelled."""
         if self._sweep is not None:
             self._sweep.cancel()
-        left = [running.task for running in self._running.values() if running.task is not None]
+        left = [running.task for running in dict.fromkeys(self._running.values()) if running.task is not None]
         if self._reading is not None:
             left.append(self._reading)
         for running in self._running.values():
@@ -374,6 +431,11 @@ class _Exchange:
         for task in left:
             with suppress(asyncio.CancelledError, Exception):
                 await task
+
+
+def _cost(calls: int, request_bytes: int) -> int:
+    """What so many calls take of the budget."""
+    return CALL_BYTES * calls + CALL_COST * request_bytes
 
 
 def _dropped() -> OutcomeUnknown:

@@ -14,7 +14,7 @@ All raise NotLeader and Unavailable where this node cannot answer, and ResourceE
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -317,6 +317,15 @@ def footprint_of(reads: TransactionReads | None, at: common_pb2.ReadAt) -> bytes
 
 def request_hash(request: Message) -> bytes:
     """Equal for equal requests of one principal: of the kind, which stands for the method, and of all fields."""
-    digest = blake2b(request.DESCRIPTOR.full_name.encode(), digest_size=HASH_BYTES)
-    digest.update(request.SerializeToString(deterministic=True))
-    return owned_hash(digest.digest(), asking()().principal)
+    return request_hashes([request])[0]
+
+
+def request_hashes(requests: Sequence[Message]) -> list[bytes]:
+    """As :func:`request_hash` for each; all are of one kind."""
+    of_kind = blake2b(requests[0].DESCRIPTOR.full_name.encode(), digest_size=HASH_BYTES)
+    principal, hashes = asking()().principal, []
+    for request in requests:
+        digest = of_kind.copy()
+        digest.update(request.SerializeToString(deterministic=True))
+        hashes.append(owned_hash(digest.digest(), principal))
+    return hashes

@@ -30,6 +30,7 @@ from cortado.proto.v1 import (
 )
 from cortado.store.engine.interface import Engine
 from cortado.store.node.host import Host
+from cortado.store.observe.requests import Requests
 from cortado.store.server.audit import Audit
 from cortado.store.server.auth_service import AuthService
 from cortado.store.server.authority import Authority
@@ -44,6 +45,7 @@ from cortado.store.server.listening import new_server
 from cortado.store.server.metering import Metering
 from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.rpc import rpc_handler
+from cortado.store.server.runs.kv import kv_runs
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.transactions_service import TransactionsService
@@ -109,8 +111,11 @@ async def _start(node: Host, audit: Audit, metering: Metering) -> tuple[Any, str
     services.append((auth_pb2.DESCRIPTOR.services_by_name["Auth"], AuthService(node)))
     services.append((quotas_pb2.DESCRIPTOR.services_by_name["Quotas"], QuotasService(node, metering)))
     authority = Authority(node, audit, metering.meters)
-    services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], CallsService(services, authority=authority)))
-    handlers = [rpc_handler(descriptor, servicer, authority=authority) for descriptor, servicer in services]
+    requests = Requests()
+    runs = kv_runs(node, requests, authority)
+    calls = CallsService(services, requests=requests, authority=authority, runs=runs)
+    services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], calls))
+    handlers = [rpc_handler(descriptor, servicer, requests, authority=authority) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
     await server.start()
     tasks = [asyncio.ensure_future(each) for each in (metering.follow(), metering.measure())]

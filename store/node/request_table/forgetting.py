@@ -14,7 +14,7 @@ from typing import Final
 
 from cortado.invariants import invariant
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.proposals import Batch
+from cortado.store.node.batch import Batch
 from cortado.store.node.request_table.floor import (
     FORGOTTEN_PER_ENTRY_MAX,
     NOTHING_FORGOTTEN,

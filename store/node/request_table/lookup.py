@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ from cortado.store.node.request_table.records import (
     check_same_request,
     is_cancelled,
 )
+from cortado.store.node.run import RunPlace
 from cortado.store.node.state_machine import StateMachine
 
 
@@ -31,7 +33,7 @@ class Cancelling:
     cancel: Proposal
 
 
-Submitted: TypeAlias = Proposal | WriteResult | Cancelling
+Submitted: TypeAlias = Proposal | RunPlace | WriteResult | Cancelling
 """A write in line, what it was answered before, or what it is refused after."""
 
 
@@ -55,12 +57,12 @@ class KnownRequests:
             first.waiters += 1
             return Cancelling(first)
         check_same_request(request_hash, first.request_hash)
-        if isinstance(first, Proposal):
-            first.waiters += 1
-            return first
-        return WriteResult(first.ts, first.reply, repeated=True)
+        if isinstance(first, Remembered):
+            return WriteResult(first.ts, first.reply, repeated=True)
+        first.waiters += 1
+        return first
 
-    def first(self, request_id: bytes, request_hash: bytes) -> Proposal | Remembered | None:
+    def first(self, request_id: bytes, request_hash: bytes) -> Proposal | RunPlace | Remembered | None:
         """The first call with this id, while it has no outcome; what it was answered; None where there was none.
 
         Raises as ``answer_of`` and ``check_owner``, and NotLeader or Unavailable where the table may lack what another
@@ -71,20 +73,34 @@ class KnownRequests:
             check_owner(request_hash, first.request_hash)
         return first
 
-    def _first(self, request_id: bytes) -> Proposal | Remembered | None:
+    def _first(self, request_id: bytes) -> Proposal | RunPlace | Remembered | None:
         driver = self._driver
         if not driver.leadership.is_elected and not driver.is_alone:
             raise driver.leadership.not_leader()
-        first = driver.pipeline.requests.get(request_id)
+        first = driver.pipeline.requests.first(request_id)
         if first is not None:
-            if isinstance(first.outcome, WriteResult):
+            if isinstance(outcome := first.outcome, WriteResult):
                 # Committed, and not applied yet: soon the table says the same.
-                return Remembered(first.request_hash, first.outcome.ts, first.outcome.reply)
+                return Remembered(first.request_hash, outcome.ts, outcome.reply)
             return first
         check_form(request_id)
+        self._check_knows()
+        return self._machine.remembered(request_id)
+
+    def not_new(self, request_ids: Sequence[bytes]) -> frozenset[bytes]:
+        """Which of these, each of ``REQUEST_ID_BYTES``, are not new for certain: asked before, forgotten, or from ahead
+        of this node's clock. :meth:`find` tells what becomes of one. Raises NotLeader, Unavailable."""
+        self._check_knows()
+        known = self._driver.pipeline.requests.keys() & request_ids
+        return self._machine.not_new(request_ids, ahead_of=bytes(self._clock.last)) | known
+
+    def _check_knows(self) -> None:
+        """Raises NotLeader or Unavailable where the table may lack what another leader has done."""
+        driver = self._driver
+        if not driver.leadership.is_elected and not driver.is_alone:
+            raise driver.leadership.not_leader()
         if not driver.leadership.is_ready and not driver.is_settled_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
-        return self._machine.remembered(request_id)
 
     def admit(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
         """What to evaluate for a new request: ``evaluate``, or a refusal of its id, which then is given as all that

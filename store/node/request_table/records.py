@@ -13,6 +13,7 @@ match every principal, so that a request is repeated with one effect also after 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ import google_crc32c
 
 from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown, TransactionAborted
 from cortado.store.clock.hlc import Clock
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp, pack_timestamp
 from cortado.store.owners import tag_of
 
 REQUEST_ID_BYTES: Final = 20
@@ -53,6 +54,19 @@ def is_cancelled(request_hash: bytes) -> bool:
 def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
     value = b"".join((remembered.request_hash.ljust(HASH_BYTES, b"\0"), bytes(remembered.ts), remembered.reply))
     return value + _checksum(request_id, value)
+
+
+def encode_each(
+    request_ids: Sequence[bytes], hashes: Sequence[bytes], first: Timestamp, replies: Sequence[bytes]
+) -> list[tuple[bytes, bytes]]:
+    """The ids and records of a run's requests: of the first at ``first``, of the others at the timestamps that follow
+    it in its millisecond."""
+    high, low = first.epoch << 48 | first.wall_ms, first.logical
+    records: list[tuple[bytes, bytes]] = []
+    for place, (request_id, request_hash, reply) in enumerate(zip(request_ids, hashes, replies, strict=True)):
+        value = request_hash + pack_timestamp(high, low + place) + reply
+        records.append((request_id, value + _checksum(request_id, value)))
+    return records
 
 
 def decode_remembered(request_id: bytes, encoded: bytes) -> Remembered:

@@ -16,7 +16,7 @@ from cortado.store.mvcc.drafts import DRAFT_FROM, Draft, drafted
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, encode_versions
-from cortado.store.node.proposals import Batch
+from cortado.store.node.batch import Batch
 from cortado.store.packing import join
 
 KEYS = st.lists(st.binary(max_size=40).map(lambda each: each.replace(b"\0", b"\xff") + b"\0"), min_size=1, unique=True)

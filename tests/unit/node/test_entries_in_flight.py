@@ -80,7 +80,7 @@ def test_a_write_that_finds_no_room_in_the_open_batch_heads_the_next_one() -> No
             last = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: driver.pipeline.is_full, "the third is more than the open batch has room for")
             assert driver.pipeline.use == (1, 1), "nothing is evaluated behind it, and nothing more appended"
-            assert driver.pipeline.open_commands == 2
+            assert driver.pipeline.open.commands == 2
             disk.release()
             assert [each.value for each in await asyncio.gather(first, *rest, last)] == [1, 1, 2, 3, 2]
             await node.meta.reads.caught_up()

@@ -23,13 +23,13 @@ from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved
 from cortado.store.mvcc.versions import Item, suffix_of
 from cortado.store.node import large_transactions as duty
+from cortado.store.node.batch import Batch
 from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.collection import collector
 from cortado.store.node.collection.slices import Place, Slice
 from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.pipeline import Pipeline
-from cortado.store.node.proposals import Batch
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.owners import Asker
 from cortado.store.server import large_transactions_service

@@ -66,7 +66,7 @@ def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_round_an
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         assert driver.measures.rounds == before
-        assert driver.pipeline.open_commands == 10
+        assert driver.pipeline.open.commands == 10
         storage.release()
         results = await asyncio.gather(first, *rest)
         assert [result.value for result in results] == list(range(1, 12))

@@ -21,7 +21,8 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.rpc_errors import from_status
-from cortado.store.server.calls_service import REPLY_BYTES_MAX, CallsLimits, CallsService
+from cortado.store.server.calls_service import CallsLimits, CallsService
+from cortado.store.server.stream_replies import REPLY_BYTES_MAX
 
 KV = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
 GET = "cortado.v1.KeyValue/Get"

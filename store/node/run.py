@@ -1,0 +1,185 @@
+"""A run: many small writes that stand in line as one proposal, with a place for each.
+
+::
+
+    Proposal    one evaluation, one timestamp,   one future for each waiter
+    Run         one evaluation, n timestamps,    one future        RunPlace: one of its writes, for a retry that joins
+
+What an entry says of a run, and what is remembered of its requests, is to the byte what the same writes one by one come
+to at the same timestamps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from cortado.errors import CortadoError, Internal, OutcomeUnknown
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, MUTATION_OVERHEAD_BYTES
+from cortado.store.node.proposals import Outcome, Place, Proposal, RunResult, WriteResult
+from cortado.store.observe.measures import EntryTimes
+
+
+class Puts(NamedTuple):
+    """What a run's writes come to, by columns: each puts one payload at one key, at a timestamp of its own."""
+
+    keys: Sequence[LogicalKey]
+    payloads: Sequence[bytes]
+    replies: Sequence[bytes]
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes they take in an entry: what as many commands would."""
+        overhead_bytes = (COMMAND_OVERHEAD_BYTES + MUTATION_OVERHEAD_BYTES) * len(self.keys)
+        return overhead_bytes + sum(map(len, chain(self.keys, self.payloads, self.replies)))
+
+
+EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], Puts]
+"""From the state and the first timestamp to what all writes of a run come to. It may refuse all of them."""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
+
+    Its writes are puts without a condition, so none depends on another and none is refused alone. ``waiters`` counts
+    the callers who still want an answer; one who leaves keeps the place. ``done`` is set with the outcome.
+    """
+
+    evaluate: EvaluateRun
+    size_bytes: int
+    request_ids: Sequence[bytes]
+    hashes: Sequence[bytes]
+    done: asyncio.Future[None]
+    places: Sequence[Place] = ()
+    waiters: int = 0
+    outcome: Outcome | None = None
+    proposed_ms: float = 0.0
+    evaluated_ms: float = 0.0
+    entry: EntryTimes | None = None
+    is_restoring: ClassVar[bool] = False
+    frees: ClassVar[bool] = False
+    is_own: ClassVar[bool] = False
+
+    @property
+    def callers(self) -> int:
+        return len(self.request_ids)
+
+    def tick(self, clock: Clock, physical_ms: int) -> Timestamp:
+        """The timestamp of its first write."""
+        first = clock.tick_many(self.callers, physical_ms)
+        if first is None:
+            # The millisecond has too few left. The next one has enough.
+            first = clock.tick_many(self.callers, clock.last.wall_ms + 1)
+        assert first is not None
+        return first
+
+    def unknown(self, problem: str) -> OutcomeUnknown:
+        """The outcome of a run that may have happened; :meth:`outcome_at` names each request."""
+        return OutcomeUnknown(problem)
+
+    def place_of(self, request_id: bytes) -> RunPlace:
+        """Where one of its requests stands."""
+        return RunPlace(self, self.request_ids.index(request_id))
+
+    def outcome_at(self, place: int) -> Outcome | None:
+        """What the write there is answered; None while it has no outcome."""
+        outcome = self.outcome
+        if isinstance(outcome, RunResult):
+            first = outcome.first
+            ts = Timestamp(first.epoch, first.wall_ms, first.logical + place)
+            return WriteResult(ts, outcome.replies[place])
+        if isinstance(outcome, OutcomeUnknown):
+            return OutcomeUnknown(outcome.problem, self.request_ids[place].hex())
+        return outcome
+
+    def finish(self, outcome: Outcome) -> None:
+        """Answer all of it, once."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self.evaluate = _run_evaluated
+            for place in self.places:
+                place.leave()
+            self.places = ()
+            if not self.done.done():
+                self.done.set_result(None)
+
+
+@dataclass(slots=True, eq=False)
+class RunPlace:
+    """One write of a run, for a retry that joins it, and for those who look at single calls."""
+
+    run: Run
+    place: int
+
+    @property
+    def request_id(self) -> bytes:
+        return self.run.request_ids[self.place]
+
+    @property
+    def request_hash(self) -> bytes:
+        return self.run.hashes[self.place]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.run.outcome_at(self.place)
+
+    @property
+    def proposed_ms(self) -> float:
+        return self.run.proposed_ms
+
+    @property
+    def evaluated_ms(self) -> float:
+        return self.run.evaluated_ms
+
+    @property
+    def entry(self) -> EntryTimes | None:
+        return self.run.entry
+
+    @property
+    def waiters(self) -> int:
+        return self.run.waiters
+
+    @waiters.setter
+    def waiters(self, count: int) -> None:
+        self.run.waiters = count
+
+    async def answer(self, _loop: asyncio.AbstractEventLoop) -> WriteResult:
+        """Wait for the outcome. One who is cancelled takes nobody with him."""
+        await asyncio.shield(self.run.done)
+        outcome = self.outcome
+        if isinstance(outcome, WriteResult):
+            return outcome
+        assert isinstance(outcome, CortadoError)
+        raise outcome
+
+
+def _run_evaluated(_reader: Reader, _first: Timestamp) -> Puts:
+    raise Internal("a run that has its outcome cannot be evaluated again")
+
+
+class Requests(dict[bytes, "Proposal | Run"]):
+    """Proposals by the ids of their requests; a run under the id of each."""
+
+    def add(self, proposal: Proposal | Run) -> None:
+        """Know them from now on."""
+        for request_id in proposal.request_ids:
+            self[request_id] = proposal
+
+    def forget(self, proposal: Proposal | Run) -> None:
+        """Know them no longer, where they are this one's."""
+        for request_id in proposal.request_ids:
+            if self.get(request_id) is proposal:
+                del self[request_id]
+
+    def first(self, request_id: bytes) -> Proposal | RunPlace | None:
+        """The one write with this id."""
+        found = self.get(request_id)
+        return found.place_of(request_id) if isinstance(found, Run) else found

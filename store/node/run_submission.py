@@ -1,0 +1,39 @@
+"""How a run comes to stand in line: as :meth:`Replica.submit` does it for one write, once for all of them.
+
+What refuses the run refuses each of its writes. Which requests are new is asked before
+(:meth:`~cortado.store.node.request_table.lookup.KnownRequests.not_new`), and nothing may be awaited in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from cortado.invariants import invariant
+from cortado.store.auth.caller import CALLER, checked
+from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
+from cortado.store.node.replica import Replica
+from cortado.store.node.run import EvaluateRun, Run
+
+
+def submit_run(
+    replica: Replica, evaluate: EvaluateRun, *, size_bytes: int, request_ids: Sequence[bytes], hashes: Sequence[bytes]
+) -> Run:
+    """Put writes of new requests in line, to be evaluated after everything submitted before. ``size_bytes`` is about
+    what all requests hold. Raises as :meth:`Replica.submit`."""
+    replica.check_serving()
+    host, pipeline, roles = replica.host, replica.driver.pipeline, replica.roles
+    known = pipeline.requests.keys() & request_ids
+    is_new = not known and len(set(request_ids)) == len(request_ids) == len(hashes)
+    invariant(is_new, "a run has new requests alone, each once", len(known), len(request_ids))
+    evaluate = checked(evaluate, CALLER.get(), lambda: roles.appended)
+    host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES * len(request_ids) + pipeline.appended_bytes)
+    place = host.writes.take(size_bytes, len(request_ids))
+    done = asyncio.get_running_loop().create_future()
+    run = Run(evaluate, size_bytes, request_ids, hashes, done, [place], waiters=len(request_ids))
+    try:
+        replica.driver.propose(run)
+    except BaseException:
+        place.leave()
+        raise
+    return run

@@ -1,0 +1,143 @@
+"""What all runs have around what they ask for: rights and quotas before it, measures and the audit behind it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+from cortado.errors import CortadoError, Internal, PermissionDenied, Unauthenticated
+from cortado.store.auth.caller import CALLER, Caller
+from cortado.store.node.host import Host
+from cortado.store.node.run import Run, RunPlace
+from cortado.store.observe.call import Call
+from cortado.store.observe.requests import CANCELLED, OK, Requests
+from cortado.store.server.authority import CREDENTIAL, Authority
+from cortado.store.server.permissions import rule_of
+from cortado.store.server.runs.gathering import CALL_BYTES, CallRun, Outcome, PlainCall
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class LetIn:
+    """A run that was let in: who asks, and the proposal, once there is one."""
+
+    __slots__ = ("caller", "run")
+
+    def __init__(self, caller: Caller | None) -> None:
+        self.caller = caller
+        self.run: Run | None = None
+
+
+class RunMethod(ABC):
+    """One method's plain calls. What is of the method alone is what its subclass says."""
+
+    def __init__(self, name: str, host: Host, requests: Requests, authority: Authority | None) -> None:
+        self.name = name
+        self.host = host
+        self._measures = requests.method(name)
+        self._authority = authority
+        self._rule = rule_of(name)
+
+    @property
+    @abstractmethod
+    def calls_max(self) -> int:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
+
+    @abstractmethod
+    def key_of(self, call: PlainCall) -> str | None:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
+
+    @abstractmethod
+    def request_id_of(self, call: PlainCall) -> bytes:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
+
+    @abstractmethod
+    def left_out(self, run: CallRun) -> frozenset[bytes]:
+        """The ids of requests that are not known to be new. Raises CortadoError, which each call is to find itself."""
+
+    @abstractmethod
+    async def outcomes(self, run: CallRun, of: LetIn) -> Sequence[Outcome]:
+        """What comes of each call. Raises CortadoError where that is the same for all."""
+
+    @property
+    def bytes_max(self) -> int:
+        """What a batch may hold; one call at least."""
+        return max(self.host.limits.batch_bytes_max, CALL_BYTES)
+
+    def parts(self, run: CallRun) -> Sequence[CallRun]:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
+        try:
+            left_out = self.left_out(run)
+        except CortadoError:
+            run.alone = True
+            return [run]
+        parts = run.without(left_out) if left_out else [run]
+        for part in parts:
+            part.alone = part.alone or not self._lets_in(part)
+        return parts
+
+    def _lets_in(self, run: CallRun) -> bool:
+        """Whether all of it may begin together, which counts for its quotas then."""
+        authority = self._authority
+        if authority is None:
+            run.of = LetIn(None)
+            return True
+        request = run.calls[0].request
+        caller = authority.caller(self._rule, request, CREDENTIAL.get())
+        run.of = LetIn(caller)
+        return authority.lets_in(self._rule, caller, request, len(run), run.size_bytes)
+
+    async def answer(self, run: CallRun) -> Sequence[Outcome]:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
+        of: LetIn = run.of
+        if of.caller is not None:
+            CALLER.set(of.caller)
+        call = self._measures.begin()
+        try:
+            outcomes: Sequence[Outcome] = await self.outcomes(run, of)
+        except CortadoError as error:
+            outcomes = [error] * len(run)
+        except Exception as defect:
+            _LOG.error("a defect in a run of %s", self.name, exc_info=defect)
+            internal = Internal(f"{type(defect).__name__} in {self.name}; see the server's log")
+            outcomes = [internal] * len(run)
+        except BaseException:
+            self._measures.end_many(call, CANCELLED, len(run))
+            raise
+        self._ended(run, of, call, outcomes)
+        return outcomes
+
+    def give_up(self, run: CallRun) -> None:
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`. Its place stays: another call may rest on what
+        is written there."""
+        run.given_up += 1
+        if run.of.run is not None:
+            run.of.run.waiters -= 1
+
+    def _ended(self, run: CallRun, of: LetIn, call: Call, outcomes: Sequence[Outcome]) -> None:
+        sizes = [len(each) for each in outcomes if isinstance(each, bytes)]
+        reply_bytes = sum(sizes)
+        is_plain = len(sizes) == len(outcomes) and not self._measures.is_shown(call)
+        if is_plain:
+            self._measures.end_many(call, OK, len(sizes), reply_bytes)
+        else:
+            for place, outcome in enumerate(outcomes):
+                self._ended_one(run, place, of, call, outcome)
+        if self._authority is not None and of.caller is not None:
+            self._authority.meters.take_bytes(self._authority.meters_of(of.caller), reply_bytes)
+
+    def _ended_one(self, run: CallRun, place: int, of: LetIn, began: Call, outcome: Outcome) -> None:
+        """Tell what is told of a call by itself. One that goes the general way after all has not ended."""
+        request = run.calls[place].request
+        call = Call(began.method, began.began_s)
+        call.read_wait_ms = began.read_wait_ms
+        call.write = None if of.run is None else RunPlace(of.run, place)
+        if isinstance(outcome, bytes):
+            self._measures.end(call, OK, request, len(outcome))
+        elif outcome is not None:
+            if isinstance(outcome, (Unauthenticated, PermissionDenied)) and of.caller and self._authority:
+                of.caller.is_denied = False  # What was said of the call before this one.
+                self._authority.ended(self.name, self._rule, of.caller, request, outcome)
+            self._measures.fail(call, outcome, request)

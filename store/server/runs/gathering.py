@@ -1,0 +1,140 @@
+"""Which calls of a message go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from cortado.errors import CortadoError
+
+RUN_CALLS_MAX: Final = 256
+"""Calls of one run: it is evaluated in one piece of some milliseconds."""
+
+Outcome: TypeAlias = bytes | CortadoError | None
+"""A call's reply, or what it ends with; None where it has to go the general way after all."""
+
+
+class PlainCall(NamedTuple):
+    """A call whose request is parsed. ``size_bytes`` are the request's, ``timeout_ms`` is 0 for no end."""
+
+    call_id: int
+    request: Any
+    size_bytes: int
+    timeout_ms: int
+
+
+class PlainMethod(Protocol):
+    """Answers the plain calls of one method together."""
+
+    @property
+    def name(self) -> str:
+        """Such as "cortado.v1.KeyValue/Put"."""
+
+    @property
+    def calls_max(self) -> int:
+        """Of one run."""
+
+    @property
+    def bytes_max(self) -> int:
+        """Of one run, each call with ``CALL_BYTES`` beside its request."""
+
+    def key_of(self, call: PlainCall) -> str | None:
+        """What all calls of a run have in common; None of a call that is not plain."""
+
+    def request_id_of(self, call: PlainCall) -> bytes:
+        """What stands in a run once; empty where that does not matter."""
+
+    def parts(self, run: CallRun) -> Sequence[CallRun]:
+        """The run in pieces, in their order; those that go ``alone`` are calls to be begun one by one."""
+
+    async def answer(self, run: CallRun) -> Sequence[Outcome]:
+        """Of each call. Raises nothing but CancelledError."""
+
+    def give_up(self, run: CallRun) -> None:
+        """One caller of a run that is being answered waits no longer."""
+
+
+CALL_BYTES: Final = 512
+"""What a call takes of an entry beside its request, at the most: its stored key, its record, overheads."""
+
+
+class CallRun:
+    """Calls of one message that are answered together, or, where they go ``alone``, one by one."""
+
+    __slots__ = ("alone", "authorization", "calls", "given_up", "key", "method", "of", "request_ids", "size_bytes")
+
+    def __init__(self, method: PlainMethod, key: str, authorization: str, *, alone: bool = False) -> None:
+        self.method = method
+        self.key = key
+        self.authorization = authorization
+        self.alone = alone
+        self.calls: list[PlainCall] = []
+        self.request_ids: dict[bytes, None] = {}
+        self.size_bytes = 0
+        """Of all requests."""
+        self.given_up = 0
+        """Calls whose callers want no answer any more."""
+        self.of: Any = None
+        """What the method keeps of it."""
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def add(self, call: PlainCall, request_id: bytes) -> None:
+        """Take one more."""
+        self.calls.append(call)
+        self.size_bytes += call.size_bytes
+        if request_id:
+            self.request_ids[request_id] = None
+
+    def takes(self, key: str, authorization: str, call: PlainCall, request_id: bytes) -> bool:
+        """Whether this call may be the next one."""
+        if key != self.key or authorization != self.authorization or request_id in self.request_ids:
+            return False
+        count, size_bytes = len(self.calls) + 1, self.size_bytes + call.size_bytes
+        return count <= self.method.calls_max and size_bytes + CALL_BYTES * count <= self.method.bytes_max
+
+    def without(self, left_out: frozenset[bytes]) -> list[CallRun]:
+        """In pieces: what goes together, and between that, alone, the calls of the requests ``left_out``."""
+        parts: list[CallRun] = []
+        for call, request_id in zip(self.calls, self.request_ids, strict=True):
+            alone = request_id in left_out
+            if not parts or parts[-1].alone != alone:
+                parts.append(CallRun(self.method, self.key, self.authorization, alone=alone))
+            parts[-1].add(call, request_id)
+        return parts
+
+
+class Gathered:
+    """What is gathered of a message and not begun: at most one run of each method."""
+
+    def __init__(self) -> None:
+        self._runs: dict[PlainMethod, CallRun] = {}
+        self.call_ids: set[int] = set()
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.call_ids)
+
+    def add(self, method: PlainMethod, key: str, authorization: str, call: PlainCall) -> CallRun | None:
+        """Keep a call for a run; returns the run that is to begin before it, where it does not fit that."""
+        run, before = self._runs.get(method), None
+        request_id = method.request_id_of(call)
+        if run is None or not run.takes(key, authorization, call, request_id):
+            before = run and self.take(method)
+            run = self._runs[method] = CallRun(method, key, authorization)
+        run.add(call, request_id)
+        self.call_ids.add(call.call_id)
+        self.size_bytes += call.size_bytes
+        return before
+
+    def take(self, method: PlainMethod) -> CallRun:
+        """The run of a method, which is no longer here."""
+        run = self._runs.pop(method)
+        self.call_ids.difference_update([call.call_id for call in run.calls])
+        self.size_bytes -= run.size_bytes
+        return run
+
+    def take_all(self) -> list[CallRun]:
+        """All of them, in the order in which they began."""
+        return [self.take(method) for method in list(self._runs)]

@@ -1,0 +1,85 @@
+"""The replies to runs, put together by hand: byte for byte what protobuf makes of the messages.
+
+::
+
+    KvPutResponse   0a len Header  12 len etag
+    KvGetResponse   0a len Header  12 len KvPair        0a len key  12 len value  1a len etag  20 expires_ms
+    Header          cluster_id, node_id, term  22 len Timestamp  region_id, region_epoch
+    Timestamp       08 epoch  10 wall_ms  18 logical    each of them where it is not 0
+
+A test compares them with protobuf's own bytes (tests/property/server/test_run_bytes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final
+
+from cortado.proto.v1 import common_pb2
+from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+from cortado.store.keys.codec import INVERTED
+from cortado.store.mvcc.reader import Version
+
+_ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
+_timestamp: Final = Struct(">QI").unpack
+
+
+def varint(number: int) -> bytes:
+    """As a field's length, or its value where that is not negative."""
+    if number < 0x80:
+        return _ONE_BYTE[number]
+    encoded = bytearray()
+    while number >= 0x80:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def reply_of(call_id: int, reply: bytes) -> bytes:
+    """A ReplyBatch with this one reply."""
+    sized = b"\x12" + varint(len(reply)) + reply if reply else b""
+    body = b"\x08" + varint(call_id) + sized if call_id else sized
+    return b"\x0a" + varint(len(body)) + body
+
+
+def put_etags(first: Timestamp, count: int) -> list[bytes]:
+    """What is remembered of puts at ``first`` and the timestamps behind it: KvPutResponse, without the header."""
+    start = b"%d.%d." % (first.epoch, first.wall_ms)
+    etags = [start + b"%d" % logical for logical in range(first.logical, first.logical + count)]
+    return [b"\x12" + _ONE_BYTE[len(etag)] + etag for etag in etags]
+
+
+def with_headers(header: common_pb2.Header, first: Timestamp, replies: Sequence[bytes]) -> list[bytes]:
+    """Each reply behind its header: ``header``, with the timestamp of its place."""
+    before = common_pb2.Header(cluster_id=header.cluster_id, node_id=header.node_id, term=header.term)
+    after = common_pb2.Header(region_id=header.region_id, region_epoch=header.region_epoch)
+    start, end = before.SerializeToString() + b"\x22", after.SerializeToString()
+    wall = b"\x08" + varint(first.epoch) if first.epoch else b""
+    wall += b"\x10" + varint(first.wall_ms) if first.wall_ms else b""
+    found = []
+    for logical, reply in enumerate(replies, first.logical):
+        ts = wall + b"\x18" + varint(logical) if logical else wall
+        headed = start + _ONE_BYTE[len(ts)] + ts + end
+        found.append(b"\x0a" + varint(len(headed)) + headed + reply)
+    return found
+
+
+def get_replies(header: common_pb2.Header, keys: Iterable[bytes], versions: Iterable[Version | None]) -> list[bytes]:
+    """What is found under each of the ``keys``, all read at one timestamp."""
+    headed = header.SerializeToString()
+    head = b"\x0a" + varint(len(headed)) + headed
+    found = []
+    for key, version in zip(keys, versions, strict=False):
+        if version is None:
+            found.append(head)
+            continue
+        high, low = _timestamp(version.suffix.translate(INVERTED))
+        etag, value = b"%d.%d.%d" % (high >> 48, high & WALL_MS_MAX, low), version.payload
+        sized = b"\x12" + varint(len(value)) + value if value else b""
+        pair = b"\x0a" + varint(len(key)) + key + sized + b"\x1a" + _ONE_BYTE[len(etag)] + etag
+        if version.expires_ms:
+            pair += b"\x20" + varint(version.expires_ms)
+        found.append(head + b"\x12" + varint(len(pair)) + pair)
+    return found

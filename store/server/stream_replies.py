@@ -1,0 +1,110 @@
+"""The replies of one shared stream that its caller has not taken yet, and their bounds.
+
+What is finished when a message leaves goes into that message. Where the caller takes nothing, the stream reads no more
+calls, and large replies to what only reads become refusals (:mod:`cortado.store.server.replying`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from cortado.errors import CortadoError, ResourceExhausted, TooLarge
+from cortado.proto.v1 import calls_pb2
+from cortado.store.observe.requests import Requests
+from cortado.store.rpc_errors import rpc_status
+from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.replying import RESOURCE, SMALL_BYTES
+from cortado.store.server.runs.wire import reply_of
+
+# A reply travels in an envelope (its id, and lengths), and the message as a whole has the bound of any message.
+ENVELOPE_BYTES_MAX: Final = 64
+REPLY_BYTES_MAX: Final = MESSAGE_BYTES_MAX - ENVELOPE_BYTES_MAX
+
+RETRY_DELAY_MS: Final = 50
+_HELD_PARTS: Final = 4
+"""What was in flight when no more calls were read may bring so many times the replies that a stream should hold."""
+
+
+class StreamReplies:
+    """Of one stream, on the loop."""
+
+    def __init__(self, requests: Requests, *, bytes_max: int, message_bytes_max: int) -> None:
+        """Above ``bytes_max`` there :meth:`is_full`; a message holds about ``message_bytes_max``, unless one reply is
+        larger."""
+        self._requests = requests
+        self._bytes_max = bytes_max
+        self._message_bytes_max = message_bytes_max
+        self._loop = asyncio.get_running_loop()
+        self._finished: list[bytes] = []
+        self._finished_bytes = 0
+        self._has_news: asyncio.Future[None] | None = None
+        self._has_room: asyncio.Future[None] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._finished
+
+    @property
+    def is_full(self) -> bool:
+        return self._finished_bytes > self._bytes_max
+
+    def finish(self, call_id: int, outcome: bytes | CortadoError, *, only_reads: bool = False) -> None:
+        """A call has ended."""
+        if isinstance(outcome, bytes):
+            if len(outcome) > REPLY_BYTES_MAX:
+                problem = f"has {len(outcome)} bytes, a message may have {REPLY_BYTES_MAX}: ask for less at a time"
+                outcome = TooLarge("reply", problem, length=len(outcome), limit=REPLY_BYTES_MAX)
+            elif only_reads and (refusal := self._not_taken(len(outcome))) is not None:
+                self._requests.refused(refusal)
+                outcome = refusal
+        if isinstance(outcome, bytes):
+            encoded = reply_of(call_id, outcome)
+        else:
+            batch = calls_pb2.ReplyBatch()
+            batch.replies.add(id=call_id, status=rpc_status(outcome).SerializeToString())
+            encoded = batch.SerializeToString()
+        self._finished.append(encoded)
+        self._finished_bytes += len(encoded)
+        self.wake()
+
+    def _not_taken(self, size_bytes: int) -> ResourceExhausted | None:
+        """Why a reply of a call that only reads is not given: those before it are not taken."""
+        limit = _HELD_PARTS * self._bytes_max
+        if size_bytes > SMALL_BYTES and self._finished and self._finished_bytes + size_bytes > limit:
+            problem = f"{self._finished_bytes} bytes of replies are not taken from this stream, the limit is {limit}"
+            return ResourceExhausted(problem, RETRY_DELAY_MS, RESOURCE, limit)
+        return None
+
+    def take(self) -> bytes:
+        """What is finished now, as one message, or as much of it as a message should hold."""
+        taken, bytes_max = self._finished, self._message_bytes_max
+        count = len(taken)
+        if self._finished_bytes > bytes_max:
+            size_bytes = count = 0
+            while count < len(taken) and (not count or size_bytes + len(taken[count]) <= bytes_max):
+                size_bytes += len(taken[count])
+                count += 1
+        taken, self._finished = taken[:count], taken[count:]
+        # Repeated fields that follow one another are one: serialized batches end to end are a serialized batch.
+        message = b"".join(taken)
+        self._finished_bytes -= len(message)
+        if self._has_room is not None and not self._has_room.done():
+            self._has_room.set_result(None)
+        return message
+
+    async def room(self) -> None:
+        """Wait until it is no longer full."""
+        while self.is_full:
+            self._has_room = self._loop.create_future()
+            await self._has_room
+
+    async def news(self) -> None:
+        """Wait for the next :meth:`wake`."""
+        self._has_news = self._loop.create_future()
+        await self._has_news
+
+    def wake(self, _: object = None) -> None:
+        """There is a reply, or something else that who sends them waits for."""
+        if self._has_news is not None and not self._has_news.done():
+            self._has_news.set_result(None)
