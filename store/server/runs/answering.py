@@ -15,7 +15,7 @@ from cortado.store.observe.call import Call
 from cortado.store.observe.requests import CANCELLED, OK, Requests
 from cortado.store.server.authority import CREDENTIAL, Authority
 from cortado.store.server.permissions import rule_of
-from cortado.store.server.runs.gathering import CALL_BYTES, CallRun, Outcome, PlainCall
+from cortado.store.server.runs.gathering import CALL_BYTES, RUN_CALLS_MIN, CallRun, Outcome, PlainCall
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class RunMethod(ABC):
             return [run]
         parts = run.without(left_out) if left_out else [run]
         for part in parts:
-            part.alone = part.alone or not self._lets_in(part)
+            part.alone = part.alone or len(part) < RUN_CALLS_MIN or not self._lets_in(part)
         return parts
 
     def _lets_in(self, run: CallRun) -> bool:

@@ -10,6 +10,9 @@ from cortado.errors import CortadoError
 RUN_CALLS_MAX: Final = 256
 """Calls of one run: it is evaluated in one piece of some milliseconds."""
 
+RUN_CALLS_MIN: Final = 2
+"""A call alone is begun by itself: for one of them a run costs more."""
+
 Outcome: TypeAlias = bytes | CortadoError | None
 """A call's reply, or what it ends with; None where it has to go the general way after all."""
 

@@ -1,0 +1,58 @@
+"""A run is not to be told from its calls by themselves: random messages, both ways, to the same bytes.
+
+``RUN_MESSAGES`` says how many (2,000 unless it is set), ``RUN_SEED`` replays one seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import Final
+
+from support.nodes import run
+from support.run_twins import LIMITS, METHOD, Asker, Served
+
+MESSAGES: Final = int(os.environ.get("RUN_MESSAGES", "2000"))
+MESSAGES_OF_A_SEED: Final = 40
+ONLY: Final = os.environ.get("RUN_SEED")
+SEEDS: Final = [int(ONLY)] if ONLY else range(MESSAGES // MESSAGES_OF_A_SEED)
+
+
+def test_random_messages_have_the_same_entries_replies_state_and_measures_both_ways() -> None:
+    for seed in SEEDS:
+        run(lambda seed=seed: both_ways(seed))  # type: ignore[misc]
+
+
+async def both_ways(seed: int) -> None:
+    source = random.Random(f"runs/{seed}")
+    asker = Asker(source)
+    # What is forgotten follows from what is applied, and when that happens is left to chance otherwise.
+    forgets = source.random() < 0.5
+    limits = replace(LIMITS, remember_requests_max=60) if forgets else LIMITS
+    twins = [Served(runs=True, limits=limits), Served(runs=False, limits=limits)]
+    for each in twins:
+        await each.start()
+    try:
+        for number in range(MESSAGES_OF_A_SEED):
+            calls = asker.message(twins[0].clock.now_ms)
+            together, alone = [await each.call(calls) for each in twins]
+            for call in calls:
+                what = f"RUN_SEED={seed}, message {number}, call {call.id} of {call.method}"
+                assert together[call.id] == alone[call.id], what
+                if call.method == METHOD + "Put":
+                    asker.answered(together[call.id])
+            ahead_ms = source.choice((0, 0, 1, 50))
+            for each in twins:
+                each.clock.now_ms += ahead_ms
+            if forgets or source.random() < 0.2:
+                for each in twins:
+                    await each.applied()
+        assert twins[0].entries == twins[1].entries, f"RUN_SEED={seed}: entries"
+        for each in twins:
+            await each.applied()
+        assert twins[0].stored() == twins[1].stored(), f"RUN_SEED={seed}: what is stored"
+        assert twins[0].measured() == twins[1].measured(), f"RUN_SEED={seed}: measures"
+    finally:
+        for each in twins:
+            await each.stop()

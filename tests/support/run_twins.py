@@ -1,0 +1,260 @@
+"""Two nodes that are asked the same: one answers the plain calls of a message together, the other each by itself.
+
+Both stand on clocks that are set, over stores in memory, and draw nothing from chance. So what they append, answer,
+store and measure has to be the same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Final
+
+from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.node.host import Host
+from cortado.store.node.limits import NodeLimits
+from cortado.store.observe.requests import Requests
+from cortado.store.server.authority import Authority
+from cortado.store.server.calls_service import CallsLimits, CallsService
+from cortado.store.server.convert import timestamp_message
+from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.runs.kv import kv_runs
+from support.nodes import NOW_MS, NodeDisk, SetClock, make_node
+
+WAIT_S: Final = 60.0
+METHOD: Final = "cortado.v1.KeyValue/"
+KV: Final = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+LIMITS: Final = NodeLimits(evaluate_slice_ms=60_000)
+
+
+class Served:
+    """A node, and one stream of calls to it. Made on the loop; ``runs`` False: each call is answered by itself."""
+
+    def __init__(
+        self, *, runs: bool, limits: NodeLimits = LIMITS, authority: Any = None, calls_limits: CallsLimits | None = None
+    ) -> None:
+        """``authority`` makes one of a node."""
+        self.clock = SetClock()
+        self.node: Host = make_node(NodeDisk(), clock=self.clock, limits=limits)
+        self.requests = Requests()
+        self._runs = runs
+        self._authority = authority
+        self._limits = calls_limits or CallsLimits(slice_ms=60_000.0)
+        self.entries: list[bytes] = []
+        self._messages: asyncio.Queue[calls_pb2.CallBatch | None] = asyncio.Queue()
+        self._replies: AsyncGenerator[bytes, None]
+
+    async def start(self) -> None:
+        # To the millisecond: what stands between follows a clock that is set a little later.
+        self.node.clock._read_physical_ms = self.clock
+        await self.node.start()
+        authority: Authority | None = None if self._authority is None else self._authority(self.node)
+        runs = kv_runs(self.node, self.requests, authority) if self._runs else {}
+        self.service = CallsService(
+            [(KV, KeyValueService(self.node))],
+            requests=self.requests,
+            limits=self._limits,
+            authority=authority,
+            runs=runs,
+        )
+        self._replies = self.service.exchange(self._sent())
+        log = self.node.meta.log
+        append = log.append
+
+        def appended(entry: Any, **options: Any) -> Any:
+            self.entries.append(entry.encode())
+            return append(entry, **options)
+
+        log.append = appended  # type: ignore[method-assign]
+
+    async def stop(self) -> None:
+        self._messages.put_nowait(None)
+        await self._replies.aclose()
+        await self.node.stop()
+
+    async def _sent(self) -> AsyncGenerator[calls_pb2.CallBatch, None]:
+        while (message := await self._messages.get()) is not None:
+            yield message
+
+    def send(self, calls: Sequence[calls_pb2.Call], cancelled: Sequence[int] = ()) -> None:
+        self._messages.put_nowait(calls_pb2.CallBatch(calls=calls, cancelled=cancelled))
+
+    async def receive(self, count: int) -> dict[int, calls_pb2.CallReply]:
+        """So many replies, by the ids of their calls."""
+        found: dict[int, calls_pb2.CallReply] = {}
+        async with asyncio.timeout(WAIT_S):
+            while len(found) < count:
+                message = calls_pb2.ReplyBatch.FromString(await anext(self._replies))
+                for reply in message.replies:
+                    assert reply.id not in found
+                    found[reply.id] = reply
+        return found
+
+    async def call(self, calls: Sequence[calls_pb2.Call]) -> dict[int, calls_pb2.CallReply]:
+        self.send(calls)
+        return await self.receive(len(calls))
+
+    async def applied(self) -> None:
+        """All that was answered is stored."""
+        replica = self.node.meta
+        await replica.reads.applied_to(replica.read_ts())
+
+    def stored(self) -> dict[Space, dict[bytes, bytes]]:
+        """All that lies in its engine."""
+        with self.node.engine.read() as txn:
+            return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
+
+    def measured(self) -> dict[str, tuple[Any, ...]]:
+        """Of each method: how many ended and how, were counted, came and were sent."""
+        return {
+            name: (each.ok, dict(each.codes), each.durations.count, each.received_bytes, each.sent_bytes)
+            for name, each in self.requests.methods.items()
+        }
+
+
+def _all_of(txn: Any, space: Space) -> dict[bytes, bytes]:
+    page = txn.page(space, b"", b"\xff" * 600, max_items=1_000_000)
+    assert page.exhausted
+    return dict(zip(page.keys, page.values, strict=True))
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------
+
+
+class Asker:
+    """Draws messages. What it has asked before it asks again now and then."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._random = source
+        self._call_id = 0
+        self._puts: list[bytes] = []
+        self._etags: list[str] = [f"0.{NOW_MS - 1}.2"]
+        self._now_ms = NOW_MS
+
+    def answered(self, reply: calls_pb2.CallReply) -> None:
+        """An etag for later conditions, where it is one of a put."""
+        if reply.reply:
+            self._etags.append(kv_pb2.KvPutResponse.FromString(reply.reply).etag)
+
+    def message(self, now_ms: int) -> list[calls_pb2.Call]:
+        self._now_ms = now_ms
+        source = self._random
+        if source.random() < 0.05:
+            # It looks for pairs beside the loop: beside others, its place among them would be left to chance.
+            return [self._numbered("DropNamespace", self._drop())]
+        plain = source.choice((0.0, 0.5, 0.9, 1.0))
+        puts = source.choice((0.0, 0.5, 1.0))
+        return [self._call(source.random() < plain, source.random() < puts) for _ in range(source.randrange(1, 40))]
+
+    def _numbered(self, name: str, request: bytes) -> calls_pb2.Call:
+        self._call_id += 1
+        return calls_pb2.Call(id=self._call_id, method=METHOD + name, request=request)
+
+    def _call(self, is_plain: bool, is_put: bool) -> calls_pb2.Call:
+        if is_plain:
+            name, request = self._plain_put() if is_put else ("Get", self._get())
+        else:
+            name, request = self._random.choice(self._OTHERS)(self)
+        return self._numbered(name, request)
+
+    def _key(self) -> bytes:
+        source = self._random
+        return source.choice((b"a", b"b", b"\0", b"a\0\xff", b"key-%d" % source.randrange(20), b"k" * 400, b"\0" * 200))
+
+    def _namespace(self) -> str:
+        return self._random.choice(("n", "n", "n", "m"))
+
+    def _request_id(self) -> bytes:
+        return b"".join((b"\0\0", (self._now_ms - 1).to_bytes(6), bytes(4), self._random.randbytes(8)))
+
+    def _put(self, **fields: Any) -> kv_pb2.KvPutRequest:
+        value = self._random.choice((b"", b"v", self._random.randbytes(100), b"\0" * 3_000))
+        return kv_pb2.KvPutRequest(**{"namespace": self._namespace(), "key": self._key(), "value": value} | fields)
+
+    def _plain_put(self) -> tuple[str, bytes]:
+        request = self._put(request_id=self._request_id()).SerializeToString()
+        self._puts.append(request)
+        return "Put", request
+
+    def _get(self) -> bytes:
+        return kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
+
+    # --- what is not plain -------------------------------------------------------------------------------------
+
+    def _conditional(self) -> tuple[str, bytes]:
+        request = self._put(request_id=self._request_id())
+        if self._random.random() < 0.5:
+            request.condition.absent = True
+        else:
+            request.condition.etag = self._random.choice(self._etags)
+        return "Put", request.SerializeToString()
+
+    def _expiring(self) -> tuple[str, bytes]:
+        request = self._put(request_id=self._request_id())
+        request.expiry.ttl_ms = self._random.randrange(1, 200)
+        return "Put", request.SerializeToString()
+
+    def _without_id(self) -> tuple[str, bytes]:
+        return "Put", self._put().SerializeToString()
+
+    def _again(self) -> tuple[str, bytes]:
+        return ("Put", self._random.choice(self._puts[-100:])) if self._puts else self._plain_put()
+
+    def _other_under_an_id(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvPutRequest.FromString(self._again()[1])
+        request.value += b"!"
+        return "Put", request.SerializeToString()
+
+    def _bad_put(self) -> tuple[str, bytes]:
+        source = self._random
+        ahead = b"".join((b"\0\0", (self._now_ms + source.choice((300, 90_000))).to_bytes(6), bytes(4), bytes(8)))
+        bad: dict[str, Any] = source.choice(
+            (
+                {"key": b""},
+                {"key": b"k" * 490},
+                {"key": b"\0" * 300},
+                {"namespace": ""},
+                {"namespace": "not a name"},
+                {"request_id": b"short"},
+                {"request_id": ahead[:12] + source.randbytes(8)},
+                {"value": bytes((1 << 20) + 1)},
+            )
+        )
+        return "Put", self._put(**{"request_id": self._request_id()} | bad).SerializeToString()
+
+    def _other_get(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvGetRequest.FromString(self._get())
+        match self._random.randrange(5):
+            case 0 | 1 if len(self._etags) > 1:
+                # Not ahead of the log, where a read writes a ceiling.
+                ts = Timestamp.parse(self._random.choice(self._etags))
+                request.at.timestamp.CopyFrom(timestamp_message(ts))
+            case 2:
+                request.key = b""
+            case 3:
+                request.key = b"k" * 499
+            case _:
+                request.at.footprint = True
+        return "Get", request.SerializeToString()
+
+    def _delete(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvDeleteRequest(namespace="n", key=self._key(), request_id=self._request_id())
+        return "Delete", request.SerializeToString()
+
+    def _multi_get(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvMultiGetRequest(namespace="n", keys=[self._key() for _ in range(3)])
+        return "MultiGet", request.SerializeToString()
+
+    def _drop(self) -> bytes:
+        return kv_pb2.DropNamespaceRequest(namespace="m", request_id=self._request_id()).SerializeToString()
+
+    def _garbage(self) -> tuple[str, bytes]:
+        return self._random.choice((("Put", b"\xff\xff"), ("Get", b"\x0a\x05n"), ("Nothing", b""), ("Scan", b"")))
+
+    _OTHERS = (
+        *(_conditional, _expiring, _without_id, _again, _again, _other_under_an_id, _bad_put),
+        *(_other_get, _delete, _multi_get, _garbage),
+    )
