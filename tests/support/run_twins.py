@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
+
+import pytest
 
 from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.node import run_submission
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.run import Run
 from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits, CallsService
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.runs import kv
 from cortado.store.server.runs.kv import kv_runs
-from support.nodes import NOW_MS, NodeDisk, SetClock, make_node
+from support.nodes import NOW_MS, NodeDisk, SetClock, make_node, run
 
 WAIT_S: Final = 60.0
 METHOD: Final = "cortado.v1.KeyValue/"
@@ -38,19 +44,22 @@ class Served:
     ) -> None:
         """``authority`` makes one of a node."""
         self.clock = SetClock()
-        self.node: Host = make_node(NodeDisk(), clock=self.clock, limits=limits)
+        self.disk = NodeDisk()
+        self.node: Host = make_node(self.disk, clock=self.clock, limits=limits)
         self.requests = Requests()
         self._runs = runs
         self._authority = authority
         self._limits = calls_limits or CallsLimits(slice_ms=60_000.0)
         self.entries: list[bytes] = []
-        self._messages: asyncio.Queue[calls_pb2.CallBatch | None] = asyncio.Queue()
-        self._replies: AsyncGenerator[bytes, None]
+        self._messages: asyncio.Queue[calls_pb2.CallBatch] = asyncio.Queue()
+        self._replies: asyncio.Queue[calls_pb2.CallReply] = asyncio.Queue()
 
     async def start(self) -> None:
         # To the millisecond: what stands between follows a clock that is set a little later.
         self.node.clock._read_physical_ms = self.clock
         await self.node.start()
+        # A client takes its first request id from a time that it was told.
+        self.node.clock.now()
         authority: Authority | None = None if self._authority is None else self._authority(self.node)
         runs = kv_runs(self.node, self.requests, authority) if self._runs else {}
         self.service = CallsService(
@@ -60,7 +69,8 @@ class Served:
             authority=authority,
             runs=runs,
         )
-        self._replies = self.service.exchange(self._sent())
+        self._stream = self.service.exchange(self._sent())
+        self._taking = asyncio.ensure_future(self._take())
         log = self.node.meta.log
         append = log.append
 
@@ -71,13 +81,24 @@ class Served:
         log.append = appended  # type: ignore[method-assign]
 
     async def stop(self) -> None:
-        self._messages.put_nowait(None)
-        await self._replies.aclose()
+        await self.hang_up()
         await self.node.stop()
 
+    async def hang_up(self) -> None:
+        """The stream breaks."""
+        self._taking.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._taking
+        await self._stream.aclose()
+
+    async def _take(self) -> None:
+        async for message in self._stream:
+            for reply in calls_pb2.ReplyBatch.FromString(message).replies:
+                self._replies.put_nowait(reply)
+
     async def _sent(self) -> AsyncGenerator[calls_pb2.CallBatch, None]:
-        while (message := await self._messages.get()) is not None:
-            yield message
+        while True:
+            yield await self._messages.get()
 
     def send(self, calls: Sequence[calls_pb2.Call], cancelled: Sequence[int] = ()) -> None:
         self._messages.put_nowait(calls_pb2.CallBatch(calls=calls, cancelled=cancelled))
@@ -87,10 +108,9 @@ class Served:
         found: dict[int, calls_pb2.CallReply] = {}
         async with asyncio.timeout(WAIT_S):
             while len(found) < count:
-                message = calls_pb2.ReplyBatch.FromString(await anext(self._replies))
-                for reply in message.replies:
-                    assert reply.id not in found
-                    found[reply.id] = reply
+                reply = await self._replies.get()
+                assert reply.id not in found
+                found[reply.id] = reply
         return found
 
     async def call(self, calls: Sequence[calls_pb2.Call]) -> dict[int, calls_pb2.CallReply]:
@@ -119,6 +139,33 @@ def _all_of(txn: Any, space: Space) -> dict[bytes, bytes]:
     page = txn.page(space, b"", b"\xff" * 600, max_items=1_000_000)
     assert page.exhausted
     return dict(zip(page.keys, page.values, strict=True))
+
+
+def sizes_of_runs(patch: pytest.MonkeyPatch) -> list[int]:
+    """Of the runs of puts that are submitted from now on, how many calls each has."""
+    found: list[int] = []
+
+    def submit(*arguments: Any, **options: Any) -> Run:
+        found.append(len(options["request_ids"]))
+        return run_submission.submit_run(*arguments, **options)
+
+    patch.setattr(kv, "submit_run", submit)
+    return found
+
+
+def serving(scenario: Callable[[Served], Awaitable[None]], **options: Any) -> None:
+    """Run ``scenario`` with a node whose plain calls go together."""
+
+    async def served() -> None:
+        each = Served(runs=True, **options)
+        await each.start()
+        try:
+            await scenario(each)
+        finally:
+            each.disk.release()
+            await each.stop()
+
+    run(served)
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------

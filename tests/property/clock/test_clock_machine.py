@@ -57,6 +57,20 @@ class ClockMachine(RuleBasedStateMachine):
             assert ts.wall_ms <= max(self.promised.wall_ms + 1, self.clock.physical_ms)
             self.promised = self.logged = ts
 
+    @rule(count=st.integers(1, 4))
+    def a_run_of_writes_is_issued(self, count: int) -> None:
+        before, physical_ms = self.clock.last, self.clock.physical_ms
+        first = self.clock.tick_many(count, physical_ms)
+        if first is None:
+            assert self.clock.last == before
+            assert physical_ms <= before.wall_ms and before.logical + count > LOGICAL_MAX
+            return
+        assert first > self.promised
+        last = Timestamp(first.epoch, first.wall_ms, first.logical + count - 1)
+        assert self.clock.last == last and last.epoch == self.promised.epoch
+        assert first.wall_ms == max(self.promised.wall_ms, physical_ms)
+        self.promised = self.logged = last
+
     @rule()
     def a_read_is_promised(self) -> None:
         before = self.clock.now()

@@ -10,8 +10,10 @@ import random
 from dataclasses import replace
 from typing import Final
 
+import pytest
+
 from support.nodes import run
-from support.run_twins import LIMITS, METHOD, Asker, Served
+from support.run_twins import LIMITS, METHOD, Asker, Served, sizes_of_runs
 
 MESSAGES: Final = int(os.environ.get("RUN_MESSAGES", "2000"))
 MESSAGES_OF_A_SEED: Final = 40
@@ -19,9 +21,13 @@ ONLY: Final = os.environ.get("RUN_SEED")
 SEEDS: Final = [int(ONLY)] if ONLY else range(MESSAGES // MESSAGES_OF_A_SEED)
 
 
-def test_random_messages_have_the_same_entries_replies_state_and_measures_both_ways() -> None:
+def test_random_messages_have_the_same_entries_replies_state_and_measures_both_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = sizes_of_runs(monkeypatch)
     for seed in SEEDS:
         run(lambda seed=seed: both_ways(seed))  # type: ignore[misc]
+    assert sum(sizes) > 2 * MESSAGES_OF_A_SEED * len(SEEDS), "many calls went together"
 
 
 async def both_ways(seed: int) -> None:

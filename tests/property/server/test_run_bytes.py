@@ -1,0 +1,94 @@
+"""What runs put together by hand is what protobuf, and the functions for one write, make of the same."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2
+from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Version
+from cortado.store.mvcc.versions import encode_puts, encode_version, suffix_of
+from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
+from cortado.store.server.convert import timestamp_message
+from cortado.store.server.runs.wire import get_replies, put_etags, reply_of, varint, with_headers
+
+WALLS = st.one_of(st.integers(0, 300), st.integers(0, WALL_MS_MAX))
+LOGICALS = st.one_of(st.integers(0, 300), st.integers(0, LOGICAL_MAX - 20))
+TIMES = st.builds(Timestamp, st.integers(0, 65_535), WALLS, LOGICALS)
+HEADERS = st.builds(
+    common_pb2.Header,
+    cluster_id=st.text(max_size=200),
+    node_id=st.text(max_size=20),
+    term=st.integers(0, (1 << 64) - 1),
+    region_id=st.integers(0, 3),
+    region_epoch=st.integers(0, 300),
+)
+VALUES = st.one_of(st.binary(max_size=300), st.just(bytes(20_000)))
+
+
+def behind(first: Timestamp, place: int) -> Timestamp:
+    return Timestamp(first.epoch, first.wall_ms, first.logical + place)
+
+
+def headed(header: common_pb2.Header, ts: Timestamp) -> common_pb2.Header:
+    whole = common_pb2.Header()
+    whole.CopyFrom(header)
+    whole.timestamp.CopyFrom(timestamp_message(ts))
+    return whole
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_varints(number: int) -> None:
+    assert b"\x08" + varint(number) == calls_pb2.Call(id=number or 1).SerializeToString() or number == 0
+
+
+@given(st.integers(0, (1 << 64) - 1), VALUES)
+def test_a_reply_in_its_envelope(call_id: int, reply: bytes) -> None:
+    batch = calls_pb2.ReplyBatch()
+    batch.replies.add(id=call_id, reply=reply)
+    assert reply_of(call_id, reply) == batch.SerializeToString()
+
+
+@given(HEADERS, TIMES, st.integers(1, 20))
+def test_replies_to_puts(header: common_pb2.Header, first: Timestamp, count: int) -> None:
+    found = with_headers(headed(header, first), first, put_etags(first, count))
+    times = [behind(first, place) for place in range(count)]
+    expected = [kv_pb2.KvPutResponse(header=headed(header, ts), etag=str(ts)).SerializeToString() for ts in times]
+    assert found == expected
+
+
+@given(
+    HEADERS,
+    TIMES,
+    st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.none() | st.tuples(VALUES, TIMES, WALLS)), max_size=5),
+)
+def test_replies_to_gets(
+    header: common_pb2.Header, read_ts: Timestamp, pairs: list[tuple[bytes, tuple[bytes, Timestamp, int] | None]]
+) -> None:
+    versions = [None if pair is None else Version(b"k" + suffix_of(pair[1]), pair[0], pair[2]) for _, pair in pairs]
+    found = get_replies(headed(header, read_ts), [key for key, _ in pairs], versions)
+    expected = []
+    for key, pair in pairs:
+        reply = kv_pb2.KvGetResponse(header=headed(header, read_ts))
+        if pair is not None:
+            reply.pair.CopyFrom(kv_pb2.KvPair(key=key, value=pair[0], etag=str(pair[1]), expires_ms=pair[2]))
+        expected.append(reply.SerializeToString())
+    assert found == expected
+
+
+@given(TIMES, st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.binary(max_size=100)), max_size=20))
+def test_items_of_puts(first: Timestamp, pairs: list[tuple[bytes, bytes]]) -> None:
+    keys = [LogicalKey(key) for key, _ in pairs]
+    expected = [encode_version(key, pairs[place][1], behind(first, place)) for place, key in enumerate(keys)]
+    assert encode_puts(keys, [value for _, value in pairs], first) == expected
+
+
+@given(TIMES, st.lists(st.tuples(st.binary(min_size=20, max_size=20), st.binary(max_size=100)), max_size=20))
+def test_records_of_requests(first: Timestamp, asked: list[tuple[bytes, bytes]]) -> None:
+    hashes = [bytes([place]) * HASH_BYTES for place in range(len(asked))]
+    found = encode_each([each for each, _ in asked], hashes, first, [reply for _, reply in asked])
+    for place, (request_id, reply) in enumerate(asked):
+        remembered = Remembered(hashes[place], behind(first, place), reply)
+        assert found[place] == (request_id, encode_remembered(request_id, remembered))
