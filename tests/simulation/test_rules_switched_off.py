@@ -42,6 +42,7 @@ from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import answer_of
+from cortado.store.node.run import RunPlace
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.staging.stage import Met
@@ -338,7 +339,7 @@ def take_what_was_worked_out_ahead(patch: pytest.MonkeyPatch) -> None:
 def forget_what_was_settled(patch: pytest.MonkeyPatch) -> None:
     async def only_look(self: Replica, request_id: bytes, _admit: Any = None) -> WriteResult | None:
         first = self.known_requests.first(request_id, b"")
-        while isinstance(first, Proposal):
+        while isinstance(first, Proposal | RunPlace):
             await self.driver.until(lambda first=first: first.outcome is not None)
             first = self.known_requests.first(request_id, b"")
         return None if first is None else WriteResult(first.ts, first.reply, repeated=True)

@@ -14,8 +14,10 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import chain
 
+from support.simulation.messengers import MODES
 from support.simulation.run import Outcome, simulate
 
 _TRACE_LINES = 60
@@ -27,19 +29,19 @@ def main() -> int:
     # What the nodes log is part of no verdict, and writing it costs more than the run.
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
-        outcome = simulate(arguments.seed)
+        outcome = simulate(arguments.seed, runs=arguments.runs)
         _say(describe(outcome, trace_lines=len(outcome.trace)))
         return 1 if outcome.violations else 0
-    return _many(range(arguments.start, arguments.start + arguments.seeds), arguments.jobs)
+    return _many(range(arguments.start, arguments.start + arguments.seeds), arguments.jobs, arguments.runs)
 
 
-def _many(seeds: range, jobs: int) -> int:
+def _many(seeds: range, jobs: int, runs: str | None) -> int:
     began_s = time.monotonic()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []
     done = 0
     chunks = [list(seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK)]
-    for outcome in chain.from_iterable(_map(chunks, jobs)):
+    for outcome in chain.from_iterable(_map(chunks, jobs, runs)):
         done += 1
         counts += outcome.counts
         if outcome.violations:
@@ -54,19 +56,20 @@ def _many(seeds: range, jobs: int) -> int:
     return 1 if failed else 0
 
 
-def _map(chunks: list[list[int]], jobs: int) -> map[list[Outcome]]:
+def _map(chunks: list[list[int]], jobs: int, runs: str | None) -> map[list[Outcome]]:
+    run = partial(run_chunk, runs=runs)
     if jobs == 1:
-        return map(run_chunk, chunks)
+        return map(run, chunks)
     pool = ProcessPoolExecutor(jobs)
-    return pool.map(run_chunk, chunks)  # type: ignore[return-value]
+    return pool.map(run, chunks)  # type: ignore[return-value]
 
 
-def run_chunk(seeds: list[int]) -> list[Outcome]:
+def run_chunk(seeds: list[int], runs: str | None = None) -> list[Outcome]:
     """Run several; traces are kept of those that fail."""
     logging.disable(logging.CRITICAL)
     outcomes = []
     for seed in seeds:
-        outcome = simulate(seed)
+        outcome = simulate(seed, runs=runs)
         if not outcome.violations:
             outcome.trace.clear()
         outcomes.append(outcome)
@@ -99,6 +102,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="how many to run")
     parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--runs", choices=MODES, help="how messages of many calls are answered, not as each seed says")
     return parser.parse_args()
 
 

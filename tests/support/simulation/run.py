@@ -28,6 +28,8 @@ from cortado.store.node import jobs
 from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server import transactions_service
+from cortado.store.server.runs import answering
+from cortado.store.server.runs.gathering import RUN_CALLS_MIN
 from cortado.store.tables.check import CheckProblem
 from support.simulation.changes import check_changes
 from support.simulation.checkers import (
@@ -46,6 +48,7 @@ from support.simulation.faults import Nemesis
 from support.simulation.history import History
 from support.simulation.indexers import STEP_ROWS, Indexer, check_table
 from support.simulation.large import LargeTransactors, check_large, is_quiet, small_pieces
+from support.simulation.messengers import FORCED, MODES, Messenger, Services
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.strangers import Stranger
@@ -67,6 +70,8 @@ INDEXED_PART = 0.3
 LARGE_PART = 0.25
 EXPIRING_PART = 0.4
 EXPIRERS = 2
+MESSENGERS_PART = 0.5
+MESSENGERS = 2
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -87,6 +92,7 @@ class Plan:
     indexes: bool = False
     large: bool = False
     expires: bool = False
+    messages: bool = False
     ahead_from: int = 100
     """Commits of more operations are evaluated before their turn."""
 
@@ -150,18 +156,25 @@ def paced(options: NodeOptions) -> NodeOptions:
 
 
 def simulate(
-    seed: int, *, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
+    seed: int,
+    *,
+    plan: Plan | None = None,
+    prepare: Callable[[Cluster, Nemesis], None] | None = None,
+    runs: str | None = None,
 ) -> Outcome:
-    """Run one seed. ``prepare`` may change the cluster before it begins."""
+    """Run one seed. ``prepare`` may change the cluster before it begins; ``runs``, one of MODES, says how messages are
+    answered."""
     was_collecting, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     # The collector comes when it likes, and closes abandoned coroutines where it stands: only between runs, then.
     gc.disable()
     gc.freeze()
     try:
-        run = Run(seed, plan, prepare)
+        run = Run(seed, plan, prepare, runs)
         ahead = patch.object(transactions_service, "AHEAD_FROM", run.plan.ahead_from)
+        calls_min = patch.object(answering, "RUN_CALLS_MIN", 1 if run.services.mode == FORCED else RUN_CALLS_MIN)
         with (
             ahead,
+            calls_min,
             patch.object(jobs, "STEP_ROWS", STEP_ROWS),
             run.record.recording(),
             counting(run.cluster.counts, run.cluster.violation),
@@ -184,7 +197,11 @@ class Run:
     """The script of a run."""
 
     def __init__(
-        self, seed: int, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
+        self,
+        seed: int,
+        plan: Plan | None = None,
+        prepare: Callable[[Cluster, Nemesis], None] | None = None,
+        runs: str | None = None,
     ) -> None:
         source = random.Random(f"plan/{seed}")
         drawn = Plan.of(source, random.Random(f"transacting/{seed}"))
@@ -244,10 +261,22 @@ class Run:
             Expirer(self.cluster, f"x{number}", random.Random(f"expirer/{seed}/{number}"))
             for number in range(EXPIRERS * is_expiring)
         ]
+        self.services, self.messengers = self._make_messengers(runs, self.plan.messages if plan is not None else None)
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
+
+    def _make_messengers(self, runs: str | None, has_some: bool | None) -> tuple[Services, list[Messenger]]:
+        """What answers messages, and who sends some: as ``runs`` and ``has_some`` say, or else the seed."""
+        source = random.Random(f"messages/{self.seed}")
+        mode, drawn = source.choice(MODES), source.random() < MESSENGERS_PART
+        services = Services(runs or mode, source, self.cluster.counts)
+        count = MESSENGERS * (runs is not None or (drawn if has_some is None else has_some))
+        sources = [random.Random(f"messenger/{self.seed}/{number}") for number in range(count)]
+        return services, [
+            Messenger(self.cluster, self.history, f"m{number}", each, services) for number, each in enumerate(sources)
+        ]
 
     def run(self) -> Outcome:
         cluster = self.cluster
@@ -283,7 +312,9 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.expirers):
+        for each in (
+            *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.expirers, *self.messengers
+        ):  # fmt: skip
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -343,7 +374,10 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        acting = (*self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers)
+        acting = (
+            *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers,
+            *self.messengers,
+        )  # fmt: skip
         for each in (*self.clients, *acting):
             each.is_stopped = True
         self._until(lambda: False, 1_500)

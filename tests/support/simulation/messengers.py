@@ -1,0 +1,218 @@
+"""Clients whose calls come many to a message, on a stream as a server serves one: plain puts and gets, which go
+together as runs, or not.
+
+A :class:`Messenger` puts to registers that other clients write, too, and to some of its own, and reads them, all in one
+message. What has no answer goes into the next message again, under the same request id, beside what is new; now and
+then one request stands twice in a message. Each put and each get is a call of the history by itself, so what holds of
+single calls must hold of these. How a node answers is the seed's choice (:data:`MODES`), or the caller's of
+:func:`~support.simulation.run.simulate`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from cortado.errors import DataLoss, OutcomeUnknown, TryAgain
+from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.node.proposals import WriteResult
+from cortado.store.observe.requests import Requests
+from cortado.store.rpc_errors import from_status
+from cortado.store.server.calls_service import CallsService
+from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.runs.kv import kv_runs
+from support.simulation.history import History, ReadCall, WriteCall
+from support.simulation.rpc import Lost, Refused
+from support.simulation.workload import CALL_MS, NAMESPACE, REGISTERS, Client
+
+if TYPE_CHECKING:
+    from cortado.store.node.host import Host as NodeHost
+    from support.simulation.cluster import Cluster
+
+FORCED: Final = "forced"
+FORBIDDEN: Final = "forbidden"
+MIXED: Final = "mixed"
+MODES: Final = (FORCED, FORBIDDEN, MIXED)
+"""Nodes answer plain calls as runs, one alone, too; each by itself; or each life of a node one way or the other."""
+OWN: Final = (b"m0", b"m1", b"m2", b"m3")
+_KV: Final = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+_METHOD: Final = "cortado.v1.KeyValue/"
+
+
+class Services:
+    """What serves the streams of each life of a node."""
+
+    def __init__(self, mode: str, source: random.Random, counts: Counter[str]) -> None:
+        self.mode = mode
+        self._random = source
+        self._counts = counts
+        self._by_node: WeakKeyDictionary[NodeHost, CallsService] = WeakKeyDictionary()
+
+    def of(self, node: NodeHost) -> CallsService:
+        """That of this life."""
+        found = self._by_node.get(node)
+        if found is None:
+            is_on = self.mode == FORCED or (self.mode == MIXED and self._random.random() < 0.7)
+            requests = Requests()
+            runs = kv_runs(node, requests) if is_on else {}
+            found = CallsService([(_KV, KeyValueService(node))], requests=requests, runs=runs)
+            self._by_node[node] = found
+            self._counts[f"lives that answer {'runs' if is_on else 'each call by itself'}"] += 1
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Put:
+    """One put under way."""
+
+    call: WriteCall
+    request: bytes
+    may_have_happened: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.call.outcome == "open"
+
+
+class Messenger(Client):
+    """One caller, one message at a time, as a task on the clients' loop."""
+
+    def __init__(
+        self, cluster: Cluster, history: History, name: str, source: random.Random, services: Services
+    ) -> None:
+        super().__init__(cluster, history, name, source)
+        self._services = services
+        self._open: list[_Put] = []
+
+    async def once(self) -> None:
+        """One message."""
+        if self._seen is ZERO:
+            await self._linearizable((REGISTERS[0],))
+            return
+        source = self._random
+        keys = source.sample(REGISTERS + OWN, source.randrange(1, 6))
+        self._open += [self._new_put(key) for key in keys if source.random() < 0.8]
+        gets = source.sample(REGISTERS + OWN, source.randrange(0, 4))
+        await self._exchange(gets)
+        self._open = [put for put in self._open if put.is_open]
+
+    def _new_put(self, key: bytes) -> _Put:
+        self._number += 1
+        token = f"{self.name}.{self._number}".encode()
+        now_ms, floor = self._cluster.now_ms, self._history.acknowledged_max
+        call = WriteCall(self.name, "put", (key,), token, None, now_ms, floor)
+        self._history.writes.append(call)
+        request_id = bytes(self._seen) + self._random.randbytes(8)
+        request = kv_pb2.KvPutRequest(namespace=NAMESPACE, key=key, value=token, request_id=request_id)
+        return _Put(call, request.SerializeToString())
+
+    async def _exchange(self, gets: list[bytes]) -> None:
+        source, node_id = self._random, self._pick()
+        order: list[_Put | bytes] = [*self._open, *(put for put in self._open if source.random() < 0.1), *gets]
+        # Gets among the puts: runs of both are gathered at once.
+        source.shuffle(order)
+        message = calls_pb2.CallBatch(calls=[_call(number, asked) for number, asked in enumerate(order, 1)])
+        for put in self._open:
+            put.call.attempts += 1
+        start_ms, floor = self._cluster.now_ms, self._history.acknowledged_max
+        try:
+            replies = await self._cluster.rpc(node_id, lambda node: self._answers(node, message), self._patience_ms)
+        except Refused as error:
+            self._follow(error)
+        except Lost:
+            self._leader = ""
+            for put in self._open:
+                put.may_have_happened = True
+        else:
+            for number, asked in enumerate(order, 1):
+                if isinstance(asked, _Put):
+                    self._put(asked, node_id, replies[number])
+                else:
+                    self._got(asked, node_id, replies[number], start_ms, floor)
+        self._give_up()
+
+    async def _answers(self, node: NodeHost, message: calls_pb2.CallBatch) -> dict[int, calls_pb2.CallReply]:
+        """On the node's loop: a stream that this is the only message of."""
+
+        async def messages() -> AsyncIterator[calls_pb2.CallBatch]:
+            yield message
+
+        found: dict[int, calls_pb2.CallReply] = {}
+        async with aclosing(self._services.of(node).exchange(messages())) as replies:
+            async for batch in replies:
+                found.update({reply.id: reply for reply in calls_pb2.ReplyBatch.FromString(batch).replies})
+        assert sorted(found) == [call.id for call in message.calls]
+        return found
+
+    def _put(self, put: _Put, node_id: str, reply: calls_pb2.CallReply) -> None:
+        call = put.call
+        if not reply.status:
+            answer = kv_pb2.KvPutResponse.FromString(reply.reply)
+            ts = Timestamp.parse(answer.etag)
+            if not put.is_open:
+                # It stood twice in the message.
+                if call.outcome != "acknowledged" or call.ts != ts:
+                    self._cluster.violation(f"one request was answered {ts}, and otherwise: {call}")
+                return
+            self._cluster.counts["puts of messages acknowledged"] += 1
+            self._acknowledged(call, node_id, WriteResult(ts, b""))
+            return
+        error = from_status(reply.status)
+        match error:
+            case TryAgain():
+                self._follow(error)
+            case OutcomeUnknown():
+                put.may_have_happened = True
+                if error.request_id and bytes.fromhex(error.request_id) not in put.request:
+                    self._cluster.violation(f"an unknown outcome names {error.request_id}: {call}")
+                if "too old" in error.message() and put.is_open:
+                    call.outcome = "unknown"
+            case DataLoss():
+                self._cluster.counts["writes that met damage"] += 1
+            case _:
+                self._cluster.problem(f"{self.name}: a put of a message failed: {error!r}")
+
+    def _got(self, key: bytes, node_id: str, reply: calls_pb2.CallReply, start_ms: float, floor: Timestamp) -> None:
+        if reply.status:
+            error = from_status(reply.status)
+            self._cluster.counts["linearizable reads refused or lost"] += 1
+            if not isinstance(error, TryAgain | OutcomeUnknown | DataLoss):
+                self._cluster.problem(f"{self.name}: a get of a message failed: {error!r}")
+            return
+        answer = kv_pb2.KvGetResponse.FromString(reply.reply)
+        read_at = answer.header.timestamp
+        ts = Timestamp(read_at.epoch, read_at.wall_ms, read_at.logical)
+        values = {key: answer.pair.value if answer.HasField("pair") else None}
+        now_ms = self._cluster.now_ms
+        call = ReadCall(self.name, "linearizable", node_id, ts, values, start_ms, now_ms, floor)
+        self._history.reads.append(call)
+        self._cluster.counts["gets of messages"] += 1
+        if ts < floor:
+            self._cluster.violation(f"a stale read at {ts}, after {floor} was acknowledged: {call}")
+        self._seen = max(self._seen, ts)
+        self._history.acknowledged(ts, now_ms)
+
+    def _give_up(self) -> None:
+        """What is asked no more, and what is known of it."""
+        for put in self._open:
+            call = put.call
+            is_late = self._cluster.now_ms >= call.start_ms + CALL_MS
+            if put.is_open and (is_late or (put.may_have_happened and not self._is_patient)):
+                if put.may_have_happened:
+                    call.outcome = "unknown"
+                    self._cluster.counts["outcomes unknown"] += 1
+                else:
+                    call.outcome, call.end_ms = "did not happen", self._cluster.now_ms
+
+
+def _call(number: int, asked: _Put | bytes) -> calls_pb2.Call:
+    if isinstance(asked, _Put):
+        return calls_pb2.Call(id=number, method=_METHOD + "Put", request=asked.request)
+    request = kv_pb2.KvGetRequest(namespace=NAMESPACE, key=asked).SerializeToString()
+    return calls_pb2.Call(id=number, method=_METHOD + "Get", request=request)
