@@ -21,11 +21,11 @@ from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.versions import Item, encode_puts, encode_version
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
-from cortado.store.node.proposals import Outcome, Proposal, RunResult
+from cortado.store.node.proposals import Outcome, RunResult
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_each, encode_remembered
 from cortado.store.node.restoring import changes_restore
-from cortado.store.node.run import Puts, Run
+from cortado.store.node.run import Proposed, Puts, Run
 from cortado.store.observe.measures import EntryTimes
 from cortado.store.staging.records import changes_records
 
@@ -37,7 +37,7 @@ class Answer:
     """What a proposal will be told. Where it ``rests``, it changes nothing (a refusal, a write without an effect), but
     was worked out from what is in flight, and may be given only once that is committed."""
 
-    proposal: Proposal | Run
+    proposal: Proposed
     outcome: Outcome
     rests: bool
 
@@ -98,7 +98,7 @@ class Batch:
         """Nothing is evaluated before it is applied."""
         return self.epoch > 0 or self.changes_restore or self.changes_records
 
-    def has_room_for(self, proposal: Proposal | Run, bytes_max: int, commands_max: int) -> bool:
+    def has_room_for(self, proposal: Proposed, bytes_max: int, commands_max: int) -> bool:
         """Whether it may take what a proposal is likely to come to. The first one it takes, however large."""
         if not self.commands:
             return len(self.answers) < commands_max
@@ -160,7 +160,7 @@ class Batch:
         self.answer(run, RunResult(first, puts.replies), rests=False)
         return items
 
-    def answer(self, proposal: Proposal | Run, outcome: Outcome, *, rests: bool) -> None:
+    def answer(self, proposal: Proposed, outcome: Outcome, *, rests: bool) -> None:
         """What the proposal will be told, once that is committed which it rests on."""
         self.answers.append(Answer(proposal, outcome, rests))
         self.callers += proposal.callers

@@ -25,8 +25,7 @@ from cortado.store.engine.failures import RETRY_DELAY_MS
 from cortado.store.engine.interface import LAST_RESERVE_PART
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
-from cortado.store.node.proposals import Proposal
-from cortado.store.node.run import Run
+from cortado.store.node.run import Proposed
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -71,14 +70,14 @@ class DiskRoom:
         self._say()
         return self._is_scarce
 
-    def admit_request(self, proposal: Proposal | Run, appended_bytes: int) -> None:
+    def admit_request(self, proposal: Proposed, appended_bytes: int) -> None:
         """Before it stands in line, behind ``appended_bytes`` that are not applied. Raises ResourceExhausted."""
         if not proposal.is_own:
             size_bytes = proposal.size_bytes + COMMAND_OVERHEAD_BYTES * proposal.callers
             self._host.admit(size_bytes, behind_bytes=appended_bytes, frees=proposal.frees)
             self._admit_members(size_bytes, 0, frees=proposal.frees)
 
-    def admit_effect(self, proposal: Proposal | Run, size_bytes: int, open_bytes: int, appended_bytes: int) -> None:
+    def admit_effect(self, proposal: Proposed, size_bytes: int, open_bytes: int, appended_bytes: int) -> None:
         """It turned out to write ``size_bytes``, behind ``open_bytes`` that are not appended, and ``appended_bytes``
         that are not applied. Raises ResourceExhausted: of many that came together each had room alone."""
         if proposal.is_own:

@@ -52,10 +52,9 @@ from cortado.store.node.leadership import Elected, Established, Leadership, Lost
 from cortado.store.node.log_writer import LogWriter
 from cortado.store.node.outstanding import RETRY_MS_MAX
 from cortado.store.node.pipeline import Pipeline
-from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.rounds import ROUNDS, Phase
-from cortado.store.node.run import Run
+from cortado.store.node.run import Proposed
 from cortado.store.node.scheduler import Scheduler
 from cortado.store.observe.measures import RoundMeasures
 
@@ -184,7 +183,7 @@ class Driver:
         else:
             self.schedule()
 
-    def propose(self, proposal: Proposal | Run) -> None:
+    def propose(self, proposal: Proposed) -> None:
         """Put a proposal in line; it will have its answer. Raises Unavailable once the node stopped,
         NotLeader, ResourceExhausted while a transaction waits for room."""
         self.check_running()

@@ -52,7 +52,7 @@ from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
 from cortado.store.node.roles import RolesInLog
-from cortado.store.node.run import Puts, Requests, Run
+from cortado.store.node.run import Proposed, Puts, Requests, Run
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
 
@@ -73,7 +73,7 @@ class Pipeline:
         self._monotonic_ms = group.host.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
-        self._waiting: deque[Proposal | Run] = deque()
+        self._waiting: deque[Proposed] = deque()
         self._share = Share(limits.examined_percent)
         self._open = Batch()
         # Holds the one write that the open batch had no room for; None while there is none.
@@ -105,7 +105,7 @@ class Pipeline:
 
     # --- in line -----------------------------------------------------------------------------------------------
 
-    def propose(self, proposal: Proposal | Run) -> None:
+    def propose(self, proposal: Proposed) -> None:
         """Put a proposal in line; it will have its answer."""
         self._waiting.append(proposal)
         self.requests.add(proposal)
@@ -264,7 +264,7 @@ class Pipeline:
             return False
         return self._open.has_room_for(self._waiting[0], self.batch_bytes_max, self._limits.batch_commands_max)
 
-    def _evaluate(self, proposal: Proposal | Run, physical_ms: int) -> None:
+    def _evaluate(self, proposal: Proposed, physical_ms: int) -> None:
         try:
             ts = proposal.tick(self._clock, physical_ms)
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
@@ -330,7 +330,7 @@ class Pipeline:
         self._layers.newest.wrote(puts.keys, batch.add_run(run, first, puts, size_bytes))
         return batch
 
-    def _room_for(self, proposal: Proposal | Run, size_bytes: int, *, is_alone: bool = False) -> Batch:
+    def _room_for(self, proposal: Proposed, size_bytes: int, *, is_alone: bool = False) -> Batch:
         """The open batch, or the next one: for what grew beyond what its request let expect, since an entry must not,
         and for what is to have an entry to itself. Raises ResourceExhausted."""
         batch = self._open
@@ -394,7 +394,7 @@ class Pipeline:
         else:
             answer.proposal.finish(answer.outcome)
 
-    def leave(self, proposal: Proposal | Run, outcome: Outcome) -> None:
+    def leave(self, proposal: Proposed, outcome: Outcome) -> None:
         """Answer a proposal that changed nothing, or of which nobody knows."""
         self.requests.forget(proposal)
         proposal.finish(outcome)

@@ -165,15 +165,19 @@ def _run_evaluated(_reader: Reader, _first: Timestamp) -> Puts:
     raise Internal("a run that has its outcome cannot be evaluated again")
 
 
-class Requests(dict[bytes, "Proposal | Run"]):
+Proposed: TypeAlias = Proposal | Run
+"""What stands in line."""
+
+
+class Requests(dict[bytes, Proposed]):
     """Proposals by the ids of their requests; a run under the id of each."""
 
-    def add(self, proposal: Proposal | Run) -> None:
+    def add(self, proposal: Proposed) -> None:
         """Know them from now on."""
         for request_id in proposal.request_ids:
             self[request_id] = proposal
 
-    def forget(self, proposal: Proposal | Run) -> None:
+    def forget(self, proposal: Proposed) -> None:
         """Know them no longer, where they are this one's."""
         for request_id in proposal.request_ids:
             if self.get(request_id) is proposal:

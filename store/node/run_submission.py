@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from cortado.invariants import invariant
 from cortado.store.auth.caller import CALLER, checked
-from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
 from cortado.store.node.replica import Replica
 from cortado.store.node.run import EvaluateRun, Run
 
@@ -22,14 +21,11 @@ def submit_run(
     """Put writes of new requests in line, to be evaluated after everything submitted before. ``size_bytes`` is about
     what all requests hold. Raises as :meth:`Replica.submit`."""
     replica.check_serving()
-    host, pipeline, roles = replica.host, replica.driver.pipeline, replica.roles
-    known = pipeline.requests.keys() & request_ids
+    roles, known = replica.roles, replica.driver.pipeline.requests.keys() & request_ids
     is_new = not known and len(set(request_ids)) == len(request_ids) == len(hashes)
     invariant(is_new, "a run has new requests alone, each once", len(known), len(request_ids))
     evaluate = checked(evaluate, CALLER.get(), lambda: roles.appended)
-    needed_bytes = size_bytes + COMMAND_OVERHEAD_BYTES * len(request_ids)
-    host.admit(needed_bytes, behind_bytes=pipeline.appended_bytes, frees=False)
-    place = host.writes.take(size_bytes, len(request_ids))
+    place = replica.host.writes.take(size_bytes, len(request_ids))
     done = asyncio.get_running_loop().create_future()
     run = Run(evaluate, size_bytes, request_ids, hashes, done, [place], waiters=len(request_ids))
     try:
