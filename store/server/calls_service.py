@@ -253,14 +253,14 @@ class _Exchange:
 
     def _check(self, call_id: int, request_bytes: int) -> None:
         """Whether there is room for one more. Raises ResourceExhausted, InvalidArgument."""
-        limits, gathered = self._limits, self._gathered
-        in_flight = len(self._running) + len(gathered)
+        limits, gathered_bytes, gathered = self._limits, self._gathered.size_bytes, len(self._gathered.call_ids)
+        in_flight = len(self._running) + gathered
         if in_flight >= limits.calls_max:
             raise self._full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
-        in_flight_bytes = self._running_bytes + gathered.size_bytes
+        in_flight_bytes = self._running_bytes + gathered_bytes
         if in_flight and in_flight_bytes + request_bytes > limits.request_bytes_max:
             raise self._full(f"{in_flight_bytes} bytes of calls are in flight", limits.request_bytes_max)
-        if not self._budget.has_room(_cost(len(gathered) + 1, gathered.size_bytes + request_bytes), len(gathered) + 1):
+        if not self._budget.has_room(_cost(gathered + 1, gathered_bytes + request_bytes), gathered + 1):
             raise self._refused(self._budget.refusal())
         if call_id in self._running:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call_id))
@@ -285,7 +285,7 @@ class _Exchange:
 
     def _begin_gathered(self) -> None:
         """Begin the runs of what is gathered."""
-        if self._gathered:
+        if self._gathered.call_ids:
             for run in self._gathered.take_all():
                 self._begin_run(run)
 
@@ -321,13 +321,16 @@ class _Exchange:
         run: CallRun | None = None,
     ) -> None:
         """Go on with an answer, which waits for ``first``, as a task."""
-        now_s, count = self._loop.time(), len(calls)
-        timeout_ms = min([call.timeout_ms or math.inf for call in calls])
-        size_bytes = sum([call.size_bytes for call in calls])
+        now_s, count, call = self._loop.time(), len(calls), calls[0]
+        size_bytes = call.size_bytes if run is None else run.size_bytes
+        timeout_ms = min([each.timeout_ms or math.inf for each in calls])
         held = self._budget.add(_cost(count, size_bytes), count)
         running = _Running(calls, held, now_s + timeout_ms / 1_000, only_reads, now_s, run)
         running.task = self._loop.create_task(rest(running, answer, first))
-        self._running.update(dict.fromkeys([call.call_id for call in calls], running))
+        if run is None:
+            self._running[call.call_id] = running
+        else:
+            self._running.update(dict.fromkeys([each.call_id for each in calls], running))
         self._running_bytes += size_bytes
         if self._sweep is None:
             self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)

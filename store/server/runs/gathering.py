@@ -116,9 +116,6 @@ class Gathered:
         self.call_ids: set[int] = set()
         self.size_bytes = 0
 
-    def __len__(self) -> int:
-        return len(self.call_ids)
-
     def add(self, method: PlainMethod, key: str, authorization: str, call: PlainCall) -> CallRun | None:
         """Keep a call for a run; returns the run that is to begin before it, where it does not fit that."""
         run, before = self._runs.get(method), None
