@@ -109,6 +109,11 @@ class Outgoing:
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.queued
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that were not taken to be written. What waits in streams is not among them."""
+        return self._out_bytes
+
     def say_going(self, ping: bytes) -> None:
         """The first of two GOAWAYs: streams that are under way are served. ``ping`` is answered behind them."""
         self._emit(frames.goaway(STREAM_ID_MAX, ErrorCode.NO_ERROR) + frames.frame(frames.PING, 0, 0, ping))

@@ -45,7 +45,8 @@ BACKLOG: Final = 1_024
 LOOK_S: Final = 1.0
 """So often connections are looked at."""
 HELD_BYTES_MAX: Final = 256 << 20
-"""So much may have arrived for calls that do not read it yet. Beyond it, the connection with most of it is ended."""
+"""So much may have arrived for calls that do not read it yet, or be answers that callers do not read. Beyond it, the
+connection with most of it is ended."""
 _GOODBYE_S: Final = 0.5
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 
@@ -174,13 +175,13 @@ class Front:
 
     def end_largest(self) -> None:
         """End connections until what is held for calls is within its bound."""
-        held = sorted((each.h2.unread, number, each) for number, each in enumerate(self._connections))
+        held = sorted((each.h2.unread + each.h2.unsent, number, each) for number, each in enumerate(self._connections))
         total = sum(size for size, _, _ in held)
         while total > HELD_BYTES_MAX:
             size, _, largest = held.pop()
             total -= size
-            _LOG.warning("%s is ended: it has sent %d bytes to calls that do not read them yet", largest.peer, size)
-            largest.fail(ErrorCode.ENHANCE_YOUR_CALM, "too much for calls that do not read it yet")
+            _LOG.warning("%s is ended: %d bytes are held that its calls or itself do not read", largest.peer, size)
+            largest.fail(ErrorCode.ENHANCE_YOUR_CALM, "too much is held that is not read yet")
 
     def joined(self, connection: FrontConnection) -> None:
         self._connections[connection] = None

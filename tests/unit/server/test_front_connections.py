@@ -235,3 +235,23 @@ def test_the_connection_that_holds_most_is_ended_where_calls_do_not_read(monkeyp
             connection.connection_lost(None)
 
     asyncio.run(scenario())
+
+
+def test_the_connection_is_ended_whose_caller_reads_the_least_of_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 20_000)
+
+    async def scenario() -> None:
+        front = new_front()
+        small, large = connected(front, Clock()), connected(front, Clock())
+        for (connection, _), calls in ((small, 10), (large, 100)):
+            connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
+            connection.pause_writing()
+            for n in range(calls):
+                connection.data_received(frame(HEADERS, END_HEADERS | END_STREAM, 2 * n + 1, fields("/none")))
+        front.end_largest()
+        assert large[1].is_closed
+        assert not small[1].is_closed
+        for connection, _ in (small, large):
+            connection.connection_lost(None)
+
+    asyncio.run(scenario())

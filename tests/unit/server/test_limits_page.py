@@ -119,7 +119,7 @@ SAID = {
     "a header block of it": size(H2Limits().header_block_bytes),
     "what is sent to a stream of it": size(H2Limits().stream_window + 1),
     "what is sent to a connection of it": size(H2Limits().connection_window),
-    "what is sent to all of them": size(front.HELD_BYTES_MAX),
+    "what is sent to all of them, and answers that are not read": size(front.HELD_BYTES_MAX),
     "a request without documents or values": size(request_limits.SMALL_BYTES_MAX),
     "a request with declarations": size(request_limits.DECLARATION_BYTES_MAX),
     "fields in a message": count(FIELDS_MAX),
