@@ -120,6 +120,9 @@ class Call(Here):
             try:
                 first = context.run(serving.send, None)
             except (StopIteration, asyncio.CancelledError):
+                if self.deadline_s is not None and not self.is_over:
+                    # Its answer waits for its caller, and no longer than the call may take.
+                    self._of.sweep_soon()
                 return
             serving = resumed(serving, first)
         self._task = loop.create_task(serving, context=context)

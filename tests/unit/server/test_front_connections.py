@@ -13,7 +13,7 @@ from cortado.store.server import front_connection
 from cortado.store.server.front import Front
 from cortado.store.server.front_connection import FrontConnection
 from cortado.store.server.rpc import rpc_handler
-from support.front_calls import PUT, SCAN, WAIT_S, Kv, fields, until
+from support.front_calls import GET, PUT, SCAN, WAIT_S, Kv, fields, until
 from support.http2 import (
     ACK,
     DATA,
@@ -25,6 +25,7 @@ from support.http2 import (
     SETTINGS,
     Connection,
     Frame,
+    field,
     frame,
 )
 
@@ -253,5 +254,20 @@ def test_the_connection_is_ended_whose_caller_reads_the_least_of_its_answers(mon
         assert not small[1].is_closed
         for connection, _ in (small, large):
             connection.connection_lost(None)
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_its_caller_does_not_take_is_dropped_at_the_deadline() -> None:
+    async def scenario() -> None:
+        front = new_front()
+        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], Kv())])
+        connection, _ = connected(front, Clock())
+        connection.data_received(HELLO + frame(SETTINGS, ACK, 0) + frame(SETTINGS, 0, 0, b"\0\4" + bytes(4)))
+        timed = fields(GET) + field(b"grpc-timeout", b"50m")
+        connection.data_received(frame(HEADERS, END_HEADERS, 1, timed) + frame(DATA, END_STREAM, 1, bytes(5)))
+        assert connection.h2.queued(1)
+        await until(lambda: not connection.h2.queued(1))
+        connection.connection_lost(None)
 
     asyncio.run(scenario())
