@@ -5,9 +5,7 @@ election, and elections of one group hardly follow each other faster than every 
 by what 38 days of elections without a pause would bring: a node that was away comes back, and a term out of thin air is
 not taken. (A replica that has never been in a term has nothing to compare with.)
 
-A leader calls no more committed on a replica than that one has acknowledged to it. So a heartbeat that calls more
-committed than the replica holds is refused, unless an earlier life of the replica may have acknowledged that in the
-same term: then its disk may have lost it (:meth:`~cortado.raft.following.Following.on_heartbeat`).
+What contradicts this replica's log is no matter of bounds (:mod:`~cortado.raft.disputes`).
 
 A member whose log was taken out of bounds by an earlier build, or by an error on its disk, does not start:
 ``cortado recover --reset-term`` brings it back.
@@ -28,10 +26,8 @@ SNAPSHOT_ID_LENGTH_MAX: Final = 128
 SNAPSHOT_BYTES_MAX: Final = 1 << 50
 
 
-def problem_of(message: pb.RaftMessage, term: int, acknowledged_max: int) -> str:
-    """What is out of bounds in a message to a replica in ``term``, with the value and the bound. Empty: nothing.
-
-    ``acknowledged_max`` is the last entry that the replica can have acknowledged to a leader of the message's term."""
+def problem_of(message: pb.RaftMessage, term: int) -> str:
+    """What is out of bounds in a message to a replica in ``term``, with the value and the bound. Empty: nothing."""
     if problem := _problem_of_term(message.term, term):
         return problem
     if not (math.isfinite(message.sent_ms) and math.isfinite(message.echo_ms)):
@@ -40,7 +36,8 @@ def problem_of(message: pb.RaftMessage, term: int, acknowledged_max: int) -> str
         return f"fresh_index {message.fresh_index} is above {INDEX_MAX}"
     kind = message.WhichOneof("kind")
     if kind == "heartbeat":
-        return _problem_of_heartbeat(message.heartbeat, acknowledged_max)
+        index = message.heartbeat.commit_index
+        return f"commit_index {index} is above {INDEX_MAX}" if index > INDEX_MAX else ""
     if kind == "append":
         return _problem_of_append(message.append, message.term)
     if kind == "snapshot":
@@ -63,13 +60,6 @@ def _problem_of_term(term: int, ours: int) -> str:
     if ours and term > ours + TERM_AHEAD_MAX:
         return f"term {term} is more than {TERM_AHEAD_MAX} ahead of ours, {ours}"
     return ""
-
-
-def _problem_of_heartbeat(heartbeat: pb.Heartbeat, acknowledged_max: int) -> str:
-    if heartbeat.commit_index <= acknowledged_max:
-        return ""
-    cause = "it is wrong, or this disk has lost what it had confirmed"
-    return f"it calls entry {heartbeat.commit_index} committed here, but the log ends at {acknowledged_max}: {cause}"
 
 
 def _problem_of_append(append: pb.AppendEntries, term: int) -> str:

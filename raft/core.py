@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from cortado.errors import NotLeader
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.bounds import INDEX_MAX
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
@@ -52,16 +51,18 @@ class Core:
     room_beside_bytes: int = 0
     """How much had come to the log by then."""
     examine: Examine | None = None
+    lost_ends: dict[str, int] = field(default_factory=dict)
+    """Members that say that we acknowledged what our log does not hold, each with the term in which it led us; until
+    that is settled (:mod:`~cortado.raft.disputes`)."""
     doubts: list[Doubt] = field(default_factory=list)
     """What followers doubt of a leader's entries, until the node takes it."""
 
     def __post_init__(self) -> None:
         self.term_at_start = self.journal.term
 
-    def acknowledged_max(self, term: int) -> int:
-        """Up to which entry a leader of ``term`` can have our word that we hold its log. In this life that is what we
-        hold; to a leader of the term in which it began, an earlier life may have said more, which the disk has lost."""
-        return INDEX_MAX if term == self.term_at_start else self.journal.last_index
+    def may_vote_for(self, candidate: str, last_term: int) -> bool:
+        """Whether a candidate whose log ends in ``last_term`` holds whatever an earlier life may have acknowledged."""
+        return all(term < last_term or leader == candidate for leader, term in self.lost_ends.items())
 
     @property
     def is_leading(self) -> bool:

@@ -76,6 +76,12 @@ class Elections:
         spread_ms = (settings.election_ms_max - settings.election_ms_min) / 2
         return core.now_ms + 2 * settings.heartbeat_ms + core.random.uniform(0, spread_ms)
 
+    @property
+    def may_campaign(self) -> bool:
+        """Whether this replica is a voter that may lead, and has all that it acknowledged, as far as it knows."""
+        core = self._core
+        return core.may_lead and core.configuration.is_voter(core.node_id) and not core.lost_ends
+
     def restart_timer(self) -> None:
         self.deadline_ms = self._drawn_deadline_ms()
 
@@ -95,7 +101,7 @@ class Elections:
         if core.is_leading or not self._is_term_stored() or core.now_ms < self.deadline_ms:
             return
         self.deadline_ms = self._retry_deadline_ms()
-        if is_disk_hung or not core.may_lead or not core.configuration.is_voter(core.node_id):
+        if is_disk_hung or not self.may_campaign:
             return
         if self._is_alone:
             self.campaign()
@@ -161,7 +167,7 @@ class Elections:
         core = self._core
         if not response.is_granted or not core.configuration.is_voter(sender):
             return
-        if not core.may_lead or not core.configuration.is_voter(core.node_id):
+        if not self.may_campaign:
             # Since it asked, its data turned out to be damaged, say, or the entry that made it a voter was taken back.
             return
         if response.is_pre_vote:
@@ -186,13 +192,16 @@ class Elections:
         if message.term > core.journal.term and request.is_pre_vote:
             core.engine.step_down(message.term)
         if request.is_pre_vote:
-            is_granted = request.term > core.journal.term and self._is_up_to_date(request)
+            is_granted = request.term > core.journal.term and self._is_up_to_date(sender, request)
             self._answer(sender, request, is_granted=is_granted)
         elif request.term < core.journal.term:
             self._answer(sender, request, is_granted=False)
         elif request.term == core.journal.term and core.journal.voted_for == sender:
             # Asked again, since the answer was lost. PySyncObj would be silent.
             self._answer(sender, request, is_granted=True)
+        elif not core.may_vote_for(sender, request.last_term):
+            if request.term > core.journal.term:
+                core.engine.step_down(request.term)
         else:
             core.engine.request_vote(sender, request.term, request.last_index, request.last_term)
 
@@ -202,9 +211,10 @@ class Elections:
             return True
         return core.now_ms - self._heard_ms < core.settings.election_ms_min
 
-    def _is_up_to_date(self, request: pb.VoteRequest) -> bool:
+    def _is_up_to_date(self, sender: str, request: pb.VoteRequest) -> bool:
         last_index, last_term = self._core.journal.last
-        return (request.last_term, request.last_index) >= (last_term, last_index)
+        is_as_long = (request.last_term, request.last_index) >= (last_term, last_index)
+        return is_as_long and self._core.may_vote_for(sender, request.last_term)
 
     def send_vote(self, to: str, message: Sent) -> None:
         """PySyncObj gives its vote. It leaves when it is durable."""

@@ -11,8 +11,8 @@ An entry that says what it was worked out from is examined before it is kept (:d
 that is not what we hold, it is dropped with all behind it, as if it had not come, and the leader is told if it must be
 the one who is wrong. Until the damage is mended it comes again and again.
 
-Nothing at or below the commit index is ever truncated: a leader that asks for it contradicts what was committed, and
-the replica stops with DataLoss.
+Nothing at or below the commit index is ever truncated: a message that asks for it has been refused before it comes here
+(:mod:`~cortado.raft.disputes`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from itertools import pairwise
 from typing import Final
 
 from cortado.errors import DataLoss
+from cortado.invariants import invariant
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.log import Doubt, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import KIND_EXAMINED, Record, decode_record
+from cortado.raft.refusals import Refusals
 from cortado.raft.registry import Roster
 
 _LOG: Final = logging.getLogger(__name__)
@@ -35,8 +37,9 @@ _LOG: Final = logging.getLogger(__name__)
 class Following:
     """Takes messages of our own term's leader; the caller has dealt with terms."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, refusals: Refusals) -> None:
         self._core = core
+        self._refusals = refusals
         self.offer: SnapshotOffer | None = None
         # Behind which entry the last message was damaged, whose, and how many in a row.
         self._damaged_at: tuple[tuple[str, int], int] = ("", 0), 0
@@ -45,7 +48,7 @@ class Following:
         """Whether the message is from the term's one leader; notes that it lives."""
         core = self._core
         if core.is_leading or core.engine.leader not in ("", sender):
-            _LOG.error("%s leads term %d of group %d beside us or another", sender, message.term, core.group_id)
+            self._refusals.note(sender, f"it says that it leads term {message.term}, which we or another lead")
             return False
         core.heard_of_leader = True
         # A time of an earlier incarnation means nothing now: the host's clock may have begun again.
@@ -56,7 +59,6 @@ class Following:
     # --- entries ------------------------------------------------------------------------------------------------------
 
     def on_append(self, sender: str, message: pb.RaftMessage) -> None:
-        """Raises DataLoss where the leader contradicts what was committed."""
         if not self._hear(sender, message):
             return
         core, append = self._core, message.append
@@ -69,7 +71,7 @@ class Following:
             self._damaged(sender, append.prev_index, error)
             return
         if not _is_in_order([append.prev_term, *(each.term for each in records), message.term]):
-            _LOG.error("dropped a message of %s whose entries' terms fall, or exceed its own", sender)
+            self._refusals.note(sender, "the terms of its entries fall, or exceed its own")
             return
         last = append.prev_index + len(records)
         base = core.journal.base
@@ -79,9 +81,6 @@ class Following:
             self._accept(sender, message, last)
             return
         if prev[0] < base[0]:
-            at_base = records[base[0] - prev[0] - 1]
-            if at_base.term != base[1]:
-                self._contradicted(sender, base[0], at_base.term)
             records = records[base[0] - prev[0] :]
             prev = base
         if core.journal.term_at(prev[0]) != prev[1]:
@@ -133,8 +132,8 @@ class Following:
             self._touch(sender, commit_index)
             return
         first_new = records[held].index
-        if first_new <= core.engine.commit_index:
-            self._contradicted(sender, first_new, records[held].term)
+        is_new = first_new > core.engine.commit_index
+        invariant(is_new, "what was committed is not truncated", sender, first_new, core.engine.commit_index)
         if held:
             prev = records[held - 1].index, records[held - 1].term
         core.engine.receive_entries(sender, prev, records[held:], commit_index)
@@ -144,12 +143,6 @@ class Following:
         core = self._core
         if core.engine.leader != sender or commit_index > core.engine.commit_index:
             core.engine.receive_entries(sender, core.journal.last, (), commit_index)
-
-    def _contradicted(self, sender: str, index: int, term: int) -> None:
-        core = self._core
-        ours = core.journal.term_at(index)
-        detail = f"{sender} has an entry of term {term} at {index}, where one of term {ours} was committed"
-        raise DataLoss(f"the log of group {core.group_id}", detail)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -172,20 +165,10 @@ class Following:
         if not self._hear(sender, message):
             return
         core, heartbeat = self._core, message.heartbeat
-        self._check_acknowledged(heartbeat.commit_index)
         self._touch(sender, heartbeat.commit_index)
         if heartbeat.round:
             answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
             core.acknowledge(message, sender, answer, core.journal.vote_sequence)
-
-    def _check_acknowledged(self, index: int) -> None:
-        """A heartbeat calls no more committed than what we acknowledged to this leader: else it was refused. Where we
-        have less, an earlier life said so, and the disk lost the log's end, which it had confirmed: a start can't tell
-        that from a write that was never confirmed."""
-        core, last_index = self._core, self._core.journal.last_index
-        if index > last_index:
-            detail = f"it ends at entry {last_index}, but entry {index} was acknowledged: replace this node"
-            raise DataLoss(f"the log of group {core.group_id}", detail)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 

@@ -31,10 +31,8 @@ Inside, each room has a file, and this one orders their calls::
 
 from __future__ import annotations
 
-import logging
 import random as random_module
 from collections.abc import Sequence
-from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -47,6 +45,7 @@ from cortado.raft.bootstrap import check_term
 from cortado.raft.bounds import problem_of
 from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
+from cortado.raft.disputes import Disputes
 from cortado.raft.elections import ElectionCounts, Elections
 from cortado.raft.engine import CANDIDATE, LEADER, Engine, Sent
 from cortado.raft.following import Following
@@ -56,6 +55,7 @@ from cortado.raft.log_window import LogWindow
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
 from cortado.raft.records import KIND_DATA, KIND_EXAMINED, Record, StoredLog, Writes
+from cortado.raft.refusals import Refusals
 from cortado.raft.registry import IDS_MAX, Roster
 from cortado.raft.replication import Replication
 from cortado.raft.room import MembersRoom
@@ -64,10 +64,6 @@ from cortado.raft.standing import Standing
 from cortado.raft.storing import Storing
 from cortado.raft.transfer import Transfer
 
-_LOG: Final = logging.getLogger(__name__)
-
-# Of so many senders it is remembered how often they were refused.
-_REFUSED_MAX = 64
 # When nothing is due.
 _IDLE_MS = 60_000.0
 # What a message may hold: more than fits of the smallest records, and of members.
@@ -90,7 +86,8 @@ class RaftLog:
 
     The node also calls: :attr:`members` changes who belongs to the group, :attr:`transfer` hands leadership over,
     :attr:`window` drops entries and takes snapshots, :attr:`standing` says who is heard, :attr:`room` who can store,
-    :attr:`applying` gives out what is committed.
+    :attr:`applying` gives out what is committed, :attr:`refusals` counts what was refused, and :attr:`disputes` says
+    what members say against this log.
     """
 
     def __init__(
@@ -133,9 +130,10 @@ class RaftLog:
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
         self._core.incarnation = random.getrandbits(32)
         self.standing = Standing(self._core, joined or Roster())
-        self._refused: dict[str, int] = {}
+        self.refusals = Refusals(group_id)
+        self.disputes = Disputes(self._core)
         self._replication = Replication(self._core)
-        self._following = Following(self._core)
+        self._following = Following(self._core, self.refusals)
         self._elections = Elections(self._core, is_first_incarnation=stored.is_empty)
         self._storing = Storing(self._core, self._replication)
         self.applying = Applying(self._core)
@@ -261,8 +259,8 @@ class RaftLog:
         return entry
 
     def step(self, sender: str, body: bytes) -> None:
-        """Take a message from a peer. Malformed or stale ones change nothing. Raises DataLoss where a leader
-        contradicts what was committed here: the node must stop."""
+        """Take a message from a peer. Malformed or stale ones change nothing. Raises DataLoss where a majority of other
+        voters contradicts what was committed here, or what this log holds: the node must stop."""
         try:
             _BOUNDS.check(body)
             message = pb.RaftMessage.FromString(body)
@@ -273,33 +271,29 @@ class RaftLog:
             return
         core = self._core
         if not self.standing.may_speak(sender):
-            self._refuse(sender, "it is no member that we know, and nobody vouched for it")
+            self.refusals.note(sender, "it is no member that we know, and nobody vouched for it")
             return
-        problem = problem_of(message, core.journal.term, core.acknowledged_max(message.term))
+        problem = problem_of(message, core.journal.term) or self.disputes.problem_of(sender, message, kind)
         if problem:
-            self._refuse(sender, problem)
+            self.refusals.note(sender, problem)
             return
         core.engine.set_time(core.now_ms)
         if kind == "vote_request":
             self._elections.on_request(sender, message)
+        elif kind == "inquiry":
+            self.disputes.on_inquiry(sender, message.inquiry)
+        elif kind == "finding":
+            self.disputes.on_finding(sender, message)
         elif self._is_of_our_term(sender, message, kind):
             self._dispatch(sender, message, kind)
         self._changed()
-
-    def _refuse(self, sender: str, problem: str) -> None:
-        """Drop a message. A sender's first is said, and then less and less often."""
-        if sender not in self._refused and len(self._refused) >= _REFUSED_MAX:
-            self._refused.clear()
-        times = self._refused[sender] = self._refused.get(sender, 0) + 1
-        if times & (times - 1) == 0:
-            group_id = self._core.group_id
-            _LOG.warning("refused a message of %s to group %d (%d so far): %s", sender, group_id, times, problem)
 
     def _is_of_our_term(self, sender: str, message: pb.RaftMessage, kind: str) -> bool:
         """Enter a higher term; let the leader of a lower one know of ours. Messages of a lower one change nothing."""
         core = self._core
         if message.term > core.journal.term:
             core.engine.step_down(message.term)
+            self._changed()
         elif message.term < core.journal.term:
             if kind in ("append", "heartbeat", "snapshot"):
                 core.send(sender, pb.RaftMessage(acknowledgement=pb.Acknowledgement(heard=True)))
@@ -322,7 +316,7 @@ class RaftLog:
 
     def _on_timeout_now(self, sender: str) -> None:
         core = self._core
-        if sender == core.engine.leader and core.may_lead and core.configuration.is_voter(core.node_id):
+        if sender == core.engine.leader and self._elections.may_campaign:
             self._elections.campaign(is_transfer=True)
 
     def tick(self, now_ms: float) -> None:
@@ -331,6 +325,7 @@ class RaftLog:
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
         is_disk_hung = self._storing.is_disk_hung()
+        self.disputes.tick()
         self._elections.tick(is_disk_hung=is_disk_hung)
         core.engine.tick()
         self._changed()
@@ -359,7 +354,9 @@ class RaftLog:
             if core.engine.role == CANDIDATE:
                 # Who wins leads from the last tick on: the engine must not find that long ago.
                 return min(self._elections.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
-            return self._elections.deadline_ms if core.configuration.is_voter(core.node_id) else core.now_ms + _IDLE_MS
+            is_voter = core.configuration.is_voter(core.node_id)
+            due_ms = self._elections.deadline_ms if is_voter else core.now_ms + _IDLE_MS
+            return min(due_ms, self.disputes.due_ms)
         return self._replication.next_tick_ms if core.configuration.others(core.node_id) else core.now_ms + _IDLE_MS
 
     def _changed(self) -> None:

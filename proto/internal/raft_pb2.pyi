@@ -70,7 +70,7 @@ class StoredEntry(_message.Message):
     def __init__(self, term: _Optional[int] = ..., kind: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class RaftMessage(_message.Message):
-    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "incarnation", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot")
+    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "incarnation", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot", "inquiry", "finding")
     TERM_FIELD_NUMBER: _ClassVar[int]
     SENT_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_MS_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,8 @@ class RaftMessage(_message.Message):
     VOTE_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_NOW_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    INQUIRY_FIELD_NUMBER: _ClassVar[int]
+    FINDING_FIELD_NUMBER: _ClassVar[int]
     term: int
     sent_ms: float
     echo_ms: float
@@ -95,7 +97,9 @@ class RaftMessage(_message.Message):
     vote_response: VoteResponse
     timeout_now: TimeoutNow
     snapshot: SnapshotNotice
-    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., incarnation: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ...) -> None: ...
+    inquiry: Inquiry
+    finding: Finding
+    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., incarnation: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ..., inquiry: _Optional[_Union[Inquiry, _Mapping]] = ..., finding: _Optional[_Union[Finding, _Mapping]] = ...) -> None: ...
 
 class AppendEntries(_message.Message):
     __slots__ = ("prev_index", "prev_term", "commit_index", "round", "records")
@@ -188,3 +192,23 @@ class SnapshotNotice(_message.Message):
     roster: Roster
     size_bytes: int
     def __init__(self, snapshot_id: _Optional[str] = ..., index: _Optional[int] = ..., term: _Optional[int] = ..., roster: _Optional[_Union[Roster, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+
+class Inquiry(_message.Message):
+    __slots__ = ("index",)
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    def __init__(self, index: _Optional[int] = ...) -> None: ...
+
+class Finding(_message.Message):
+    __slots__ = ("index", "is_committed", "entry_term", "leader", "voted_for")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_TERM_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    is_committed: bool
+    entry_term: int
+    leader: str
+    voted_for: str
+    def __init__(self, index: _Optional[int] = ..., is_committed: bool = ..., entry_term: _Optional[int] = ..., leader: _Optional[str] = ..., voted_for: _Optional[str] = ...) -> None: ...

@@ -11,7 +11,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "log_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol", "damage", "damaged", "repaired", "slowed", "scan_path")
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "log_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol", "damage", "damaged", "repaired", "slowed", "scan_path", "disputes")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
@@ -34,6 +34,7 @@ class StatusResponse(_message.Message):
     REPAIRED_FIELD_NUMBER: _ClassVar[int]
     SLOWED_FIELD_NUMBER: _ClassVar[int]
     SCAN_PATH_FIELD_NUMBER: _ClassVar[int]
+    DISPUTES_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     version: str
     data_dir: str
@@ -56,7 +57,8 @@ class StatusResponse(_message.Message):
     repaired: int
     slowed: str
     scan_path: str
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ..., damage: _Optional[_Iterable[_Union[DamagedItem, _Mapping]]] = ..., damaged: _Optional[int] = ..., repaired: _Optional[int] = ..., slowed: _Optional[str] = ..., scan_path: _Optional[str] = ...) -> None: ...
+    disputes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., log_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ..., damage: _Optional[_Iterable[_Union[DamagedItem, _Mapping]]] = ..., damaged: _Optional[int] = ..., repaired: _Optional[int] = ..., slowed: _Optional[str] = ..., scan_path: _Optional[str] = ..., disputes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Patrol(_message.Message):
     __slots__ = ("read_bytes", "expected_bytes", "running_ms", "passes", "last_pass_ms", "damaged")

@@ -139,6 +139,7 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
     ]
     if found.slowed:
         pairs.append(("writes slowed", found.slowed))
+    pairs += (("log disputed", each) for each in found.disputes)
     if found.patrol is not None:
         pairs.append(("verified", _verified(found.patrol)))
     if found.damaged or found.repaired:

@@ -95,6 +95,8 @@ class Status:
     repaired: int = 0
     slowed: str = ""
     """To which rate a leader slows writes down, and for which member; empty where it does not."""
+    disputes: tuple[str, ...] = ()
+    """What other members said against the node's log, and is not settled."""
     log_bytes: int = 0
     """What the log files take on the disk."""
     scan_path: str = ""
@@ -182,6 +184,7 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         damaged=reply.damaged,
         repaired=reply.repaired,
         slowed=reply.slowed,
+        disputes=tuple(reply.disputes),
         log_bytes=reply.log_bytes,
         scan_path=reply.scan_path,
     )

@@ -466,7 +466,10 @@ class TableReads(Generic[D]):
     async def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
         if not index:
             return await self.codec.timed((await self.descriptor()).key)
-        found = (await self.descriptor()).index(index) or (await self._tables.describe(self.full_name)).index(index)
+        found = (await self.descriptor()).index(index)
         if found is None:
-            raise NotFound("index", f"{index} of table {self.full_name}")
+            table = await self._tables.describe(self.full_name)
+            found = table.index(index)
+            if found is None:
+                raise await self._tables.no_index(table, index)
         return await self.codec.timed(found.parts)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from cortado.errors import Internal, InvalidArgument, NotFound
+from cortado.errors import CortadoError, IndexNotReady, Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import common_pb2, tables_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, IndexState, TableDescriptor
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
@@ -218,6 +218,19 @@ class AsyncTables:
             self._cache.forget(full_name)
             raise
         return self._remember(reply.table)
+
+    async def no_index(self, table: TableDescriptor, index: str) -> CortadoError:
+        """Why ``table`` has none of that name: it was begun later than what is read here, or never."""
+        # A time that names none is now, in a view too.
+        now = AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=common_pb2.ReadAt())
+        with suppress(NotFound):
+            found = await now.describe(table.full_name)
+            later = found.index(index) if found.table_id == table.table_id else None
+            if later is not None:
+                ready_ts = str(later.ready_ts) if later.state is IndexState.READY else ""
+                problem = "was begun later than what is read here"
+                return IndexNotReady(f"{index} of table {table.full_name}", problem, ready_ts)
+        return NotFound("index", f"{index} of table {table.full_name}")
 
     async def create_index(self, full_name: str, index: Index) -> tuple[IndexDescriptor, int]:
         """Begins it; the number of the job that builds it. Raises NotFound, AlreadyExists, InvalidArgument."""

@@ -110,6 +110,10 @@ def _states(nodes: Facts) -> Iterator[Check]:
             advice="cortado damage list shows them" if damaged else "its disk changed bytes: replace it soon",
         )
     for node in _reached(nodes):
+        for said in node["disputes"]:
+            advice = "see Damage in docs/operations.md"
+            yield check(f"log of {node['node_id']}", fail=True, found=f"disputed: {said}", advice=advice)
+    for node in _reached(nodes):
         if node["slowed"]:
             advice = "see Overload in docs/operations.md"
             yield check(f"writes of {node['node_id']}", warn=True, found=f"slowed: {node['slowed']}", advice=advice)

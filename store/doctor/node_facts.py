@@ -70,6 +70,7 @@ def _status(reply: pb.StatusResponse) -> Facts:
         "lost": sum(each.is_lost for each in reply.damage),
         "repaired": reply.repaired,
         "slowed": reply.slowed,
+        "disputes": list(reply.disputes),
         "queues": [
             {"name": each.name, "count": each.count, "count_max": each.count_max, "bytes": each.bytes}
             | {"bytes_max": each.bytes_max}

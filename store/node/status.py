@@ -47,6 +47,8 @@ class NodeStatus:
     unreadable: str = ""
     restoring: str = ""
     """Which backup the cluster takes, and how far that is; empty where it takes none."""
+    disputes: Sequence[str] = ()
+    """What members said against this node's log, and is not settled."""
     slowed: str = ""
     """To which rate writes are slowed, and for whom; empty where they are not."""
     patrol: PatrolProgress | None = None
@@ -95,6 +97,7 @@ def node_status(host: Host) -> NodeStatus:
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
         restoring="" if replica.restore is None else replica.restore.progress,
+        disputes=log.disputes.open,
         slowed=driver.compaction.slowed,
         patrol=integrity.patrol.progress,
         damage=integrity.repairs.items(),

@@ -236,6 +236,8 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "pre_votes_total", (), elections.pre_vote_rounds
     yield "campaigns_total", (), elections.campaigns
     yield "votes_given_total", (), elections.votes_given
+    yield "log_messages_refused_total", (), log.refusals.total
+    yield "log_disputes", (), len(log.disputes.open)
     yield "snapshots_made_total", (), replica.snapshot_sender.made
     yield "snapshot_sent_bytes_total", (), replica.snapshot_sender.sent_bytes
     yield "snapshots_installed_total", (), replica.snapshot_receiver.installed

@@ -285,6 +285,8 @@ PARTS: Final = (
             _counter("pre_votes_total", "Rounds of pre-votes that this node began because it missed a leader."),
             _counter("campaigns_total", "Elections that this node began."),
             _counter("votes_given_total", "Votes that this node gave to others."),
+            _counter("log_messages_refused_total", "Messages about the log that were refused: see the node's log."),
+            _gauge("log_disputes", "What members said against this node's log, and is not settled."),
             _gauge("members", "Members of the group, by kind (voter, learner).", "kind"),
             _gauge(
                 "member_lag_entries",

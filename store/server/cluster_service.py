@@ -75,6 +75,7 @@ class ClusterService(Service):
             damaged=status.damaged,
             repaired=status.repaired,
             slowed=status.slowed,
+            disputes=status.disputes,
             scan_path=status.scan_path,
         )
 

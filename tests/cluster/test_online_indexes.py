@@ -76,6 +76,29 @@ def test_an_index_is_built_and_read(client: Client, database: str) -> None:
         client.drop_index(name, "by_code")
 
 
+def test_an_index_that_was_begun_later_is_not_ready_in_a_view_of_the_past_and_under_a_new_name(
+    client: Client, database: str
+) -> None:
+    name, moved = f"{database}.things", f"{database}.moved"
+    make_table(client, name, 10)
+    before = client.now()
+    built = client.create_index(name, Index("by_code", ["code"]))
+    then = client.at(before).table(name)
+    for read in (lambda: list(then.scan(index="by_code")), lambda: then.count(index="by_code")):
+        with pytest.raises(IndexNotReady, match="was begun later than what is read here") as early:
+            read()
+        assert early.value.ready_ts == str(built.ready_ts)
+    with pytest.raises(NotFound):
+        list(then.scan(index="by_nothing"))
+    client.rename_table(name, "moved")
+    with pytest.raises(NotFound):
+        # The name meant nothing then.
+        list(client.table(moved).scan(index="by_code", at=before))
+    client.drop_table(moved)
+    with pytest.raises(NotFound):
+        list(then.scan(index="by_code"))
+
+
 def test_rows_that_share_a_value_fail_it_and_are_named(client: Client, database: str) -> None:
     name = f"{database}.things"
     table = make_table(client, name, 20)

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cortado import invariants
+from cortado.raft.disputes import Disputes
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
 from cortado.store.node.pacing import Pacing
@@ -51,6 +52,12 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
         if not holds:
             violation(f"it does not hold that {what}")
 
+    def disputed(_result: object, _self: object) -> None:
+        counts["disputes opened"] += 1
+
+    def settled(_result: object, _self: object) -> None:
+        counts["disputes settled"] += 1
+
     def slowed(_result: object, pacing: object) -> None:
         assert isinstance(pacing, Pacing)
         counts["entries slowed for a member"] += pacing.rate < math.inf
@@ -69,6 +76,8 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (SnapshotReceiver, "_go_on", resumed_installation),
             (SnapshotSender, "_put_off", put_off),
             (DamagedSegments, "report", found_segment),
+            (Disputes, "_open", disputed),
+            (Disputes, "_close", settled),
             (Pacing, "appended", slowed),
             (transactions_service, "changed_within", searched),
             (Ahead, "evaluate", evaluated_ahead),

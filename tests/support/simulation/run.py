@@ -45,6 +45,7 @@ from support.simulation.collected import Holder, Record, check_left
 from support.simulation.doubts import Doubts, doubting
 from support.simulation.expiring import Expirer, check_expiring
 from support.simulation.faults import Nemesis
+from support.simulation.faulty import FaultyMember
 from support.simulation.history import History
 from support.simulation.indexers import STEP_ROWS, Indexer, check_table
 from support.simulation.large import LargeTransactors, check_large, is_quiet, small_pieces
@@ -64,6 +65,7 @@ messages of 300 bytes, of an entry each, seed 419 wrote 90 entries a second, and
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
+FAULTY_PART = 0.3
 TRANSACTED_PART = 0.15
 COLLECTED_PART = 0.35
 INDEXED_PART = 0.3
@@ -264,6 +266,8 @@ class Run:
         self.services, self.messengers = self._make_messengers(runs, self.plan.messages if plan is not None else None)
         attacking = random.Random(f"stranger/{seed}")
         self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
+        faulty = random.Random(f"faulty/{seed}")
+        self.faulty = FaultyMember(self.cluster, faulty) if faulty.random() < FAULTY_PART else None
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
 
@@ -344,6 +348,8 @@ class Run:
         cluster.world.create_task(self.nemesis.run(), name="nemesis")
         if self.stranger is not None:
             cluster.world.create_task(self.stranger.run(), name="stranger")
+        if self.faulty is not None:
+            cluster.world.create_task(self.faulty.run(), name="faulty member")
         if self.doubts is not None:
             cluster.world.create_task(self.doubts.run(), name="doubts")
         self._until(lambda: False, self.plan.faults_ms)
@@ -355,6 +361,8 @@ class Run:
         self.nemesis.stop()
         if self.stranger is not None:
             self.stranger.is_stopped = True
+        if self.faulty is not None:
+            self.faulty.is_stopped = True
         if self.doubts is not None:
             self.doubts.is_stopped = True
         self.nemesis.calm()

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotLeader, TooLarge, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, NotLeader, TooLarge, Unavailable
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft import engine, following
 from cortado.raft.applying import Applying
 from cortado.raft.core import Core
+from cortado.raft.disputes import Disputes
 from cortado.raft.elections import Elections
 from cortado.raft.engine import Engine
 from cortado.raft.following import Following
@@ -115,11 +116,7 @@ def _commit_clamped() -> None:
     assert group.logs["n1"].durable_commit_index == 3
 
 
-def _truncate_silently(self, sender, index, term) -> None:
-    pass
-
-
-@rule("trim: what was committed is never truncated", replaced(Following, "_contradicted", _truncate_silently))
+@rule("trim: what was committed is never truncated", replaced(Disputes, "_other", lambda *_: None))
 def _decided_stands() -> None:
     group = Hand(3)
     group.elect("n1")
@@ -130,8 +127,8 @@ def _decided_stands() -> None:
     record = group.logs["n2"]._core.journal.record_at(4)
     foreign = type(record)(record.kind, Encoded(b"other"), 4, 9).stored(GROUP)
     append = pb.AppendEntries(prev_index=3, prev_term=2, records=[foreign])
-    with pytest.raises(DataLoss):
-        group.logs["n2"].step("n3", pb.RaftMessage(term=9, append=append).SerializeToString())
+    group.logs["n2"].step("n3", pb.RaftMessage(term=9, append=append).SerializeToString())
+    assert group.logs["n2"].term == 2
 
 
 # --- 2. terms -------------------------------------------------------------------------------------------------------
@@ -755,6 +752,40 @@ def _old_snapshot() -> None:
 
 
 # --- 13. amnesia ----------------------------------------------------------------------------------------------------
+
+
+def _with_a_lost_end() -> Hand:
+    """n1 and n2 have committed entry 5, n2's disk has lost it, and n1 has said so."""
+    group = Hand(3)
+    group.elect("n1")
+    group.append("n1", b"everywhere")
+    group.settle()
+    lost = group.append("n1", b"at two")
+    group.settle(without=("n3",))
+    del group.disks["n2"].entries[lost.index]
+    group.applied["n2"] = [each for each in group.applied["n2"] if each.index < lost.index]
+    group.start("n2")
+    group.run(300, without=("n3",))
+    return group
+
+
+def _nobody_leads_without_entry_5() -> None:
+    group = _with_a_lost_end()
+    group.run(20_000, without=("n1",))
+    assert not group.logs["n2"].is_leader and not group.logs["n3"].is_leader
+
+
+@rule("a lost end: we vote for whom counted our word", replaced(Core, "may_vote_for", lambda *_: True))
+def _lost_end_votes() -> None:
+    _nobody_leads_without_entry_5()
+
+
+@rule(
+    "a lost end: we do not campaign",
+    replaced(Elections, "may_campaign", property(lambda self: self._core.may_lead)),
+)
+def _lost_end_campaigns() -> None:
+    _nobody_leads_without_entry_5()
 
 
 def _vote_without_configuration(self, sender, message) -> None:

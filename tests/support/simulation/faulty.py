@@ -1,0 +1,106 @@
+"""A member that is wrong: from some time on, one of several voters sends what cannot be, beside its true messages.
+
+Its numbers are near the truth, since others are refused by their bounds: entries where others were committed, of its
+own term and of later ones; snapshots of such places; more that is committed than was ever sent, above all to replicas
+that have just begun anew. No other node may end by it, and all promises hold. What it does not do is what Raft
+believes: entries and votes that an honest member could have sent.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.log import Encoded
+from cortado.raft.records import KIND_DATA, Record
+
+if TYPE_CHECKING:
+    from support.simulation.cluster import Cluster
+    from support.simulation.process import Life
+
+GROUP: Final = 1
+BEGINS_MS: Final = 2_000.0
+MEAN_MS: Final = 200.0
+RESTARTED_PART: Final = 0.3
+
+
+class FaultyMember:
+    """Runs on the world's loop until it is told to stop. ``source`` is used for nothing else."""
+
+    def __init__(self, cluster: Cluster, source: random.Random) -> None:
+        self._cluster = cluster
+        self._random = source
+        self._node_id = ""
+        self.is_stopped = False
+
+    async def run(self) -> None:
+        cluster = self._cluster
+        await cluster.sleep(self._random.uniform(0, BEGINS_MS))
+        while not self.is_stopped:
+            await cluster.sleep(self._random.expovariate(1 / MEAN_MS))
+            liar = cluster.find(self._node_id)
+            if self._node_id not in cluster.members:
+                self._choose()
+            elif not self.is_stopped and liar is not None and liar.is_listening:
+                self._lie(liar)
+
+    def _choose(self) -> None:
+        leader = self._cluster.leader()
+        voters = () if leader is None else leader.node.meta.configuration.voters
+        if len(voters) >= 3:
+            self._node_id = self._random.choice([each for each in voters if each in self._cluster.members])
+            self._cluster.note(f"{self._node_id} is faulty from now on")
+
+    def _lie(self, liar: Life) -> None:
+        cluster = self._cluster
+        cluster.counts["fault: member that says what cannot be"] += 1
+        victims = [each for each in cluster.lives() if each.is_listening and each is not liar]
+        if victims and self._random.random() < RESTARTED_PART:
+            # What is said of earlier lives, it cannot know.
+            begins = victims.pop(self._random.randrange(len(victims)))
+            cluster.crash(begins.node_id)
+            cluster.start(begins.node_id)
+            cluster.world.call_later(0.0, self._claim, begins.node_id)
+        for victim in victims:
+            message = self._message(victim)
+            if message is not None:
+                self._send(victim, message)
+
+    def _claim(self, node_id: str) -> None:
+        """Of a replica that begins, as soon as it hears."""
+        victim = self._cluster.find(node_id)
+        if victim is None or self.is_stopped:
+            return
+        if not victim.is_listening:
+            self._cluster.world.call_later(0.001, self._claim, node_id)
+            return
+        self._cluster.counts["claims to members that began anew"] += 1
+        self._send(victim, self._heartbeat(victim, victim.log.term))
+
+    def _send(self, victim: Life, message: pb.RaftMessage) -> None:
+        body = message.SerializeToString()
+        victim.loop.call_soon(victim.node.receive, self._node_id, GROUP, [body])
+
+    def _heartbeat(self, victim: Life, term: int) -> pb.RaftMessage:
+        liar = self._cluster.find(self._node_id)
+        # What a true leader says of entries that there are is believed.
+        leads = liar is None or liar.log.leader == self._node_id
+        ahead = 1_000_000 if leads else self._random.choice((1, 2, 1_000_000))
+        return pb.RaftMessage(term=term, heartbeat=pb.Heartbeat(commit_index=victim.log.last[0] + ahead, round=1))
+
+    def _message(self, victim: Life) -> pb.RaftMessage | None:
+        log, draw = victim.log, self._random
+        term = log.term + draw.choice((0, 1, 1, 2, 1_000))
+        index = log.durable_commit_index - draw.choice((0, 0, 1, 3))
+        before, there = log.window.term_at(index - 1), log.window.term_at(index)
+        if before is None or there is None or draw.random() < 0.3:
+            return self._heartbeat(victim, term)
+        if draw.random() < 0.2:
+            notice = pb.SnapshotNotice(snapshot_id="x", index=index, term=there - 1, size_bytes=9)
+            return pb.RaftMessage(term=term, snapshot=notice)
+        if there == term:
+            return None
+        records = [Record(KIND_DATA, Encoded(b"wrong"), index + more, term).stored(GROUP) for more in range(2)]
+        append = pb.AppendEntries(prev_index=index - 1, prev_term=before, commit_index=index, records=records)
+        return pb.RaftMessage(term=term, append=append)
