@@ -264,12 +264,14 @@ class Run:
             for number in range(EXPIRERS * is_expiring)
         ]
         self.services, self.messengers = self._make_messengers(runs, self.plan.messages if plan is not None else None)
-        attacking = random.Random(f"stranger/{seed}")
-        self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
-        faulty = random.Random(f"faulty/{seed}")
-        self.faulty = FaultyMember(self.cluster, faulty) if faulty.random() < FAULTY_PART else None
+        self.stranger, self.faulty = self._make_attackers()
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
+
+    def _make_attackers(self) -> tuple[Stranger | None, FaultyMember | None]:
+        attacking, faulty = random.Random(f"stranger/{self.seed}"), random.Random(f"faulty/{self.seed}")
+        stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
+        return stranger, FaultyMember(self.cluster, faulty) if faulty.random() < FAULTY_PART else None
 
     def _make_messengers(self, runs: str | None, has_some: bool | None) -> tuple[Services, list[Messenger]]:
         """What answers messages, and who sends some: as ``runs`` and ``has_some`` say, or else the seed."""
