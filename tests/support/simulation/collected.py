@@ -11,6 +11,7 @@ alive, no read at it is refused as too old. In the end what is left is what must
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -147,7 +148,10 @@ class Holder:
             sent_ms = cluster.now_ms
             if await self._ask(lambda node: _keep(node, lease.lease_id)):
                 held_to_ms = sent_ms + 0.8 * TTL_MS
-            await self._read(lease, held_to_ms)
+            # A leader whose disk has next to nothing left ends the oldest leases. This one may have begun before its
+            # acquisition was answered.
+            may_be_ended = cluster.scarce_to_ms > began_ms - TTL_MS
+            await self._read(lease, -math.inf if may_be_ended else held_to_ms)
             await cluster.sleep(self._random.uniform(10, KEEP_MS))
         await self._ask(lambda node: node.meta.keep_house(end(lease.lease_id)))
 
