@@ -106,7 +106,7 @@ EXIT_CODES: Final = (
     ),
     ExitCode(
         DISK,
-        "`server`: the disk failed under a write. Other commands: their output cannot be written, as on a full disk.",
+        "`server`: the disk failed. Other commands: their output cannot be written, as on a full disk.",
         "`server`: check the disk, and restart it: acknowledged writes are kept. Others: make room for the output. "
         "What the command changed stays changed.",
     ),

@@ -106,7 +106,9 @@ class TablesService(SizesService):
         """A page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
-        is_of_now, now_ts = request.at.WhichOneof("kind") is None, replica.read_ts()
+        is_of_now = request.at.WhichOneof("kind") is None
+        # A rename that was acknowledged a moment ago hides a table already.
+        now_ts = newest if is_of_now else await replica.reads.applied_to(replica.read_ts())
 
         def seen(ts: Timestamp, after: str) -> Iterator[TableDescriptor]:
             then = "" if is_of_now else str(ts)

@@ -34,6 +34,11 @@ class FaultyMember:
         self._node_id = ""
         self.is_stopped = False
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it does not run: then it settles nothing that it said."""
+        return bool(self._node_id) and self._cluster.find(self._node_id) is None
+
     async def run(self) -> None:
         cluster = self._cluster
         await cluster.sleep(self._random.uniform(0, BEGINS_MS))

@@ -374,6 +374,7 @@ class Run:
             self.nemesis.calm()
             if self._until(self._is_whole, 500):
                 break
+            self._restart_doubters()
         if cluster.violations:
             return False
         if not self._is_whole():
@@ -459,6 +460,14 @@ class Run:
     def _is_resolved(self) -> bool:
         leader = self.cluster.leader()
         return leader is not None and is_quiet(leader)
+
+    def _restart_doubters(self) -> None:
+        """What operators do where a faulty member is gone for good, and others wait for its answer."""
+        if self.faulty is not None and self.faulty.is_gone:
+            for each in self.cluster.lives():
+                if each.log.disputes.open:
+                    self.cluster.crash(each.node_id)
+                    self.cluster.start(each.node_id)
 
     def _state(self) -> str:
         return "; ".join(

@@ -44,7 +44,7 @@ def leader(rows: int = 200, index: int = 50, network: Network | None = None) -> 
 
 
 def heard(name: str, ms: float) -> PeerProgress:
-    return PeerProgress(name, True, 0, ms, True)
+    return PeerProgress(name, True, 0, ms, True, None)
 
 
 def verified(files: SnapshotFiles, name: str) -> WholeFile:
