@@ -106,7 +106,8 @@ class LogDisk:
     def write(self, name: str, offset: int, data: bytes) -> None:
         if self.is_full and not self.promises_blocks:
             self.refused += 1
-            begun = data[: len(data) // 2 // SECTOR_BYTES * SECTOR_BYTES]
+            # A file system finds no room for a page, so what it has taken ends where a sector of the file does.
+            begun = data[: max((offset + len(data) // 2) // SECTOR_BYTES * SECTOR_BYTES - offset, 0)]
             if begun:
                 self._do(Write(name, offset, bytes(begun)))
             raise disk_full(0, "simulated")
