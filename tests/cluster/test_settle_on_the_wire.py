@@ -132,6 +132,8 @@ def test_what_is_forgotten_is_neither_known_nor_cancelled(tmp_path: Path) -> Non
         wire.transactions.Commit(commit_request(b"forgotten", happened))
         for i in range(10):
             wire.transactions.Commit(commit_request(b"%d" % i, new_id(wire)))
+        # What is forgotten goes with what is applied.
+        wait_until(lambda: has_applied_all(wire), "all of it is applied")
         for once in (happened, never):
             for _ in range(2):
                 error = refused(lambda once=once: settle(wire, once))
@@ -140,6 +142,12 @@ def test_what_is_forgotten_is_neither_known_nor_cancelled(tmp_path: Path) -> Non
         error = refused(lambda: wire.transactions.Commit(commit_request(b"forgotten", happened)))
         assert isinstance(error, errors.OutcomeUnknown)
         assert count(wire, b"forgotten") == 1
+
+
+def has_applied_all(wire: Wire) -> bool:
+    """Whether the node has put all of its log into the state."""
+    status = wire.cluster.Status(cluster_pb2.StatusRequest())
+    return bool(status.applied_index == status.last_index)
 
 
 def outcome(call: Any) -> Any:
