@@ -88,6 +88,7 @@ FLEETING = {
     *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds", "clock_jump_seconds"),
     *("damaged_items", "patrol_damaged_total", "repairs_total", "repaired_items_total"),
     *("entries_examined_total", "entries_doubted_total", "entries_disowned_total"),
+    *("log_messages_refused_total", "log_disputes"),
     *("writes_slowed", "writes_slowed_seconds_total", "commits_evaluated_again_total"),
 }
 
