@@ -127,8 +127,13 @@ class ReadPoints:
         group.check_serving()
         if driver.applied.index >= committed:
             return
+        await self._once_applied(lambda: driver.applied.index >= committed)
+
+    async def _once_applied(self, condition: Callable[[], bool]) -> None:
+        """Return once ``condition`` holds, which applying what is committed brings about. Raises Unavailable."""
+        group = self._group
         problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
-        await self._soon(lambda: driver.applied.index >= committed or group.is_installing, problem)
+        await self._soon(lambda: condition() or group.is_installing, problem)
         group.check_serving()
 
     async def _soon(self, condition: Callable[[], bool], problem: str) -> None:
@@ -186,7 +191,7 @@ class ReadPoints:
 
         Raises Unavailable elsewhere, saying how stale this replica is.
         """
-        driver, log, group = self._driver, self._driver.log, self._group
+        driver, log = self._driver, self._driver.log
         since_ms = self._monotonic_ms() - stale.ms
         must_say_time = driver.leadership.is_ready and self._is_late(driver.applied.last_ts)
         if _reaches(log.fresh_as_of_ms, since_ms) and not must_say_time:
@@ -194,9 +199,7 @@ class ReadPoints:
         if driver.leadership.is_elected or driver.is_alone:
             return await self._asked()
         if _reaches(log.fresh_once_applied_ms, since_ms):
-            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
-            await self._soon(lambda: _reaches(log.fresh_as_of_ms, since_ms) or group.is_installing, problem)
-            group.check_serving()
+            await self._once_applied(lambda: _reaches(log.fresh_as_of_ms, since_ms))
             return driver.applied.last_ts
         fresh_ms = log.fresh_as_of_ms
         if fresh_ms is None:
