@@ -19,8 +19,8 @@ replica holds what it acknowledged. To the leader of the term in which it began,
 the disk has lost it: a start cannot tell that from a write that was never confirmed. The leader may have counted our
 word. So until it is settled we do not campaign, and vote for that leader alone, or for a log that has an entry of a
 later term: a leader of a later term held everything that was committed (Ongaro 2014, §3.6.3). With such an entry we
-hold it again ourselves. Or the sender never led, since too many voters did not vote for it; or it still leads, and says
-that the entry is not committed.
+hold it again ourselves. Or the sender never led, since too many voters did not vote for it. Or it still leads, and says
+that the entry is not committed. Or its own log ends before the entry: a leader calls committed what its disk holds.
 
 Nothing of this makes Raft Byzantine. A true leader that lies about true entries is believed.
 """
@@ -69,12 +69,13 @@ class _Found(NamedTuple):
     entry_term: int
     follows: bool
     voted: bool
+    last_index: int
 
     @classmethod
     def of(cls, claim: Claim, message: pb.RaftMessage) -> _Found:
         finding = message.finding
         leads, voted = finding.leader == claim.sender, finding.voted_for == claim.sender
-        return cls(message.term, finding.is_committed, finding.entry_term, leads, voted)
+        return cls(message.term, finding.is_committed, finding.entry_term, leads, voted, finding.last_index)
 
     def backs(self, claim: Claim) -> bool:
         """Whether it is what the claim says: of a lost end, that the sender leads that term, too."""
@@ -220,6 +221,7 @@ class Disputes:
             entry_term=(core.journal.term_at(index) or 0) if is_committed else 0,
             leader=core.engine.leader,
             voted_for=core.journal.voted_for,
+            last_index=core.journal.last_index,
         )
         core.send(sender, pb.RaftMessage(finding=finding), core.journal.vote_sequence)
 
@@ -286,10 +288,12 @@ class Disputes:
         # The entry that made the sender a voter may be lost, too.
         voters = len({*configuration.voters, claim.sender})
         never_led = claim.sender in against or voters - len(against) <= voters // 2
-        # While it leads, what it called committed stays so.
         told = found.get(claim.sender)
-        takes_back = told is not None and told.term == claim.term and told.follows and not told.is_committed
-        return never_led or takes_back
+        if told is None:
+            return never_led
+        # While it leads, what it called committed stays so.
+        takes_back = told.term == claim.term and told.follows and not told.is_committed
+        return never_led or takes_back or told.last_index < claim.index
 
     def _close(self, dispute: _Dispute, outcome: str) -> None:
         dispute.is_open = False

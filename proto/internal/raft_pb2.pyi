@@ -200,15 +200,17 @@ class Inquiry(_message.Message):
     def __init__(self, index: _Optional[int] = ...) -> None: ...
 
 class Finding(_message.Message):
-    __slots__ = ("index", "is_committed", "entry_term", "leader", "voted_for")
+    __slots__ = ("index", "is_committed", "entry_term", "leader", "voted_for", "last_index")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
     ENTRY_TERM_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
     index: int
     is_committed: bool
     entry_term: int
     leader: str
     voted_for: str
-    def __init__(self, index: _Optional[int] = ..., is_committed: bool = ..., entry_term: _Optional[int] = ..., leader: _Optional[str] = ..., voted_for: _Optional[str] = ...) -> None: ...
+    last_index: int
+    def __init__(self, index: _Optional[int] = ..., is_committed: bool = ..., entry_term: _Optional[int] = ..., leader: _Optional[str] = ..., voted_for: _Optional[str] = ..., last_index: _Optional[int] = ...) -> None: ...

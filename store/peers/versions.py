@@ -47,8 +47,8 @@ class Versions:
 
 
 OURS: Final = Versions(
-    oldest_protocol=6,
-    newest_protocol=6,
+    oldest_protocol=7,
+    newest_protocol=7,
     entries_written=log_entry.FORMAT,
     oldest_entries=log_entry.FORMAT,
     newest_entries=log_entry.FORMAT,

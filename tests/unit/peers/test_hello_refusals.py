@@ -19,7 +19,7 @@ CONFIGURATION = Roster.of((Member("n1", "h1:1", "disk-1"), Member("n2", "h2:1", 
 
 def hello(**changes: Any) -> Hello:
     good = Hello(
-        protocol=6,
+        protocol=7,
         cluster_id="cluster-a",
         node_id="n2",
         storage_id="disk-2",
@@ -57,7 +57,7 @@ def test_a_member_with_its_own_data_directory_is_taken() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"protocol": 7}, "node n2 speaks version 7 of the peers' protocol, node n1 version 6"),
+        ({"protocol": 8}, "node n2 speaks version 8 of the peers' protocol, node n1 version 7"),
         ({"cluster_id": "cluster-b"}, "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a"),
         ({"cluster_id": ""}, "node n2 belongs to no cluster yet, this node n1 to cluster cluster-a"),
         (

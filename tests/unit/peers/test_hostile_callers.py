@@ -216,7 +216,7 @@ def test_a_stranger_gets_no_snapshot() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
             n1.node.snapshot_files["s1"] = b"secret"
-            strange = Hello(protocol=6, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
+            strange = Hello(protocol=7, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
             for hello in (strange, Hello()):
                 request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()
                 assert isinstance(await reason_for(n1, Frame(Kind.FETCH_SNAPSHOT, request)), PeerRefused)
@@ -257,7 +257,7 @@ def test_an_answer_that_nobody_takes_is_given_up_and_keeps_no_connection() -> No
         ({"address": "h:1\n"}, InvalidArgument, "address: must have"),
         ({"peer_address": ""}, InvalidArgument, "peer_address: must have"),
         ({"peer_address": "h:7"}, InvalidArgument, "node n3 was announced at h:1, and says to be reached at h:7"),
-        ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 6"),
+        ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 7"),
         ({"cluster_id": "cluster-b"}, PeerRefused, "belongs to cluster 'cluster-b', node n1 to cluster cluster-a"),
         ({"node_id": "n1"}, PeerRefused, "is called n1 itself"),
     ],

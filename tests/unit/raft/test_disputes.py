@@ -191,7 +191,8 @@ def test_that_an_entry_is_committed_does_not_show_that_we_acknowledged_it_to_who
     group.settle(without=("n2",))
     log = group.start("n2")
     group.forge("n3", "n2", term=2, heartbeat=pb.Heartbeat(commit_index=entry.index, round=1))
-    find(group, "n3", "n2", 2, index=entry.index, is_committed=True, leader="n3", voted_for="n3")
+    held = {"index": entry.index, "last_index": entry.index}
+    find(group, "n3", "n2", 2, **held, is_committed=True, leader="n3", voted_for="n3")
     assert log.disputes.open
     group.send("n2")
     group.deliver(to="n1", kind="inquiry")
@@ -210,6 +211,34 @@ def test_one_message_to_each_of_those_that_restarted_in_a_term_does_not_keep_the
     group.run(300)
     assert not any(log.disputes.open for log in group.logs.values()), "n3 did not vote for itself in term 2"
     commits(group, without=("n3",))
+
+
+@pytest.mark.parametrize("index", [6, 10**6])
+def test_what_a_leader_called_committed_and_does_not_hold_after_its_own_restart_was_wrong(index: int) -> None:
+    group = led()
+    entry = group.append("n1", b"on two disks")
+    group.settle()
+    for each in ("n2", "n3"):
+        group.start(each)
+        group.forge("n1", each, term=2, heartbeat=pb.Heartbeat(commit_index=index, round=1))
+    # Its log is shorter than theirs, so that it is not elected either.
+    del group.disks["n1"].entries[entry.index]
+    group.applied["n1"] = [each for each in group.applied["n1"] if each.index < entry.index]
+    group.start("n1")
+    assert all(group.logs[each].disputes.open for each in ("n2", "n3"))
+    commits(group)
+    assert not any(log.disputes.open for log in group.logs.values())
+
+
+def test_a_leader_that_restarted_and_holds_what_it_called_committed_is_waited_for() -> None:
+    group = lost_end(third_has_it=False)
+    log = group.logs["n2"]
+    group.run(300, without=("n3",))
+    find(group, "n1", "n2", 2, index=5, is_committed=False, voted_for="n1", last_index=5)
+    find(group, "n3", "n2", 2, index=5, is_committed=False, voted_for="n1", last_index=4)
+    assert log.disputes.open, "others may lack it"
+    find(group, "n1", "n2", 2, index=5, is_committed=False, voted_for="n1", last_index=4)
+    assert not log.disputes.open
 
 
 def test_a_lost_end_is_confirmed_by_those_that_hold_it_and_follow_the_leader() -> None:
