@@ -15,7 +15,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.server.convert import timestamp_message
 from support.cluster import Cluster, cortado, running_cluster
 from support.server_process import wait_until
-from support.wire import Wire
+from support.wire import Wire, patient
 
 pytestmark = pytest.mark.process
 
@@ -50,15 +50,18 @@ def seen_at(address: str, at: Timestamp, key: str, code: str) -> tuple[bool, boo
     wire = Wire(address)
     moment = common_pb2.ReadAt(timestamp=timestamp_message(at))
     row_key = common_pb2.Key(parts=[common_pb2.Value(string=key)])
-    got = wire.documents.Get(documents_pb2.GetDocumentRequest(table=TABLE, key=row_key, at=moment), timeout=10)
+    row = documents_pb2.GetDocumentRequest(table=TABLE, key=row_key, at=moment)
+    got = patient(lambda: wire.documents.Get(row, timeout=10))
 
     def by(index: str, value: common_pb2.Value) -> bool:
         within = common_pb2.KeyRange(prefix=common_pb2.Key(parts=[value]))
         asked = documents_pb2.ScanRequest(table=TABLE, index=index, range=within, at=moment, format=1)
-        rows = [row for reply in wire.documents.Scan(asked, timeout=10) for row in reply.json_rows]
+        replies = patient(lambda: list(wire.documents.Scan(asked, timeout=10)))
+        rows = [row for reply in replies for row in reply.json_rows]
         return any(f'"{key}"' in row for row in rows)
 
-    pair = wire.kv.Get(kv_pb2.KvGetRequest(namespace="sessions", key=key.encode(), at=moment), timeout=10)
+    request = kv_pb2.KvGetRequest(namespace="sessions", key=key.encode(), at=moment)
+    pair = patient(lambda: wire.kv.Get(request, timeout=10))
     coded, left = by("by_code", common_pb2.Value(string=code)), by("by_left", common_pb2.Value(int64=7))
     return got.HasField("found"), coded, left, pair.HasField("pair")
 

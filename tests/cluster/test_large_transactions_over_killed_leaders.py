@@ -28,7 +28,7 @@ from cortado.store.clock.timestamp import Timestamp
 from support.cluster import Cluster
 from support.server_process import wait_until
 from support.staging_process import CHUNK_ROWS, TTL_S, staged_row
-from support.wire import Wire, table_name
+from support.wire import Wire, patient, table_name
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 
@@ -166,7 +166,8 @@ def rows_at(cluster: Cluster, name: str, table: Table, at: Timestamp) -> dict[in
     )
     wire = Wire(cluster.addresses[name])
     with closing(wire.channel):
-        found = [json.loads(row) for reply in wire.documents.Scan(request, timeout=60) for row in reply.json_rows]
+        replies = patient(lambda: list(wire.documents.Scan(request, timeout=60)))
+    found = [json.loads(row) for reply in replies for row in reply.json_rows]
     assert [each["id"] for each in found] == sorted(each["id"] for each in found)
     return {each["id"]: each["v"] for each in found}
 

@@ -70,6 +70,19 @@ def refused(call: Callable[[], Any]) -> CortadoError:
     return from_rpc_error(ended.value)
 
 
+def patient(read: Callable[[], Any]) -> Any:
+    """What ``read`` returns in the end: as clients do, it is called again while the node is unavailable to it.
+
+    A node that is asked for one timestamp asks its leader, and leaders change.
+    """
+    while True:
+        try:
+            return read()
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+
+
 def table_name(full_name: str) -> documents_pb2.TableName:
     database, _, table = full_name.partition(".")
     return documents_pb2.TableName(database=database, table=table)
