@@ -1,18 +1,25 @@
 """Accepting connections one by one, for listeners that make the TLS handshake themselves.
 
-They make it with the newest certificate, and bound how many are under way. What happens to one too many differs: a peer
-may displace one that has said nothing yet, a joining node waits. So each listener has its bound beside its loop.
+They make it with the newest certificate, and bound how many are under way. What happens to one too many differs: a
+caller may displace one that has said nothing yet (:class:`Listener`), a joining node waits. So the peers' listeners have
+loops of their own around :func:`accept`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+_LOG: Final = logging.getLogger(__name__)
 
 # Long enough that a process without file descriptors does not spin, short enough that a caller waits through it.
 _PAUSE_S: Final = 0.1
+# A client that does not look at its connection says no goodbye when that is closed.
+_GOODBYE_S: Final = 0.5
 
 
 async def accept(listening: socket.socket, on_failed: Callable[[str], None]) -> tuple[socket.socket, Any]:
@@ -27,3 +34,84 @@ async def accept(listening: socket.socket, on_failed: Callable[[str], None]) -> 
         except OSError as problem:
             on_failed(f"no connection can be accepted: {problem.strerror}")
             await asyncio.sleep(_PAUSE_S)
+
+
+class Listener:
+    """Serves what comes to ``sockets``, which listen already, from :meth:`start` to :meth:`close`.
+
+    A protocol cannot count or end a connection before its handshake is complete. So handshakes have bounds of their own:
+    ``handshake_s`` for each, and ``handshakes_max`` at a time. Beyond that the oldest handshake is ended, so that silent
+    strangers keep nobody out. Without TLS there is no handshake, and nothing is ended here: uvloop would close such a
+    connection without telling the protocol, which would count it for ever.
+    """
+
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        protocol: Callable[[], asyncio.Protocol],
+        *,
+        context: Callable[[], ssl.SSLContext] | None,
+        handshake_s: float,
+        handshakes_max: int,
+        has_room: Callable[[str], bool] = lambda _host: True,
+    ) -> None:
+        """``context`` has the newest certificate; ``has_room`` says whether one more connection of a host is taken."""
+        self._sockets = sockets
+        self._protocol = protocol
+        self._context = context
+        self._handshake_s = handshake_s
+        self._handshakes_max = handshakes_max
+        self._has_room = has_room
+        self._accepting: list[asyncio.Task[None]] = []
+        self._coming: dict[asyncio.Task[None], None] = {}
+        """Those that are no connection of the protocol yet, the oldest first."""
+
+    @property
+    def coming(self) -> int:
+        """How many are accepted, and no connection of the protocol yet."""
+        return len(self._coming)
+
+    def start(self) -> None:
+        """Accept from here on, on the loop that runs."""
+        for each in self._sockets:
+            each.setblocking(False)
+        self._accepting = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
+
+    async def close(self) -> None:
+        """Accept no more. Connections that the protocol has stay with it."""
+        coming, accepting = list(self._coming), self._accepting
+        for each in accepting if self._context is None else [*coming, *accepting]:
+            each.cancel()
+        await asyncio.gather(*coming, *accepting, return_exceptions=True)
+        for listening in self._sockets:
+            listening.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            accepted, address = await accept(listening, _LOG.warning)
+            if not self._has_room(address[0]):
+                accepted.close()
+                continue
+            if self._context is not None and len(self._coming) >= self._handshakes_max:
+                next(iter(self._coming)).cancel()
+            task = asyncio.ensure_future(self._take(accepted))
+            self._coming[task] = None
+            task.add_done_callback(self._coming.pop)
+            # So that it has begun before it can be ended: it closes what was accepted.
+            await asyncio.sleep(0)
+
+    async def _take(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        tls: dict[str, Any] = {}
+        if self._context is not None:
+            timeouts = {"ssl_handshake_timeout": self._handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}
+            tls = {"ssl": self._context(), **timeouts}
+        try:
+            await loop.connect_accepted_socket(self._protocol, accepted, **tls)
+        except OSError as problem:
+            # Those of ssl are among them. Whoever scans a port would fill a log that everybody reads.
+            _LOG.debug("a connection was not made: %s", problem)
+            accepted.close()
+        except asyncio.CancelledError:
+            accepted.close()
+            raise

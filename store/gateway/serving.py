@@ -23,14 +23,14 @@ import uvicorn
 import uvloop
 
 from cortado.errors import Unavailable
+from cortado.store.accepting import Listener
 from cortado.store.addresses import address_of, split_address
-from cortado.store.gateway.accepting import Listener
 from cortado.store.gateway.application import Application, all_operations
 from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.config import GatewayConfig
 from cortado.store.gateway.connections import Connection
 from cortado.store.gateway.console.samples import Samples
-from cortado.store.gateway.limits import GatewayLimits
+from cortado.store.gateway.limits import HANDSHAKES_MAX, GatewayLimits
 from cortado.store.gateway.metrics import Pages
 from cortado.store.observe.http import HttpServer
 from cortado.store.observe.logs import log_to_stderr
@@ -66,7 +66,13 @@ class _Server(uvicorn.Server):
         super().__init__(settings)
         self._application = application
         self._announce = announce
-        self._listener = Listener(taken, self._connection, limits, certificate)
+        self._listener = Listener(
+            [taken],
+            self._connection,
+            context=None if certificate is None else lambda: certificate.current().context,
+            handshake_s=limits.head_ms / 1000,
+            handshakes_max=HANDSHAKES_MAX,
+        )
 
     def _connection(self) -> Connection:
         return Connection(self._application.bounds, config=self.config, server_state=self.server_state, app_state={})

@@ -16,17 +16,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket
 import ssl
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import grpc
 
 from cortado.errors import CortadoError, InvalidArgument, Unavailable, Unsupported
-from cortado.store.accepting import accept
+from cortado.store.accepting import Listener
 from cortado.store.addresses import address_of
 from cortado.store.h2.fields import Head
 from cortado.store.h2.grpc import RESPONSE_HEAD, status_trailers, timeout_s
@@ -47,8 +47,13 @@ LOOK_S: Final = 1.0
 HELD_BYTES_MAX: Final = 256 << 20
 """So much may have arrived for calls that do not read it yet, or be answers that callers do not read. Beyond it, the
 connection with most of it is ended."""
-_GOODBYE_S: Final = 0.5
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
+
+
+def _context(certificates: Certificates, of_clients: bool) -> ssl.SSLContext:
+    """With the newest certificate."""
+    contexts = certificates.current().contexts
+    return contexts.clients if of_clients else contexts.anybody
 
 
 class _Asked(NamedTuple):
@@ -64,11 +69,9 @@ class Front:
     def __init__(
         self, host: str, port: int, certificates: Certificates | None, *, of_clients: bool, connections_max: int
     ) -> None:
-        self._certificates = certificates
-        self._of_clients = of_clients
         self._connections_max = connections_max
-        self._sockets = bind_sockets(host, port, BACKLOG)
-        self.address = address_of(host, self._sockets[0].getsockname()[1])
+        sockets = bind_sockets(host, port, BACKLOG)
+        self.address = address_of(host, sockets[0].getsockname()[1])
         """Where it is, with the port that the system chose."""
         self.is_served = True
         self._handlers: list[grpc.GenericRpcHandler] = []
@@ -76,20 +79,24 @@ class Front:
         self._connections: dict[FrontConnection, None] = {}
         self._idle: dict[FrontConnection, None] = {}
         """Of those, the ones without a call, the longest idle first."""
-        self._coming: dict[asyncio.Task[None], None] = {}
-        """Those that are no connection yet, the oldest first."""
-        self._tasks: list[asyncio.Task[None]] = []
+        self._looking: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
+        self._listener = Listener(
+            sockets,
+            lambda: FrontConnection(self, time.monotonic),
+            context=None if certificates is None else partial(_context, certificates, of_clients),
+            handshake_s=HANDSHAKE_S,
+            handshakes_max=HANDSHAKES_MAX,
+            has_room=self._has_room,
+        )
 
     def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """What it serves, before :meth:`start`."""
         self._handlers += handlers
 
     async def start(self) -> None:
-        for each in self._sockets:
-            each.setblocking(False)
-        self._tasks = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
-        self._tasks.append(asyncio.ensure_future(self._look()))
+        self._listener.start()
+        self._looking = asyncio.ensure_future(self._look())
 
     async def follow(self) -> None:
         """Nothing ends it. Runs until it is cancelled."""
@@ -101,11 +108,9 @@ class Front:
 
     async def stop(self, grace_s: float) -> None:
         """Take no further calls; those in flight have ``grace_s``."""
-        for task in [*self._tasks, *self._coming]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._coming, return_exceptions=True)
-        for each in self._sockets:
-            each.close()
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._listener.close()
         for connection in list(self._connections):
             connection.go()
         with suppress(TimeoutError):
@@ -122,49 +127,16 @@ class Front:
 
     # --- connections -------------------------------------------------------------------------------------------
 
-    async def _accept(self, listening: socket.socket) -> None:
-        while True:
-            accepted, _ = await accept(listening, _LOG.warning)
-            if len(self._connections) + len(self._coming) >= self._connections_max and not self._has_made_room():
-                accepted.close()
-                continue
-            if self._certificates is not None and len(self._coming) >= HANDSHAKES_MAX:
-                next(iter(self._coming)).cancel()
-            task = asyncio.ensure_future(self._take(accepted))
-            self._coming[task] = None
-            task.add_done_callback(self._coming.pop)
-            # So that it has begun before it can be ended: it closes what was accepted.
-            await asyncio.sleep(0)
-
-    def _has_made_room(self) -> bool:
-        """End the connection that has had no call for the longest time. False where each has one."""
+    def _has_room(self, host: str) -> bool:
+        """Whether one more connection of ``host`` is taken, for which another may be ended."""
+        if len(self._connections) + self._listener.coming < self._connections_max:
+            return True
         if not self._idle:
             return False
         oldest = next(iter(self._idle))
         del self._idle[oldest]
         oldest.end_idle()
         return True
-
-    async def _take(self, accepted: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        more: dict[str, Any] = {}
-        if self._certificates is not None:
-            timeouts = {"ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": _GOODBYE_S}
-            more = {"ssl": self._context(self._certificates), **timeouts}
-        try:
-            await loop.connect_accepted_socket(lambda: FrontConnection(self, time.monotonic), accepted, **more)
-        except OSError as problem:
-            # Those of ssl are among them. Whoever scans a port would fill a log that everybody reads.
-            _LOG.debug("a connection was not made: %s", problem)
-            accepted.close()
-        except asyncio.CancelledError:
-            accepted.close()
-            raise
-
-    def _context(self, certificates: Certificates) -> ssl.SSLContext:
-        """With the newest certificate."""
-        contexts = certificates.current().contexts
-        return contexts.clients if self._of_clients else contexts.anybody
 
     async def _look(self) -> None:
         while True:

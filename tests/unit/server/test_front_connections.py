@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import uvloop
 
 from cortado.proto.v1 import kv_pb2
 from cortado.store.server import front as front_module
@@ -211,6 +212,28 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest()
         await front.stop(0)
 
     asyncio.run(scenario())
+
+
+def test_a_connection_that_is_made_at_the_moment_at_which_the_front_stops_is_ended_with_it() -> None:
+    """uvloop closes what is cancelled before it has told its protocol of it, and would not tell the end either."""
+
+    class Stopping(Front):
+        stopped: asyncio.Future[None] | None = None
+
+        def joined(self, connection: FrontConnection) -> None:
+            super().joined(connection)
+            self.stopped = asyncio.ensure_future(self.stop(0))
+
+    async def scenario() -> None:
+        front = Stopping("127.0.0.1", 0, None, of_clients=False, connections_max=100)
+        await front.start()
+        _, writer = await asyncio.open_connection(*front.address.split(":"))
+        await until(lambda: front.stopped)
+        assert front.stopped is not None
+        await asyncio.wait_for(front.stopped, WAIT_S)
+        writer.close()
+
+    uvloop.run(scenario())
 
 
 def test_the_connection_that_holds_most_is_ended_where_calls_do_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

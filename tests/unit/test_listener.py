@@ -8,8 +8,7 @@ from typing import cast
 
 import uvloop
 
-from cortado.store.gateway.accepting import Listener
-from cortado.store.gateway.limits import GatewayLimits
+from cortado.store.accepting import Listener
 
 
 def test_a_connection_that_is_made_stays_with_its_protocol_as_the_listener_closes() -> None:
@@ -34,7 +33,7 @@ def test_a_connection_that_is_made_stays_with_its_protocol_as_the_listener_close
 
         taken = socket.create_server(("127.0.0.1", 0))
         address = taken.getsockname()
-        listener = Listener(taken, Echo, GatewayLimits())
+        listener = Listener([taken], Echo, context=None, handshake_s=10, handshakes_max=1)
         listener.start()
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"once")
