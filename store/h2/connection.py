@@ -16,6 +16,7 @@ way to it is ignored.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -30,6 +31,8 @@ from cortado.store.h2.states import Event as Happened
 from cortado.store.h2.states import State, next_state
 from cortado.store.h2.streams import Stream
 
+_SKIPPED_MAX: Final = 64
+"""So many gaps between numbers of streams are remembered; clients leave none."""
 _STREAMS_A_FRAME: Final = 32
 """The windows of so many streams are changed in the time that a frame takes."""
 
@@ -38,13 +41,14 @@ class Connection(Outgoing):
     """``now_s`` is a monotonic clock."""
 
     def __init__(self, limits: H2Limits, now_s: Callable[[], float]) -> None:
-        super().__init__(limits)
-        self._now_s = now_s
+        super().__init__(limits, now_s)
         self._reader = FrameReader(limits.frame_bytes)
         self._blocks = HeaderBlocks(limits.header_list_bytes_max)
         self._budgets: dict[str, Budget] = {}
         self._block: list[bytes] = []
         self._block_of: Frame | None = None
+        self._skipped: deque[range] = deque(maxlen=_SKIPPED_MAX)
+        """Streams that were never opened, below the last one that was."""
         self._has_preface = self._has_settings = False
         self.has_acknowledged = False
         """The peer knows our settings."""
@@ -196,6 +200,9 @@ class Connection(Outgoing):
             self._blocks.fields(block)
             self._check_gone(stream_id, Happened.HEADERS)
         else:
+            skipped = range(self._last_id + 2 if self._last_id else 1, stream_id, 2)
+            if skipped:
+                self._skipped.append(skipped)
             self._last_id = stream_id
             self._open(stream_id, self._blocks.request(block), is_last=is_last)
         return cost
@@ -227,6 +234,10 @@ class Connection(Outgoing):
         """Of a stream that is not open: whether that may still come, or is a fault."""
         if not stream_id % 2:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id}, and clients' have odd numbers")
+        if happened is Happened.HEADERS and any(stream_id in gap for gap in self._skipped):
+            # §5.1.1 says so. DATA is refused as on any closed stream, and what may cross an end is ignored.
+            problem = f"stream {stream_id}, and a later one was opened before"
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, problem)
         if stream_id not in self._cut:
             next_state(State.IDLE if stream_id > self._last_id else State.CLOSED, happened)
 

@@ -26,6 +26,8 @@ _ESCAPED: Final = re.compile(rb"[^\x20-\x24\x26-\x7e]")
 RESPONSE_HEAD: Final = b"\x88" + block([(b"content-type", CONTENT_TYPE)])
 """``:status`` 200, which stands in the static table."""
 OK_TRAILERS: Final = block([(b"grpc-status", b"0")])
+ACCEPTED_ENCODINGS: Final = block([(b"grpc-accept-encoding", b"identity")])
+"""What a compressed message is refused with."""
 
 
 def prefixed(message: bytes) -> bytes:
@@ -35,7 +37,7 @@ def prefixed(message: bytes) -> bytes:
 class Messages:
     """Cuts messages out of the bytes of a stream."""
 
-    __slots__ = ("_bytes_max", "_held", "_pieces", "is_last")
+    __slots__ = ("_bytes_max", "_held", "_pieces", "is_compressed", "is_last")
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -43,6 +45,8 @@ class Messages:
         self._held = 0
         self.is_last = False
         """No more bytes come."""
+        self.is_compressed = False
+        """The next message is, and is refused."""
 
     def add(self, data: bytes) -> None:
         if not data:
@@ -83,6 +87,7 @@ class Messages:
             self._pieces = [self._joined()]
         first = self._pieces[0]
         if first[0]:
+            self.is_compressed = True
             raise Unsupported("a compressed message", "send it as it is")
         length = int.from_bytes(first[1:PREFIX_BYTES], "big")
         if length > self._bytes_max:

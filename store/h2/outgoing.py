@@ -10,6 +10,7 @@ costs the others nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from cortado.store.h2 import frames
@@ -30,8 +31,9 @@ _CUT_MAX: Final = 4_096
 class Outgoing:
     """The half of a connection that sends; :class:`~cortado.store.h2.connection.Connection` is the whole."""
 
-    def __init__(self, limits: H2Limits) -> None:
+    def __init__(self, limits: H2Limits, now_s: Callable[[], float]) -> None:
         self._limits = limits
+        self._now_s = now_s
         self._events: list[Event] = []
         self._streams: dict[int, Stream] = {}
         self._cut: dict[int, None] = {}
@@ -57,6 +59,8 @@ class Outgoing:
         stream = self._streams.get(stream_id)
         if stream is not None and data:
             stream.state = next_state(stream.state, Happened.SENT)
+            if not stream.queue:
+                stream.moved_s = self._now_s()
             stream.queue.append(data)
             stream.queued += len(data)
             self._line_up(stream)
@@ -109,6 +113,10 @@ class Outgoing:
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.queued
 
+    def stalled(self, before_s: float) -> list[int]:
+        """The streams of which something waits, and nothing has left since ``before_s``."""
+        return [each.id for each in self._streams.values() if each.queue and each.moved_s < before_s]
+
     @property
     def unsent(self) -> int:
         """Bytes that were not taken to be written. What waits in streams is not among them."""
@@ -150,6 +158,7 @@ class Outgoing:
 
     def _send_piece(self, stream: Stream, room: int) -> None:
         piece = stream.taken(room)
+        stream.moved_s = self._now_s()
         stream.send_window -= len(piece)
         self._send_window -= len(piece)
         self._emit(frames.frame(frames.DATA, 0, stream.id, piece))

@@ -18,6 +18,7 @@ class Stream:
         "head",
         "id",
         "is_held",
+        "moved_s",
         "offset",
         "queue",
         "queued",
@@ -42,6 +43,8 @@ class Stream:
         self.offset = 0
         """So many bytes of the first of ``queue`` were sent."""
         self.queued = 0
+        self.moved_s = 0.0
+        """When the last bytes left ``queue``, or the first ones came to it."""
         self.is_held = False
         """Whoever has sent is told once nothing waits."""
         self.trailers: bytes | None = None

@@ -260,13 +260,15 @@ class Authority:
         if refusal is not None:
             raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
 
-    def know_carrier(self) -> None:
-        """Look the principal of a stream of calls up, for its share. A stream without one is served, too: its calls may
-        have principals of their own."""
+    def know_carrier(self) -> bool:
+        """Look the principal of a stream of calls up, for its share; whether it is known. A stream without one is
+        served, too: its calls may have principals of their own."""
         caller = Caller(self._demanding(CREDENTIAL.get()), ())
-        if self._denial(caller) is not None:
+        is_known = self._denial(caller) is None
+        if not is_known:
             caller.rights = Rights.of(())
         CALLER.set(caller)
+        return is_known
 
     @property
     def roles(self) -> Roles:

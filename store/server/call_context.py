@@ -13,12 +13,16 @@ import grpc
 
 
 class Here:
-    """A call whose message may be here before it is asked for."""
+    """A call of the native front, whose message may be here before it is asked for."""
 
     __slots__ = ()
 
     def whole_message(self) -> bytes | None:
         """The next message, where all of it is here."""
+        raise NotImplementedError
+
+    def let_in(self) -> None:
+        """Its caller may call: the connection is no stranger's."""
         raise NotImplementedError
 
 

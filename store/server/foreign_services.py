@@ -20,16 +20,21 @@ from cortado.proto import streams_of
 from cortado.proto.bounds import MessageBounds
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.call_context import Context
+from cortado.store.server.replying import STRANGERS_BYTES, STRANGERS_SMALL_BYTES, Replying
 
 REQUEST_BYTES_MAX: Final = 4 << 10
 """A request of these services is the name of something."""
 
 
-def foreign_handler(stubs: ModuleType, service: str, servicer: object) -> grpc.GenericRpcHandler:
-    """Serve ``service`` of the library's ``stubs`` by its ``servicer``, without the methods that this does not have."""
+def foreign_handler(
+    stubs: ModuleType, service: str, servicer: object, replying: Replying | None = None
+) -> grpc.GenericRpcHandler:
+    """Serve ``service`` of the library's ``stubs`` by its ``servicer``, without the methods that this does not have.
+    Replies that callers do not take are bounded by ``replying``."""
+    replying = replying or Replying(STRANGERS_BYTES, STRANGERS_SMALL_BYTES)
     declared = stubs.DESCRIPTOR.services_by_name[service]
     handlers = {
-        each.name: _handler(stubs, each, getattr(servicer, each.name))
+        each.name: _handler(stubs, each, getattr(servicer, each.name), replying)
         for each in declared.methods
         if _is_served(getattr(servicer, each.name, None))
     }
@@ -42,7 +47,7 @@ def _is_served(behaviour: object) -> bool:
 
 
 def _handler(
-    stubs: ModuleType, method: MethodDescriptor, behaviour: Callable[..., Any]
+    stubs: ModuleType, method: MethodDescriptor, behaviour: Callable[..., Any], replying: Replying
 ) -> grpc.RpcMethodHandler[Any, Any]:
     parse = _parse(stubs, method)
     streams = streams_of(method)
@@ -51,7 +56,8 @@ def _handler(
         async def exchange(requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
             try:
                 async for reply in behaviour(_parsed(requests, parse), context):
-                    yield reply
+                    with replying.sending(context, reply.ByteSize()):
+                        yield reply
             except CortadoError as error:
                 await _end(context, error)
 
@@ -62,7 +68,14 @@ def _handler(
             parsed = parse(request)
         except CortadoError as error:
             await _end(context, error)
-        return await behaviour(parsed, context)
+        reply = await behaviour(parsed, context)
+        if reply is None:
+            return None  # Those of a stream were written.
+        refusal = replying.refusal(context, reply.ByteSize())
+        if refusal is not None:
+            await _end(context, refusal)
+        replying.send(context, reply.ByteSize())
+        return reply
 
     make = grpc.unary_stream_rpc_method_handler if streams.server else grpc.unary_unary_rpc_method_handler
     return make(serve, _as_it_is, _serialized)

@@ -6,8 +6,10 @@
        │          `── HANDSHAKES_MAX at a time, for HANDSHAKE_S ──'
        `── connections_max at a time
 
-Beyond a bound a connection is ended that has no call, the one that has had none for the longest time; where each has
-one, the newest is refused. One frame of a stranger ends his own connection and nothing else, so that the port needs no
+Beyond a bound a connection is ended that has no call, the one that has had none for the longest time. Where each has
+one, a stranger makes room, of the network that strangers have most connections of; where they share them evenly, the
+newest is refused. A stranger is who has shown no certificate, and of whom no call was let in but those of the services
+that everybody may call. One frame of a stranger ends his own connection and nothing else, so that the port needs no
 looks at itself (as that of :mod:`cortado.store.server.client_port` does).
 """
 
@@ -21,11 +23,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from ipaddress import IPv6Address
 from typing import Any, Final, NamedTuple
 
 import grpc
 
-from cortado.errors import CortadoError, InvalidArgument, Unavailable, Unsupported
+from cortado.errors import CortadoError, DeadlineExceeded, InvalidArgument, Unavailable, Unsupported
 from cortado.store.accepting import Listener
 from cortado.store.addresses import address_of
 from cortado.store.h2.fields import Head
@@ -56,6 +59,14 @@ def _context(certificates: Certificates, of_clients: bool) -> ssl.SSLContext:
     return contexts.clients if of_clients else contexts.anybody
 
 
+def _network(host: str) -> str:
+    """What one caller may choose its addresses of: an address of IPv4, and 64 bits of IPv6."""
+    if ":" not in host:
+        return host
+    address = IPv6Address(host.partition("%")[0])
+    return str(address.ipv4_mapped or address.packed[:8].hex())
+
+
 class _Asked(NamedTuple):
     """What gRPC's handlers are asked by."""
 
@@ -79,6 +90,8 @@ class Front:
         self._connections: dict[FrontConnection, None] = {}
         self._idle: dict[FrontConnection, None] = {}
         """Of those, the ones without a call, the longest idle first."""
+        self._strangers: dict[str, dict[FrontConnection, None]] = {}
+        """Of those, the ones that no call was let in of, by their network, the oldest first."""
         self._looking: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
         self._listener = Listener(
@@ -132,10 +145,21 @@ class Front:
         if len(self._connections) + self._listener.coming < self._connections_max:
             return True
         if not self._idle:
-            return False
+            return self._has_displaced_for(_network(host))
         oldest = next(iter(self._idle))
         del self._idle[oldest]
         oldest.end_idle()
+        return True
+
+    def _has_displaced_for(self, network: str) -> bool:
+        """End the oldest connection of strangers of the network that has most of them. False where ``network`` would
+        have as many with one more: strangers of one network keep no other network out."""
+        most = max(self._strangers.values(), key=len, default={})
+        if len(most) <= len(self._strangers.get(network, ())) + 1:
+            return False
+        oldest = next(iter(most))
+        self.is_known(oldest)
+        oldest.fail(ErrorCode.ENHANCE_YOUR_CALM, "a caller of another address has less connections")
         return True
 
     async def _look(self) -> None:
@@ -158,10 +182,13 @@ class Front:
     def joined(self, connection: FrontConnection) -> None:
         self._connections[connection] = None
         self._idle[connection] = None
+        if not connection.is_known:
+            self._strangers.setdefault(_network(connection.host), {})[connection] = None
 
     def has_left(self, connection: FrontConnection) -> None:
         self._connections.pop(connection, None)
         self._idle.pop(connection, None)
+        self.is_known(connection)
         self._left.set()
 
     def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None:
@@ -169,6 +196,13 @@ class Front:
             self._idle.pop(connection, None)
         elif connection in self._connections:
             self._idle[connection] = None
+
+    def is_known(self, connection: FrontConnection) -> None:
+        network = _network(connection.host)
+        strangers = self._strangers.get(network, {})
+        strangers.pop(connection, None)
+        if not strangers:
+            self._strangers.pop(network, None)
 
     # --- calls -------------------------------------------------------------------------------------------------
 
@@ -190,7 +224,10 @@ class Front:
             raise InvalidArgument("metadata", f"{problem}: send less")
         handler = self._handler(head.path)
         said = head.fields.get(b"grpc-timeout")
-        return Plan(handler, None if said is None else timeout_s(said))
+        time_s = None if said is None else timeout_s(said)
+        if time_s == 0:
+            raise DeadlineExceeded("the deadline was over when the call came")
+        return Plan(handler, time_s)
 
     def _handler(self, path: bytes) -> grpc.RpcMethodHandler[Any, Any]:
         found = self._found.get(path)

@@ -26,7 +26,15 @@ import grpc
 from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.fields import Head
-from cortado.store.h2.grpc import OK_TRAILERS, PREFIX_BYTES, RESPONSE_HEAD, Messages, prefixed, status_trailers
+from cortado.store.h2.grpc import (
+    ACCEPTED_ENCODINGS,
+    OK_TRAILERS,
+    PREFIX_BYTES,
+    RESPONSE_HEAD,
+    Messages,
+    prefixed,
+    status_trailers,
+)
 from cortado.store.h2.limits import ErrorCode
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.call_context import Here
@@ -59,6 +67,7 @@ class Carrier(Protocol):
     """The subject alternative names of the caller's."""
     fresh: contextvars.Context
     """As it was before any call."""
+    now_s: Callable[[], float]
 
     def flush_soon(self) -> None: ...
 
@@ -68,6 +77,9 @@ class Carrier(Protocol):
     def left(self, call: Call) -> None:
         """A call is over."""
 
+    def let_in(self) -> None:
+        """The caller of a call is known, or nobody has to be."""
+
 
 class Call(Here):
     """A :class:`~cortado.store.server.call_context.Context`. Everything here runs on the loop."""
@@ -75,6 +87,7 @@ class Call(Here):
     __slots__ = (
         "_callbacks",
         "_has_head",
+        "_has_message",
         "_head",
         "_is_answered",
         "_messages",
@@ -82,6 +95,7 @@ class Call(Here):
         "_plan",
         "_task",
         "_waiting",
+        "asked_s",
         "deadline_s",
         "is_over",
         "is_started",
@@ -97,9 +111,11 @@ class Call(Here):
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[Callable[[Any], None]] = []
-        self._has_head = self._is_answered = False
+        self._has_head = self._has_message = self._is_answered = False
         self.is_started = self.is_over = False
         self.deadline_s: float | None = None
+        self.asked_s: float | None = None
+        """Since when it waits for its first message, by its connection's clock."""
 
     # --- what its connection tells it --------------------------------------------------------------------------
 
@@ -155,15 +171,21 @@ class Call(Here):
         """Its time is over."""
         self.end(grpc.StatusCode.DEADLINE_EXCEEDED, "the deadline is over")
 
-    def end(self, code: grpc.StatusCode, problem: str) -> None:
+    def end(
+        self, code: grpc.StatusCode, problem: str, trailing_metadata: Sequence[tuple[str, str | bytes]] = ()
+    ) -> None:
         """End it, whatever it does; where it is answered, its caller has not taken that."""
         if self._is_answered:
-            self._of.h2.reset(self.stream_id, ErrorCode.CANCEL)
-            self._of.flush_soon()
-            self.cancelled()
+            self.drop()
         else:
-            self._fail(code, problem)
+            self._fail(code, problem, trailing_metadata)
             self._stop()
+
+    def drop(self) -> None:
+        """End it, and forget what its caller does not take."""
+        self._of.h2.reset(self.stream_id, ErrorCode.CANCEL)
+        self._of.flush_soon()
+        self.cancelled()
 
     def _stop(self) -> None:
         if self._task is not None:
@@ -213,14 +235,21 @@ class Call(Here):
         """As :meth:`Here.whole_message`. Raises Unsupported, TooLarge, InvalidArgument."""
         message = self._messages.next()
         if message is not None:
+            self._has_message, self.asked_s = True, None
             self._of.h2.consumed(self.stream_id, PREFIX_BYTES + len(message))
         return message
+
+    def let_in(self) -> None:
+        """As :meth:`Here.let_in`."""
+        self._of.let_in()
 
     async def read(self) -> Any:
         """As :meth:`~cortado.store.server.call_context.Context.read`. Raises as :meth:`whole_message`."""
         while (message := self.whole_message()) is None:
             if self._messages.is_last:
                 return grpc.aio.EOF
+            if not self._has_message and self.asked_s is None:
+                self.asked_s = self._of.now_s()
             self._of.h2.expect(self.stream_id, self._messages.missing)
             self._of.flush_soon()
             await self._woken()
@@ -289,8 +318,10 @@ class Call(Here):
         if self.is_over or self._is_answered:
             return
         trailers = status_trailers(code.value[0], problem, metadata)
-        block = trailers if self._has_head else RESPONSE_HEAD + trailers
-        self._of.h2.send_end(self.stream_id, block, drops_unbegun=True)
+        head = b"" if self._has_head else RESPONSE_HEAD
+        if self._messages.is_compressed and head:
+            head += ACCEPTED_ENCODINGS
+        self._of.h2.send_end(self.stream_id, head + trailers, drops_unbegun=True)
         self._answered()
 
     def _answered(self) -> None:

@@ -7,9 +7,11 @@
           │                                                 │
        transport ◄── flush: once a round of the loop, for everything that was answered in it
 
-Ends: at fault; silent before it has shown that it speaks HTTP/2 (``HANDSHAKE_S``); without a call for ``IDLE_S``; not
-reading for ``STALLED_S``; and when the server stops, by two GOAWAYs. The first lets streams come that are under way,
-and the second, a round trip later, says which is the last. It closes when its calls are answered.
+A call ends when nothing of its replies was taken for ``STALLED_S``, or its first message did not come in ``MESSAGE_S``.
+
+A connection ends: at fault; silent before it has shown that it speaks HTTP/2 (``HANDSHAKE_S``); without a call for
+``IDLE_S``; not reading for ``STALLED_S``; and when the server stops, by two GOAWAYs. The first lets streams come that
+are under way, and the second, a round trip later, says which is the last. It closes when its calls are answered.
 """
 
 from __future__ import annotations
@@ -22,18 +24,23 @@ from typing import Any, Final, Protocol
 
 import grpc
 
+from cortado.errors import ResourceExhausted
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.events import Data, Drained, Ended, Event, Opened, PingAnswered, Reset
 from cortado.store.h2.fields import Head
 from cortado.store.h2.limits import ErrorCode, H2Limits
+from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.front_call import Call, Plan
 
 HANDSHAKE_S: Final = 10.0
 IDLE_S: Final = 300.0
 STALLED_S: Final = 60.0
+MESSAGE_S: Final = 60.0
+"""So long the first message of a call may take once it is asked for: 8 MiB at a megabit a second."""
 GOING_S: Final = 1.0
 """So long a peer may take to answer the first GOAWAY."""
 _CLOSE_S: Final = 5.0
+_RETRY_DELAY_MS: Final = 50
 _SWEEP_S: Final = 0.05
 _GOING: Final = b"cortado."
 
@@ -51,17 +58,22 @@ class Server(Protocol):
 
     def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None: ...
 
+    def is_known(self, connection: FrontConnection) -> None:
+        """It is no stranger's any more."""
+
 
 class FrontConnection(asyncio.Protocol):
     """A :class:`~cortado.store.server.front_call.Carrier`."""
 
     def __init__(self, server: Server, now_s: Callable[[], float]) -> None:
         self.h2 = Connection(LIMITS, now_s)
-        self.peer = ""
+        self.peer = self.host = ""
         self.certificate: list[bytes] = []
         self.fresh = contextvars.copy_context()
+        self.now_s = now_s
+        self.is_known = False
+        """It has shown a certificate, or a call of it was let in."""
         self._server = server
-        self._now_s = now_s
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, Call] = {}
@@ -77,10 +89,12 @@ class FrontConnection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self.peer = _name(transport.get_extra_info("peername"))
+        address = transport.get_extra_info("peername")
+        self.peer, self.host = _name(address), address[0] if isinstance(address, tuple) else ""
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self.certificate = _names_in(tls)
+            self.is_known = bool(self.certificate)
             if tls.selected_alpn_protocol() != "h2":
                 self._transport.abort()
                 self._is_closing = True
@@ -102,7 +116,7 @@ class FrontConnection(asyncio.Protocol):
             self._advance()
 
     def pause_writing(self) -> None:
-        self._paused_s = self._now_s()
+        self._paused_s = self.now_s()
 
     def resume_writing(self) -> None:
         self._paused_s = None
@@ -183,7 +197,7 @@ class FrontConnection(asyncio.Protocol):
         while self._paused_s is None and self._transport is not None and (out := self.h2.taken()):
             self._transport.write(out)
             self._take(self.h2.pump())
-        if self._is_gone and not self._calls:
+        if self._is_gone and not self._calls and self._paused_s is None:
             self._close()
 
     def flush_soon(self) -> None:
@@ -194,10 +208,15 @@ class FrontConnection(asyncio.Protocol):
     def left(self, call: Call) -> None:
         del self._calls[call.stream_id]
         if not self._calls:
-            self._since_s = self._now_s()
+            self._since_s = self.now_s()
             self._server.is_idle(self, is_idle=True)
             if self._is_gone:
                 self.flush_soon()
+
+    def let_in(self) -> None:
+        if not self.is_known:
+            self.is_known = True
+            self._server.is_known(self)
 
     # --- ends --------------------------------------------------------------------------------------------------
 
@@ -216,14 +235,26 @@ class FrontConnection(asyncio.Protocol):
             self.sweep_soon()
 
     def look(self) -> None:
-        """End it where it is silent, or does not read."""
-        now_s = self._now_s()
+        """End it where it is silent, or does not read, and calls that do not get on."""
+        now_s = self.now_s()
         if self._paused_s is not None and now_s - self._paused_s > STALLED_S:
             self._abort()
         elif not self.h2.has_acknowledged and now_s - self._since_s > HANDSHAKE_S:
             self.fail(ErrorCode.SETTINGS_TIMEOUT, f"no SETTINGS within {HANDSHAKE_S:.0f} s")
         elif not self._calls and now_s - self._since_s > IDLE_S:
             self.end_idle()
+        else:
+            self._look_at_calls(now_s)
+
+    def _look_at_calls(self, now_s: float) -> None:
+        stalled = set(self.h2.stalled(now_s - STALLED_S))
+        for call in list(self._calls.values()):
+            if call.stream_id in stalled:
+                call.drop()
+            elif call.asked_s is not None and now_s - call.asked_s > MESSAGE_S:
+                problem = f"the first message of the call did not arrive within {MESSAGE_S:.0f} s"
+                late = ResourceExhausted(problem, _RETRY_DELAY_MS, "requests that arrive")
+                call.end(status_code(late), status_message(late), trailing_metadata(late))
 
     def fail(self, code: ErrorCode, problem: str) -> None:
         self.h2.fail(code, problem)
@@ -256,6 +287,10 @@ class FrontConnection(asyncio.Protocol):
             return
         self._is_closing = True
         out = self.h2.taken()
+        if self._paused_s is not None:
+            # It reads nothing: what is kept for it would be kept in vain.
+            self._abort()
+            return
         if out:
             self._transport.write(out)
         self._transport.close()

@@ -15,12 +15,17 @@ One caller must not keep others from reading. So whatever there is, a connection
 the connections that have any. N connections that take nothing get a half, a third, ... of it one after the other, so
 all of them together have no more than 1 + ln(N) times the bound.
 
+Health and reflection have a small bound of their own (:data:`STRANGERS_BYTES`), of which replies of more than
+``STRANGERS_SMALL_BYTES`` count: whoever reaches the port may call them.
+
 Caveat: a call is over with its deadline, its caller, or its connection. gRPC for Python has no way to take back a reply
 that a server has given it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from cortado.errors import ResourceExhausted
@@ -28,6 +33,9 @@ from cortado.store.server.call_context import Context
 
 SMALL_BYTES: Final = 16 << 10
 """A reply of so many costs no more than its call."""
+STRANGERS_BYTES: Final = 4 << 20
+STRANGERS_SMALL_BYTES: Final = 256
+"""As the state of a service. A connection has no more than a thousand of them."""
 PARTS: Final = 4
 """One of so many parts of the budget is for replies."""
 RESOURCE: Final = "replies"
@@ -37,15 +45,16 @@ _RETRY_DELAY_MS: Final = 200
 class Replying:
     """For one server. Everything here runs on the loop."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, small_bytes: int = SMALL_BYTES) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
+        self._small_bytes = small_bytes
         self._by_connection: dict[str, int] = {}
         """Of those that have any."""
 
     def refusal(self, context: Context, size_bytes: int) -> ResourceExhausted | None:
         """Why a reply of a method that only reads is not given; None where it is. One alone always is."""
-        if size_bytes <= SMALL_BYTES or not self.bytes or self.bytes + size_bytes <= self.bytes_max:
+        if size_bytes <= self._small_bytes or not self.bytes or self.bytes + size_bytes <= self.bytes_max:
             return None
         of = self._by_connection
         connection = context.peer()
@@ -57,17 +66,29 @@ class Replying:
 
     def send(self, context: Context, size_bytes: int) -> None:
         """A reply goes out as the call's: it counts until that is over."""
-        if size_bytes <= SMALL_BYTES:
+        if size_bytes <= self._small_bytes:
             return
-        of = self._by_connection
         connection = context.peer()
+        self._count(connection, size_bytes)
+        context.add_done_callback(lambda _: self._count(connection, -size_bytes))
+
+    @contextmanager
+    def sending(self, context: Context, size_bytes: int) -> Iterator[None]:
+        """One of many replies of a call, for as long as its caller takes it. Raises ResourceExhausted."""
+        refusal = self.refusal(context, size_bytes)
+        if refusal is not None:
+            raise refusal
+        counted = size_bytes if size_bytes > self._small_bytes else 0
+        connection = context.peer()
+        self._count(connection, counted)
+        try:
+            yield
+        finally:
+            self._count(connection, -counted)
+
+    def _count(self, connection: str, size_bytes: int) -> None:
+        of = self._by_connection
         self.bytes += size_bytes
         of[connection] = of.get(connection, 0) + size_bytes
-
-        def left(_: Context) -> None:
-            self.bytes -= size_bytes
-            of[connection] -= size_bytes
-            if not of[connection]:
-                del of[connection]
-
-        context.add_done_callback(left)
+        if not of[connection]:
+            del of[connection]

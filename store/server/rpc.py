@@ -43,7 +43,7 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
-from cortado.store.server.call_context import Context
+from cortado.store.server.call_context import Context, Here
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from cortado.store.server.opening import Openings
 from cortado.store.server.permissions import CARRIERS, PACKAGE
@@ -305,6 +305,8 @@ def _unary(
                 TRACEPARENT.set(metadata.get("traceparent", ""))
             check_api_level(metadata.get("user-agent", ""))
             method.open()
+            if isinstance(context, Here):
+                context.let_in()
             request, held = await receiving.request(context)
             try:
                 answer = method.answer(method.parse(request))
@@ -365,9 +367,13 @@ def _streaming(
         CREDENTIAL.set(credential_of_call(context, metadata.get("authorization", "")))
         CONNECTION.set(context.peer)
         check_api_level(metadata.get("user-agent", ""))
-        name = measures.name
-        if authority is not None:
-            authority.know_carrier() if is_carrier else authority.check_known(name)
+        name, is_let_in = measures.name, True
+        if authority is not None and is_carrier:
+            is_let_in = authority.know_carrier()
+        elif authority is not None:
+            authority.check_known(name)
+        if is_let_in and isinstance(context, Here):
+            context.let_in()
         await openings.turn(context.peer())
         with nullcontext(OpenStream(name)) if authority is None else authority.stream(name) as stream:
             is_owed = False

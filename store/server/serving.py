@@ -94,7 +94,7 @@ from cortado.store.server.metering import Metering
 from cortado.store.server.observing import Observing
 from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.receiving import Receiving
-from cortado.store.server.replying import PARTS, Replying
+from cortado.store.server.replying import PARTS, STRANGERS_BYTES, STRANGERS_SMALL_BYTES, Replying
 from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.runs.kv import kv_runs
@@ -329,9 +329,10 @@ def _register(
     healthy = health.aio.HealthServicer()
     names = [descriptor.full_name for descriptor, _ in services]
     reflected = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+    strangers = Replying(STRANGERS_BYTES, STRANGERS_SMALL_BYTES)
     foreign = [
-        foreign_handler(health_pb2, "Health", healthy),
-        foreign_handler(reflection_pb2, "ServerReflection", reflected),
+        foreign_handler(health_pb2, "Health", healthy, strangers),
+        foreign_handler(reflection_pb2, "ServerReflection", reflected, strangers),
     ]
     port.add_handlers(foreign)
     return Served(config, port, host, transport, calls, metering, healthy, ["", *names])

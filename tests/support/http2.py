@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cortado.store.peers.credentials import TlsFiles
 
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 ACK, END_STREAM, END_HEADERS = 1, 1, 4
 MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE = 3, 6
 CHECK = b"/grpc.health.v1.Health/Check"
@@ -44,9 +44,11 @@ class Frame:
 class Connection:
     """``acknowledges``: whether it says that it knows the server's settings, as clients do."""
 
-    def __init__(self, endpoint: str, tls: TlsFiles | None = None, *, acknowledges: bool = True) -> None:
+    def __init__(
+        self, endpoint: str, tls: TlsFiles | None = None, *, acknowledges: bool = True, source: str = ""
+    ) -> None:
         host, _, port = endpoint.rpartition(":")
-        plain = socket.create_connection((host, int(port)), timeout=60)
+        plain = socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0))
         self._socket = plain if tls is None else _with_tls(plain, tls)
         self._buffer = b""
         self.send(_PREFACE + frame(SETTINGS, 0, 0))

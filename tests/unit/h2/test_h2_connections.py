@@ -91,7 +91,9 @@ ENDS = {
     ),
     # §5.1.1
     "a stream of an even number": (HELLO + headers(2), "PROTOCOL_ERROR"),
-    "a stream below the last one": (HELLO + headers(5) + headers(3), "STREAM_CLOSED"),
+    "a stream below the last one": (HELLO + headers(1) + headers(5) + headers(3), "PROTOCOL_ERROR"),
+    "the first stream behind a later one": (HELLO + headers(7) + headers(1), "PROTOCOL_ERROR"),
+    "DATA on a stream that a later one has closed": (HELLO + headers(5) + data(b"x", 3), "STREAM_CLOSED"),
     "DATA on a stream of an even number": (HELLO + data(b"x", 2), "PROTOCOL_ERROR"),
     # §6.1
     "DATA on the connection": (HELLO + data(b"x", 0), "PROTOCOL_ERROR"),
@@ -192,6 +194,14 @@ def test_the_connection_ends_for(sent: bytes, code: str) -> None:
     assert said(made)[-1].endswith(f" {code}")
     assert said(made) == []
     assert events(made, frames.frame(frames.PING, 0, 0, bytes(8))) == []
+
+
+def test_the_gaps_between_streams_that_are_remembered_are_few() -> None:
+    made = connection()
+    for each in range(1, 4_000, 4):
+        events(made, headers(each) + frames.frame(frames.RST_STREAM, 0, each, bytes(4)))
+    assert not made.is_over
+    assert len(made._skipped) < 100
 
 
 # --- what ends a stream, and nothing else -----------------------------------------------------------------------

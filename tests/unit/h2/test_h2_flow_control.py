@@ -12,7 +12,7 @@ from cortado.store.h2.connection import Connection
 from cortado.store.h2.frames import FrameReader
 from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD
 from cortado.store.h2.limits import ErrorCode, H2Limits
-from support.h2 import connection, data, events, headers, opened, said, setting, shown
+from support.h2 import Clock, connection, data, events, headers, opened, said, setting, shown
 
 HEAD = b"\x88"
 FRAME = 16_384
@@ -149,6 +149,24 @@ def test_an_error_drops_what_was_not_begun_and_no_half_message() -> None:
     assert made.queued(1) == 100_000 - FIRST
     events(made, frames.window_update(1, 1 << 20) + frames.window_update(0, 1 << 20))
     assert said(made) == ["DATA 1 16384", "DATA 1 16384", "DATA 1 1697", "HEADERS 1 last"]
+
+
+def test_a_stream_is_stalled_while_something_waits_and_nothing_leaves() -> None:
+    clock = Clock()
+    made = connection(clock=clock)
+    events(made, headers(1) + headers(3) + frames.window_update(0, 1 << 20))
+    clock.now_s = 5.0
+    made.send_head(1, HEAD)
+    made.send_data(1, bytes(100_000))
+    made.send_reply(3, HEAD, b"abc", HEAD)
+    assert (made.stalled(5.0), made.stalled(5.1)) == ([], [1])
+    clock.now_s = 6.0
+    made.send_data(1, b"more behind it")
+    assert made.stalled(5.1) == [1]
+    events(made, frames.window_update(1, 1))
+    assert (made.stalled(6.0), made.stalled(6.1)) == ([], [1])
+    events(made, frames.window_update(1, 100_000))
+    assert made.stalled(7.0) == []
 
 
 def test_a_stream_that_its_client_resets_sends_no_more() -> None:

@@ -176,7 +176,16 @@ NO_CALLS = {
         bytes(5),
         [b"3"],
     ),
-    "a compressed message": (fields(), b"\x01\0\0\0\1x", [b"grpc-status", b"12", b"compressed"]),
+    "a compressed message": (
+        fields(),
+        b"\x01\0\0\0\1x",
+        [b"grpc-status", b"12", b"compressed", b"grpc-accept-encoding\x08identity"],
+    ),
+    "a deadline that is over": (
+        fields(GET, b"POST", b"application/grpc", field(b"grpc-timeout", b"0n")),
+        bytes(5),
+        [b"grpc-status\x014"],
+    ),
     "half a message": (fields(), b"\x00\0\0\0\2x", [b"grpc-status", b"3", b"within a message"]),
     "no message": (fields(), b"", [b"grpc-status", b"3", b"is missing"]),
     "a message that is too large": (
