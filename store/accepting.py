@@ -1,8 +1,8 @@
 """Accepting connections one by one, for listeners that make the TLS handshake themselves.
 
-They make it with the newest certificate, and bound how many are under way. What happens to one too many differs: a
-client displaces one that has said nothing yet (:class:`Listener`), a joining node waits. So the listeners for peers
-have loops of their own around :func:`accept`.
+They use the newest certificate, and bound the number of handshakes. Beyond the bound a client displaces the oldest
+handshake (:class:`Listener`), and a joining node waits. So the listeners for peers have loops of their own around
+:func:`accept`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ async def accept(listening: socket.socket, on_failed: Callable[[str], None]) -> 
 
 
 class Listener:
-    """Serves what comes to ``sockets``, which listen already, from :meth:`start` to :meth:`close`.
+    """Accepts connections on ``sockets``, which listen already, from :meth:`start` to :meth:`close`.
 
     A protocol cannot count or end a connection before its handshake is complete. So handshakes have bounds of their
-    own: ``handshake_s`` for each, and ``handshakes_max`` at a time. Beyond that the oldest handshake is ended, so that
-    silent strangers keep nobody out. Without TLS there is no handshake, and nothing is ended here: uvloop would close
+    own: ``handshake_s`` for each, and ``handshakes_max`` at a time. One more ends the oldest handshake, so silent
+    strangers keep no client out. Without TLS there is no handshake, and nothing is ended here: uvloop would close
     such a connection without telling the protocol, which would count it for ever.
     """
 

@@ -235,7 +235,7 @@ class Connection(Outgoing):
         if not stream_id % 2:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id}, and clients' have odd numbers")
         if happened is Happened.HEADERS and any(stream_id in gap for gap in self._skipped):
-            # §5.1.1 says so. DATA is refused as on any closed stream, and what may cross an end is ignored.
+            # RFC 9113 §5.1.1. To all other frames it is a closed stream.
             problem = f"stream {stream_id}, and a later one was opened before"
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, problem)
         if stream_id not in self._cut:

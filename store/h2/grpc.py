@@ -27,7 +27,7 @@ RESPONSE_HEAD: Final = b"\x88" + block([(b"content-type", CONTENT_TYPE)])
 """``:status`` 200, which stands in the static table."""
 OK_TRAILERS: Final = block([(b"grpc-status", b"0")])
 ACCEPTED_ENCODINGS: Final = block([(b"grpc-accept-encoding", b"identity")])
-"""What a compressed message is refused with."""
+"""Stands in the refusal of a compressed message."""
 
 
 def prefixed(message: bytes) -> bytes:

@@ -114,7 +114,7 @@ class Outgoing:
         return 0 if stream is None else stream.queued
 
     def stalled(self, before_s: float) -> list[int]:
-        """The streams of which something waits, and nothing has left since ``before_s``."""
+        """The streams whose queues have not moved since ``before_s``."""
         return [each.id for each in self._streams.values() if each.queue and each.moved_s < before_s]
 
     @property

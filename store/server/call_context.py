@@ -13,7 +13,7 @@ import grpc
 
 
 class Here:
-    """A call of the native front, whose message may be here before it is asked for."""
+    """A call of the native front. Its message may have arrived before somebody asks for it."""
 
     __slots__ = ()
 

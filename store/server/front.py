@@ -7,10 +7,12 @@
        `── connections_max at a time
 
 Beyond a bound a connection is ended that has no call, the one that has had none for the longest time. Where each has
-one, a stranger makes room, of the network that strangers have most connections of; where they share them evenly, the
-newest is refused. A stranger is who has shown no certificate, and of whom no call was let in but those of the services
-that everybody may call. One frame of a stranger ends his own connection and nothing else, so that the port needs no
-looks at itself (as that of :mod:`cortado.store.server.client_port` does).
+one, the network with most connections of strangers gives up its oldest one, unless the newcomer's network would then
+have more; else the newest is refused. A connection is a stranger's until it shows a certificate, or a service other
+than health and reflection lets a call of it in.
+
+One frame of a stranger ends his own connection and nothing else, so that the port needs no looks at itself (as that of
+:mod:`cortado.store.server.client_port` does).
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def _context(certificates: Certificates, of_clients: bool) -> ssl.SSLContext:
 
 
 def _network(host: str) -> str:
-    """What one caller may choose its addresses of: an address of IPv4, and 64 bits of IPv6."""
+    """The addresses that one caller may choose from: one of IPv4, and 64 bits of IPv6."""
     if ":" not in host:
         return host
     address = IPv6Address(host.partition("%")[0])
@@ -91,7 +93,7 @@ class Front:
         self._idle: dict[FrontConnection, None] = {}
         """Of those, the ones without a call, the longest idle first."""
         self._strangers: dict[str, dict[FrontConnection, None]] = {}
-        """Of those, the ones that no call was let in of, by their network, the oldest first."""
+        """Of those, the ones of strangers, by network, the oldest first."""
         self._looking: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
         self._listener = Listener(

@@ -78,7 +78,7 @@ class Carrier(Protocol):
         """A call is over."""
 
     def let_in(self) -> None:
-        """The caller of a call is known, or nobody has to be."""
+        """A service has let a call in."""
 
 
 class Call(Here):

@@ -7,7 +7,7 @@
           │                                                 │
        transport ◄── flush: once a round of the loop, for everything that was answered in it
 
-A call ends when nothing of its replies was taken for ``STALLED_S``, or its first message did not come in ``MESSAGE_S``.
+A call ends if its replies have not moved for ``STALLED_S``, or if its first message takes longer than ``MESSAGE_S``.
 
 A connection ends: at fault; silent before it has shown that it speaks HTTP/2 (``HANDSHAKE_S``); without a call for
 ``IDLE_S``; not reading for ``STALLED_S``; and when the server stops, by two GOAWAYs. The first lets streams come that
@@ -288,7 +288,7 @@ class FrontConnection(asyncio.Protocol):
         self._is_closing = True
         out = self.h2.taken()
         if self._paused_s is not None:
-            # It reads nothing: what is kept for it would be kept in vain.
+            # The peer reads nothing, and would not read this either.
             self._abort()
             return
         if out:

@@ -15,8 +15,8 @@ One caller must not keep others from reading. So whatever there is, a connection
 the connections that have any. N connections that take nothing get a half, a third, ... of it one after the other, so
 all of them together have no more than 1 + ln(N) times the bound.
 
-Health and reflection have a small bound of their own (:data:`STRANGERS_BYTES`), of which replies of more than
-``STRANGERS_SMALL_BYTES`` count: whoever reaches the port may call them.
+Everybody may call health and reflection. So they have a small bound of their own, :data:`STRANGERS_BYTES`, and their
+replies count from ``STRANGERS_SMALL_BYTES`` on.
 
 Caveat: a call is over with its deadline, its caller, or its connection. gRPC for Python has no way to take back a reply
 that a server has given it.

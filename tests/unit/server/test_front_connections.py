@@ -130,7 +130,7 @@ def call(stream: int, path: str, request: bytes) -> bytes:
 
 
 def window_of(size: int) -> bytes:
-    """Of each stream."""
+    """SETTINGS that give each stream such a window."""
     return frame(SETTINGS, 0, 0, b"\0\4" + size.to_bytes(4, "big"))
 
 
@@ -240,7 +240,7 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest()
 
 
 def test_a_connection_that_is_made_at_the_moment_at_which_the_front_stops_is_ended_with_it() -> None:
-    """uvloop closes what is cancelled before it has told its protocol of it, and would not tell the end either."""
+    """uvloop closes a connection whose making is cancelled, and tells its protocol neither beginning nor end."""
 
     class Stopping(Front):
         stopped: asyncio.Future[None] | None = None
@@ -340,7 +340,7 @@ def test_a_call_ends_whose_first_message_does_not_come_and_no_other() -> None:
         connection, transport = connected(front, clock)
         connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
         connection.data_received(call(1, PUT, b""))
-        # Of the second and the third nothing comes, and a part of a message.
+        # The second sends nothing, the third a part of a message.
         connection.data_received(frame(HEADERS, END_HEADERS, 3, fields(PUT)))
         connection.data_received(frame(HEADERS, END_HEADERS, 5, fields(PUT)) + frame(DATA, 0, 5, b"\0\0\0\0\5ab"))
         # The fourth is a stream, and its first message has come.
@@ -418,7 +418,7 @@ def test_strangers_of_one_address_make_room_for_those_of_another_and_known_calle
 
         known = [await made("127.0.0.1", PUT)]
         strangers = [await made("127.0.0.2", WATCH) for _ in range(3)]
-        # One of theirs makes room. Of two and one, none does: it would be the other address's turn next.
+        # One of theirs makes room. With two left and one of the other address, none does.
         other = await made("127.0.0.3", WATCH)
         assert [each.kind for each in await asyncio.to_thread(lambda: list(strangers[0].frames()))][-1] == GOAWAY
         for source in ("127.0.0.2", "127.0.0.3"):
