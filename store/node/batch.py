@@ -18,14 +18,14 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.staged import moves_staged
-from cortado.store.mvcc.versions import Item, encode_puts, encode_version
+from cortado.store.mvcc.versions import Item, encode_in_turn, encode_version
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.proposals import Outcome, RunResult
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_each, encode_remembered
 from cortado.store.node.restoring import changes_restore
-from cortado.store.node.run import Proposed, Puts, Run
+from cortado.store.node.run import Proposed, Run, RunEffects
 from cortado.store.observe.measures import EntryTimes
 from cortado.store.staging.records import changes_records
 
@@ -142,22 +142,22 @@ class Batch:
                 self.lost_below = max(self.lost_below, request_floor)
         return items
 
-    def add_run(self, run: Run, first: Timestamp, puts: Puts, size_bytes: int) -> Sequence[Item]:
-        """Take a run's effects and results, a command for each key: at ``first``, and at the timestamps behind it."""
+    def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
+        """Take a run's effects and results, a command for each write: at ``first``, and the timestamps behind it."""
         if not self.commands:
             self.first_ts = first
-        count = len(puts.keys)
+        count = len(effects.replies)
         self.last_ts = Timestamp(first.epoch, first.wall_ms, first.logical + count - 1)
         self.commands += count
         self.size_bytes += size_bytes
-        items = encode_puts(puts.keys, puts.payloads, first)
+        items = encode_in_turn(effects.keys, effects.payloads, first, effects.places)
         self.items += items
-        self.layer.add(puts.keys, items)
-        records = encode_each(run.request_ids, run.hashes, first, puts.replies)
+        self.layer.add(effects.keys, items)
+        records = encode_each(run.request_ids, run.hashes, first, effects.replies)
         self.results += records
         self.result_bytes += sum([len(record) for _, record in records])
         run.entry = self.times
-        self.answer(run, RunResult(first, puts.replies), rests=False)
+        self.answer(run, RunResult(first, effects.replies), rests=False)
         return items
 
     def answer(self, proposal: Proposed, outcome: Outcome, *, rests: bool) -> None:

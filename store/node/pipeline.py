@@ -52,7 +52,7 @@ from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
 from cortado.store.node.roles import RolesInLog
-from cortado.store.node.run import Proposed, Puts, Requests, Run
+from cortado.store.node.run import Proposed, Requests, Run, RunEffects
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
 
@@ -325,9 +325,9 @@ class Pipeline:
         batch.answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False)
         return batch
 
-    def _accept_run(self, run: Run, first: Timestamp, puts: Puts) -> Batch | None:
-        batch = self._room_for(run, size_bytes := puts.size_bytes)
-        self._layers.newest.wrote(puts.keys, batch.add_run(run, first, puts, size_bytes))
+    def _accept_run(self, run: Run, first: Timestamp, effects: RunEffects) -> Batch | None:
+        batch = self._room_for(run, size_bytes := effects.size_bytes)
+        self._layers.newest.wrote(effects.keys, batch.add_run(run, first, effects, size_bytes))
         return batch
 
     def _room_for(self, proposal: Proposed, size_bytes: int, *, is_alone: bool = False) -> Batch:

@@ -27,21 +27,24 @@ from cortado.store.node.proposals import Outcome, Place, Proposal, RunResult, Wr
 from cortado.store.observe.measures import EntryTimes
 
 
-class Puts(NamedTuple):
-    """What a run's writes come to, by columns: each puts one payload at one key, at a timestamp of its own."""
+class RunEffects(NamedTuple):
+    """What a run's writes come to, by columns. Each write is at a timestamp of its own, and has one of the ``replies``;
+    its changes come behind those of the write before it. A payload of None deletes its key."""
 
     keys: Sequence[LogicalKey]
-    payloads: Sequence[bytes]
+    payloads: Sequence[bytes | None]
     replies: Sequence[bytes]
+    places: Sequence[int] | None = None
+    """For each of the keys, which write changes it; None where each write changes one."""
 
     @property
     def size_bytes(self) -> int:
         """About how many bytes they take in an entry: what as many commands would."""
-        overhead_bytes = (COMMAND_OVERHEAD_BYTES + MUTATION_OVERHEAD_BYTES) * len(self.keys)
-        return overhead_bytes + sum(map(len, chain(self.keys, self.payloads, self.replies)))
+        overhead_bytes = COMMAND_OVERHEAD_BYTES * len(self.replies) + MUTATION_OVERHEAD_BYTES * len(self.keys)
+        return overhead_bytes + sum(map(len, chain(self.keys, filter(None, self.payloads), self.replies)))
 
 
-EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], Puts]
+EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], RunEffects]
 """From the state and the first timestamp to what all writes of a run come to. It may refuse all of them."""
 
 
@@ -49,8 +52,8 @@ EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], Puts]
 class Run:
     """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
 
-    Its writes are puts without a condition, so none depends on another and none is refused alone. ``waiters`` counts
-    the callers who still want an answer; one who leaves keeps the place. ``done`` is set with the outcome.
+    No write of it is refused alone. ``waiters`` counts the callers who still want an answer; one who leaves keeps the
+    place. ``done`` is set with the outcome.
     """
 
     evaluate: EvaluateRun
@@ -161,7 +164,7 @@ class RunPlace:
         raise outcome
 
 
-def _run_evaluated(_reader: Reader, _first: Timestamp) -> Puts:
+def _run_evaluated(_reader: Reader, _first: Timestamp) -> RunEffects:
     raise Internal("a run that has its outcome cannot be evaluated again")
 
 

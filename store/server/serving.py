@@ -97,7 +97,7 @@ from cortado.store.server.receiving import Receiving
 from cortado.store.server.replying import PARTS, STRANGERS_BYTES, STRANGERS_SMALL_BYTES, Replying
 from cortado.store.server.restores_service import RestoresService
 from cortado.store.server.rpc import rpc_handler
-from cortado.store.server.runs.kv import kv_runs
+from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.scan_kernel import use_scan_kernel
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
@@ -318,7 +318,7 @@ def _register(
     requests = observing.requests
     authority = Authority(host, audit, metering.meters, needs_roles=not config.has_client_certificates)
     replying = Replying(host.limits.in_flight_bytes_max // PARTS)
-    runs = kv_runs(host, requests, authority)
+    runs = run_methods(host, requests, authority)
     calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority, runs=runs)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
     receiving = Receiving(host.budget.calls)

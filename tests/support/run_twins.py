@@ -26,8 +26,8 @@ from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits, CallsService
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
-from cortado.store.server.runs import kv
-from cortado.store.server.runs.kv import kv_runs
+from cortado.store.server.runs import writing
+from cortado.store.server.runs.methods import run_methods
 from support.nodes import NOW_MS, NodeDisk, SetClock, make_node, run
 
 WAIT_S: Final = 60.0
@@ -61,7 +61,7 @@ class Served:
         # A client takes its first request id from a time that it was told.
         self.node.clock.now()
         authority: Authority | None = None if self._authority is None else self._authority(self.node)
-        runs = kv_runs(self.node, self.requests, authority) if self._runs else {}
+        runs = run_methods(self.node, self.requests, authority) if self._runs else {}
         self.service = CallsService(
             [(KV, KeyValueService(self.node))],
             requests=self.requests,
@@ -149,7 +149,7 @@ def sizes_of_runs(patch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(options["request_ids"]))
         return run_submission.submit_run(*arguments, **options)
 
-    patch.setattr(kv, "submit_run", submit)
+    patch.setattr(writing, "submit_run", submit)
     return found
 
 

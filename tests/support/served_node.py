@@ -45,7 +45,7 @@ from cortado.store.server.listening import new_server
 from cortado.store.server.metering import Metering
 from cortado.store.server.quotas_service import QuotasService
 from cortado.store.server.rpc import rpc_handler
-from cortado.store.server.runs.kv import kv_runs
+from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.transactions_service import TransactionsService
@@ -112,7 +112,7 @@ async def _start(node: Host, audit: Audit, metering: Metering) -> tuple[Any, str
     services.append((quotas_pb2.DESCRIPTOR.services_by_name["Quotas"], QuotasService(node, metering)))
     authority = Authority(node, audit, metering.meters)
     requests = Requests()
-    runs = kv_runs(node, requests, authority)
+    runs = run_methods(node, requests, authority)
     calls = CallsService(services, requests=requests, authority=authority, runs=runs)
     services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], calls))
     handlers = [rpc_handler(descriptor, servicer, requests, authority=authority) for descriptor, servicer in services]

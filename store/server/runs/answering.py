@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
 
 from cortado.errors import CortadoError, Internal, PermissionDenied, Unauthenticated
 from cortado.store.auth.caller import CALLER, Caller
@@ -33,12 +33,14 @@ class LetIn:
 class RunMethod(ABC):
     """One method's plain calls. What is of the method alone is what its subclass says."""
 
-    def __init__(self, name: str, host: Host, requests: Requests, authority: Authority | None) -> None:
-        self.name = name
+    name: ClassVar[str]
+    only_reads: ClassVar[bool]
+
+    def __init__(self, host: Host, requests: Requests, authority: Authority | None) -> None:
         self.host = host
-        self._measures = requests.method(name)
+        self._measures = requests.method(self.name)
         self._authority = authority
-        self._rule = rule_of(name)
+        self._rule = rule_of(self.name)
 
     @property
     @abstractmethod
@@ -46,7 +48,7 @@ class RunMethod(ABC):
         """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
 
     @abstractmethod
-    def key_of(self, call: PlainCall) -> str | None:
+    def key_of(self, call: PlainCall) -> Hashable | None:
         """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""
 
     @abstractmethod

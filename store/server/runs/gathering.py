@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from cortado.errors import CortadoError
@@ -34,6 +34,10 @@ class PlainMethod(Protocol):
         """Such as "cortado.v1.KeyValue/Put"."""
 
     @property
+    def only_reads(self) -> bool:
+        """One run of writes is gathered at a time, whatever its method: so writes begin in the order of the message."""
+
+    @property
     def calls_max(self) -> int:
         """Of one run."""
 
@@ -41,7 +45,7 @@ class PlainMethod(Protocol):
     def bytes_max(self) -> int:
         """Of one run, each call with ``CALL_BYTES`` beside its request."""
 
-    def key_of(self, call: PlainCall) -> str | None:
+    def key_of(self, call: PlainCall) -> Hashable | None:
         """What all calls of a run have in common; None of a call that is not plain."""
 
     def request_id_of(self, call: PlainCall) -> bytes:
@@ -62,11 +66,11 @@ CALL_BYTES: Final = 512
 
 
 class CallRun:
-    """Calls of one message that are answered together, or, where they go ``alone``, one by one."""
+    """Calls of one message, all of one ``key``, that are answered together, or, where they go ``alone``, one by one."""
 
     __slots__ = ("alone", "authorization", "calls", "given_up", "key", "method", "of", "request_ids", "size_bytes")
 
-    def __init__(self, method: PlainMethod, key: str, authorization: str, *, alone: bool = False) -> None:
+    def __init__(self, method: PlainMethod, key: Any, authorization: str, *, alone: bool = False) -> None:
         self.method = method
         self.key = key
         self.authorization = authorization
@@ -90,9 +94,11 @@ class CallRun:
         if request_id:
             self.request_ids[request_id] = None
 
-    def takes(self, key: str, authorization: str, call: PlainCall, request_id: bytes) -> bool:
+    def takes(self, method: PlainMethod, key: Hashable, authorization: str, call: PlainCall, request_id: bytes) -> bool:
         """Whether this call may be the next one."""
-        if key != self.key or authorization != self.authorization or request_id in self.request_ids:
+        if method is not self.method or key != self.key or authorization != self.authorization:
+            return False
+        if request_id in self.request_ids:
             return False
         count, size_bytes = len(self.calls) + 1, self.size_bytes + call.size_bytes
         return count <= self.method.calls_max and size_bytes + CALL_BYTES * count <= self.method.bytes_max
@@ -109,32 +115,34 @@ class CallRun:
 
 
 class Gathered:
-    """What is gathered of a message and not begun: at most one run of each method."""
+    """What is gathered of a message and not begun: at most one run of each method that reads, and one of writes."""
 
     def __init__(self) -> None:
-        self._runs: dict[PlainMethod, CallRun] = {}
+        self._runs: dict[PlainMethod | None, CallRun] = {}
+        """By their methods; that of writes under None."""
         self.call_ids: set[int] = set()
         self.size_bytes = 0
 
-    def add(self, method: PlainMethod, key: str, authorization: str, call: PlainCall) -> CallRun | None:
+    def add(self, method: PlainMethod, key: Hashable, authorization: str, call: PlainCall) -> CallRun | None:
         """Keep a call for a run; returns the run that is to begin before it, where it does not fit that."""
-        run, before = self._runs.get(method), None
+        place = method if method.only_reads else None
+        run, before = self._runs.get(place), None
         request_id = method.request_id_of(call)
-        if run is None or not run.takes(key, authorization, call, request_id):
-            before = run and self.take(method)
-            run = self._runs[method] = CallRun(method, key, authorization)
+        if run is None or not run.takes(method, key, authorization, call, request_id):
+            before = run and self._take(place)
+            run = self._runs[place] = CallRun(method, key, authorization)
         run.add(call, request_id)
         self.call_ids.add(call.call_id)
         self.size_bytes += call.size_bytes
         return before
 
-    def take(self, method: PlainMethod) -> CallRun:
-        """The run of a method, which is no longer here."""
-        run = self._runs.pop(method)
+    def _take(self, place: PlainMethod | None) -> CallRun:
+        """The run there, which is no longer here."""
+        run = self._runs.pop(place)
         self.call_ids.difference_update([call.call_id for call in run.calls])
         self.size_bytes -= run.size_bytes
         return run
 
     def take_all(self) -> list[CallRun]:
         """All of them, in the order in which they began."""
-        return [self.take(method) for method in list(self._runs)]
+        return [self._take(place) for place in list(self._runs)]

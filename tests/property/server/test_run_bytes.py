@@ -9,7 +9,7 @@ from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
-from cortado.store.mvcc.versions import encode_puts, encode_version, suffix_of
+from cortado.store.mvcc.versions import encode_in_turn, encode_version, suffix_of
 from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.runs.wire import get_replies, put_etags, reply_of, varint, with_headers
@@ -82,7 +82,7 @@ def test_replies_to_gets(
 def test_items_of_puts(first: Timestamp, pairs: list[tuple[bytes, bytes]]) -> None:
     keys = [LogicalKey(key) for key, _ in pairs]
     expected = [encode_version(key, pairs[place][1], behind(first, place)) for place, key in enumerate(keys)]
-    assert encode_puts(keys, [value for _, value in pairs], first) == expected
+    assert encode_in_turn(keys, [value for _, value in pairs], first) == expected
 
 
 @given(TIMES, st.lists(st.tuples(st.binary(min_size=20, max_size=20), st.binary(max_size=100)), max_size=20))

@@ -24,7 +24,7 @@ from cortado.store.observe.requests import MethodMeasures
 from cortado.store.quotas.meters import Meters
 from cortado.store.server import calls_service
 from cortado.store.server.authority import Authority
-from cortado.store.server.runs import kv
+from cortado.store.server.runs import kv, writing
 from cortado.store.server.runs.answering import RunMethod
 from cortado.store.server.runs.gathering import CallRun
 from support import nodes, run_twins
@@ -71,7 +71,7 @@ def let_other_writes_overtake(patch: pytest.MonkeyPatch) -> None:
 def take_a_request_twice(patch: pytest.MonkeyPatch) -> None:
     takes = CallRun.takes
     patch.setattr(
-        CallRun, "takes", lambda self, key, authorization, call, _id: takes(self, key, authorization, call, b"")
+        CallRun, "takes", lambda self, method, key, shown, call, _id: takes(self, method, key, shown, call, b"")
     )
 
 
@@ -117,13 +117,13 @@ def one_for_all(function: Callable[..., Sequence[Any]]) -> Callable[..., list[An
 
 
 def put_all_at_the_first_time(patch: pytest.MonkeyPatch) -> None:
-    encode_puts = batch.encode_puts
+    encode_in_turn = batch.encode_in_turn
 
-    def at_first(keys: Any, payloads: Any, first: Timestamp) -> list[Any]:
+    def at_first(keys: Any, payloads: Any, first: Timestamp, _places: Any) -> list[Any]:
         pairs = zip(keys, payloads, strict=True)
-        return [item for key, payload in pairs for item in encode_puts([key], [payload], first)]
+        return [item for key, payload in pairs for item in encode_in_turn([key], [payload], first)]
 
-    patch.setattr(batch, "encode_puts", at_first)
+    patch.setattr(batch, "encode_in_turn", at_first)
 
 
 CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
@@ -131,7 +131,7 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     "order: and before a second put of a request": (take_a_request_twice, both_ways),
     "order: each put has a timestamp of its own": (step_once_for_all, both_ways),
     "bounds: at most 256 calls": (
-        of(kv.PlainPuts, "calls_max", 100_000),
+        of(writing.PlainWrites, "calls_max", 100_000),
         RULES.test_a_run_has_at_most_256_calls,
     ),
     "bounds: what a batch may hold": (
@@ -148,7 +148,7 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     ),
     "ids: a known one leaves the run": (of(KnownRequests, "not_new", lambda self, ids: frozenset()), both_ways),
     "ids: the hash is that of the message": (
-        of(kv, "request_hashes", lambda requests: [bytes(16)] * len(requests)),
+        of(writing, "request_hashes", lambda requests: [bytes(16)] * len(requests)),
         both_ways,
     ),
     "ids: a retry waits for its place": (
@@ -186,7 +186,7 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     ),
     "bytes: items": (put_all_at_the_first_time, both_ways),
     "bytes: records and replies": (of(kv, "put_etags", one_for_all(kv.put_etags)), both_ways),
-    "bytes: headers": (of(kv, "with_headers", one_for_all(kv.with_headers)), both_ways),
+    "bytes: headers": (of(writing, "with_headers", one_for_all(writing.with_headers)), both_ways),
     "bytes: replies to gets": (of(kv, "get_replies", one_for_all(kv.get_replies)), both_ways),
 }
 

@@ -27,7 +27,7 @@ from cortado.store.observe.requests import Requests
 from cortado.store.rpc_errors import from_status
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.kv_service import KeyValueService
-from cortado.store.server.runs.kv import kv_runs
+from cortado.store.server.runs.methods import run_methods
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 from support.simulation.workload import CALL_MS, NAMESPACE, REGISTERS, Client
@@ -61,7 +61,7 @@ class Services:
         if found is None:
             is_on = self.mode == FORCED or (self.mode == MIXED and self._random.random() < 0.7)
             requests = Requests()
-            runs = kv_runs(node, requests) if is_on else {}
+            runs = run_methods(node, requests) if is_on else {}
             found = CallsService([(_KV, KeyValueService(node))], requests=requests, runs=runs)
             self._by_node[node] = found
             self._counts[f"lives that answer {'runs' if is_on else 'each call by itself'}"] += 1

@@ -28,7 +28,7 @@ from cortado.store.quotas.quota import Quota, Target
 from cortado.store.server.audit import Audit
 from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits
-from cortado.store.server.runs import kv
+from cortado.store.server.runs import writing
 from support.nodes import NOW_MS, until
 from support.plain_calls import error, etag, get, given, put, request_id, value
 from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
@@ -312,7 +312,7 @@ def test_with_a_tracer_there_are_no_runs(sizes: list[int]) -> None:
 
 def test_a_defect_in_a_run_is_internal_for_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(served: Served) -> None:
-        monkeypatch.setattr(kv, "with_headers", lambda *_: 1 // 0)
+        monkeypatch.setattr(writing, "with_headers", lambda *_: 1 // 0)
         replies = await served.call([put(1), put(2)])
         assert [error(replies[number]).code for number in (1, 2)] == ["INTERNAL"] * 2
         assert served.requests.method(METHOD + "Put").codes == {"INTERNAL": 2}

@@ -1,0 +1,18 @@
+"""Which methods have runs. A method joins by a class of its own, in this list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.store.node.host import Host
+from cortado.store.observe.requests import Requests
+from cortado.store.server.authority import Authority
+from cortado.store.server.runs.answering import RunMethod
+from cortado.store.server.runs.kv import PlainGets, PlainPuts
+
+KINDS: Final[tuple[type[RunMethod], ...]] = (PlainPuts, PlainGets)
+
+
+def run_methods(host: Host, requests: Requests, authority: Authority | None = None) -> dict[str, RunMethod]:
+    """The methods whose plain calls run together, by name."""
+    return {kind.name: kind(host, requests, authority) for kind in KINDS}

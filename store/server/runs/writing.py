@@ -1,0 +1,80 @@
+"""Runs of writes: one proposal for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
+
+from cortado.errors import CortadoError
+from cortado.store.node.proposals import RunResult
+from cortado.store.node.replica import Replica
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES
+from cortado.store.node.run import EvaluateRun
+from cortado.store.node.run_submission import submit_run
+from cortado.store.server.runs.answering import LetIn, RunMethod
+from cortado.store.server.runs.gathering import CALL_BYTES, RUN_CALLS_MAX, CallRun, Outcome, PlainCall
+from cortado.store.server.runs.wire import with_headers
+from cortado.store.server.service import Service, request_hashes
+
+
+class PlainWrites(RunMethod):
+    """One method's writes with request ids, none of which is refused alone."""
+
+    only_reads = False
+    request_bytes_max: ClassVar[int]
+    """Of a request that is plain."""
+
+    @abstractmethod
+    def key_of_request(self, request: Any) -> Hashable | None:
+        """As :meth:`key_of`, of a request that has an id and is not too large."""
+
+    @abstractmethod
+    def replica_of(self, run: CallRun) -> Replica:
+        """Where all of it is written."""
+
+    @abstractmethod
+    def evaluation(self, run: CallRun) -> EvaluateRun:
+        """What the run's writes come to. Its replies leave out the headers."""
+
+    @property
+    def calls_max(self) -> int:
+        limits = self.host.limits
+        return min(RUN_CALLS_MAX, limits.batch_commands_max, limits.writes_max)
+
+    def key_of(self, call: PlainCall) -> Hashable | None:
+        bytes_max = min(self.request_bytes_max, self.host.limits.command_bytes_max - CALL_BYTES)
+        if call.size_bytes > bytes_max or len(call.request.request_id) != REQUEST_ID_BYTES:
+            return None
+        return self.key_of_request(call.request)
+
+    def request_id_of(self, call: PlainCall) -> bytes:
+        request_id: bytes = call.request.request_id
+        return request_id
+
+    def left_out(self, run: CallRun) -> frozenset[bytes]:
+        return self.replica_of(run).known_requests.not_new(list(run.request_ids))
+
+    async def outcomes(self, run: CallRun, of: LetIn) -> Sequence[Outcome]:
+        of.run = submitted = submit_run(
+            self.replica_of(run),
+            self.evaluation(run),
+            size_bytes=run.size_bytes,
+            request_ids=list(run.request_ids),
+            hashes=request_hashes([call.request for call in run.calls]),
+        )
+        try:
+            # Retries that have joined wait for the same future: who is cancelled takes nobody with him.
+            await asyncio.shield(submitted.done)
+        finally:
+            submitted.waiters -= len(run) - run.given_up
+        if isinstance(outcome := submitted.outcome, RunResult):
+            header = Service(self.host).header(outcome.first)
+            return with_headers(header, outcome.first, outcome.replies)
+        return [_refusal(submitted.outcome_at(place)) for place in range(len(run))]
+
+
+def _refusal(outcome: object) -> CortadoError:
+    assert isinstance(outcome, CortadoError)
+    return outcome
