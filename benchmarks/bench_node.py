@@ -1,10 +1,11 @@
-"""What a put and a get cost a whole node, from a message of calls to a message of replies, in processor time.
+"""What calls cost a whole node, from a message of calls to a message of replies, in processor time.
 
 A node alone over LMDB and log files on the disk; messages of 32 calls, two of them under way, as the client's shared
 stream sends them. No gRPC, no peers: the messages are given to the service as they would come out of those. The time
-is that of the process: its loop, and its log and storage threads.
+is that of the process: its loop, and its log and storage threads. Each kind of call is asked both ways, in turns: with
+its plain calls together, as runs, and each by itself.
 
-    python -m benchmarks.bench_node
+    python -m benchmarks.bench_node [kinds]
 """
 
 from __future__ import annotations
@@ -12,74 +13,140 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import statistics
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import fastavro
 import uvloop
+from google.protobuf.message import Message
 from rich.console import Console
 
-from benchmarks.loop_holds import running
+from benchmarks.loop_holds import SCHEMA, created, running
 from benchmarks.report import Measurement, show
-from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2
 from cortado.store.node.host import Host
+from cortado.store.observe.requests import Requests
 from cortado.store.server.calls_service import CallsService
+from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.serving import SWITCH_INTERVAL_S
 
 TITLE: Final = "A node in one process"
 CALLS: Final = 32
 MESSAGES: Final = 80
-ROUNDS: Final = 7
+ROUNDS: Final = 5
 PUT_KEYS: Final = 1_000_000
 GET_KEYS: Final = 10_000
 VALUE_BYTES: Final = 200
+_SCHEMA: Final = fastavro.parse_schema(SCHEMA)
+_TABLE: Final = documents_pb2.TableName(database="bench", table="readings")
 
 
 def settings() -> str:
     """What was measured, for the table's head."""
     return (
-        f"calls a second of processor time; values of {VALUE_BYTES} bytes, messages of {CALLS} calls, two under way, "
-        f"synced; the best of {ROUNDS} rounds of {MESSAGES * CALLS:,} calls"
+        f"calls a second of processor time; values of {VALUE_BYTES} bytes, documents of five fields; messages of "
+        f"{CALLS}, two under way, synced; medians of {ROUNDS} rounds of {MESSAGES * CALLS:,}, both ways in turns"
     )
 
 
-def run() -> list[Measurement]:
-    """All measurements; takes some twenty seconds."""
+def run(kinds: Sequence[str] = ()) -> list[Measurement]:
+    """All measurements, or those of some kinds; takes some seconds for each."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as name:
-        return uvloop.run(_run(Path(name)))
+        return uvloop.run(_run(Path(name), kinds or list(KINDS)))
 
 
-async def _run(path: Path) -> list[Measurement]:
+async def _run(path: Path, kinds: Sequence[str]) -> list[Measurement]:
     async with running(path) as host:
-        stream = _Stream(host)
-        rates = {}
-        for kind in ("put", "get"):
-            await stream.round(kind)
-            rates[kind] = max([await stream.round(kind) for _ in range(ROUNDS)])
-        await stream.close()
-        return [Measurement(kind, rate, "calls") for kind, rate in rates.items()]
+        asking = _Asking(host, await created(host, {}))
+        ways = {"": _Stream(host, runs=False), ", as runs": _Stream(host, runs=True)}
+        found = []
+        for kind in kinds:
+            rates: dict[str, list[float]] = {way: [] for way in ways}
+            for _ in range(1 + ROUNDS):
+                for way, stream in ways.items():
+                    rates[way].append(await stream.round(asking, kind))
+            found += [Measurement(kind + way, statistics.median(each[1:]), "calls") for way, each in rates.items()]
+        for stream in ways.values():
+            await stream.close()
+        return found
+
+
+class _Asking:
+    """Makes requests."""
+
+    def __init__(self, host: Host, schema_id: int) -> None:
+        self._host = host
+        self._schema_id = schema_id
+        self.random = random.Random(1)
+
+    def request_id(self) -> bytes:
+        return bytes(self._host.clock.last) + os.urandom(8)
+
+    def put(self) -> Message:
+        key = b"put-%07d" % self.random.randrange(PUT_KEYS)
+        return kv_pb2.KvPutRequest(
+            namespace="bench", key=key, value=os.urandom(VALUE_BYTES), request_id=self.request_id()
+        )
+
+    def get(self) -> Message:
+        return kv_pb2.KvGetRequest(namespace="bench", key=b"put-%07d" % self.random.randrange(GET_KEYS))
+
+    def delete(self) -> Message:
+        key = b"put-%07d" % self.random.randrange(PUT_KEYS)
+        return kv_pb2.KvDeleteRequest(namespace="bench", key=key, request_id=self.request_id())
+
+    def put_document(self) -> Message:
+        body, chance = BytesIO(), self.random
+        row = {
+            "id": chance.randrange(GET_KEYS),
+            "sensor": f"sensor-{chance.randrange(999)}",
+            "at": chance.randrange(1 << 50),
+        }
+        fastavro.schemaless_writer(body, _SCHEMA, {**row, "value": chance.random(), "note": "n" * 40})
+        document = common_pb2.Document(schema_id=self._schema_id, avro=body.getvalue())
+        return documents_pb2.PutDocumentRequest(table=_TABLE, document=document, request_id=self.request_id())
+
+    def get_document(self) -> Message:
+        part = common_pb2.Value(int64=self.random.randrange(GET_KEYS))
+        return documents_pb2.GetDocumentRequest(table=_TABLE, key=common_pb2.Key(parts=[part]))
+
+
+KINDS: Final[dict[str, tuple[str, Callable[[_Asking], Message]]]] = {
+    "put": ("KeyValue/Put", _Asking.put),
+    "get": ("KeyValue/Get", _Asking.get),
+    "delete": ("KeyValue/Delete", _Asking.delete),
+    "document put": ("Documents/Put", _Asking.put_document),
+    "document get": ("Documents/Get", _Asking.get_document),
+}
 
 
 class _Stream:
     """One client's stream of calls."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._random = random.Random(1)
+    def __init__(self, host: Host, *, runs: bool) -> None:
         self._messages: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._last_id = 0
-        service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
-        self._replies = CallsService([(service, KeyValueService(host))]).exchange(self._requests())
+        requests = Requests()
+        services: list[tuple[Any, object]] = [
+            (kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], KeyValueService(host)),
+            (documents_pb2.DESCRIPTOR.services_by_name["Documents"], DocumentsService(host)),
+        ]
+        service = CallsService(services, requests=requests, runs=run_methods(host, requests) if runs else {})
+        self._replies = service.exchange(self._requests())
 
-    async def round(self, kind: str) -> float:
+    async def round(self, asking: _Asking, kind: str) -> float:
         """Calls a second of processor time."""
-        messages = deque(self._message(kind) for _ in range(MESSAGES))
+        messages = deque(self._message(asking, kind) for _ in range(MESSAGES))
         began_s, left, under_way = time.process_time(), MESSAGES * CALLS, 0
         while left:
             while messages and under_way <= CALLS:
@@ -100,21 +167,14 @@ class _Stream:
         while (message := await self._messages.get()) is not None:
             yield calls_pb2.CallBatch.FromString(message)
 
-    def _message(self, kind: str) -> bytes:
-        batch, now = calls_pb2.CallBatch(), bytes(self._host.clock.now())
+    def _message(self, asking: _Asking, kind: str) -> bytes:
+        batch, (method, request_of) = calls_pb2.CallBatch(), KINDS[kind]
         for _ in range(CALLS):
             self._last_id += 1
-            key = b"put-%07d" % self._random.randrange(PUT_KEYS if kind == "put" else GET_KEYS)
-            if kind == "put":
-                value, request_id = os.urandom(VALUE_BYTES), now + os.urandom(8)
-                call = kv_pb2.KvPutRequest(namespace="bench", key=key, value=value, request_id=request_id)
-                method, request = "cortado.v1.KeyValue/Put", call.SerializeToString()
-            else:
-                method = "cortado.v1.KeyValue/Get"
-                request = kv_pb2.KvGetRequest(namespace="bench", key=key).SerializeToString()
-            batch.calls.add(id=self._last_id, method=method, request=request, timeout_ms=10_000)
+            request = request_of(asking).SerializeToString()
+            batch.calls.add(id=self._last_id, method=f"cortado.v1.{method}", request=request, timeout_ms=10_000)
         return batch.SerializeToString()
 
 
 if __name__ == "__main__":
-    show(TITLE, settings(), run(), Console())
+    show(TITLE, settings(), run(sys.argv[1:]), Console())

@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -96,7 +96,7 @@ def main() -> None:
 
 async def _measure(path: Path, documents: int) -> list[Steps]:
     async with running(path) as host:
-        schema_id = await _create(host)
+        schema_id = await created(host, INDEXES)
         # As a server has it.
         gc.collect()
         gc.freeze()
@@ -139,14 +139,14 @@ def _monotonic_ms() -> float:
     return time.monotonic() * 1000
 
 
-async def _create(host: Host) -> int:
-    """A table with its indexes; returns its schema's id."""
+async def created(host: Host, of_indexes: Mapping[str, Sequence[str]]) -> int:
+    """A table with these indexes, each of some fields; returns its schema's id."""
     tables, schemas = TablesService(host), SchemasService(host)
     await tables.create_database(tables_pb2.CreateDatabaseRequest(database="bench"))
     await schemas.register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=REGISTERED))
     indexes = [
         tables_pb2.Index(name=name, parts=[tables_pb2.KeyPart(path=path) for path in paths])
-        for name, paths in INDEXES.items()
+        for name, paths in of_indexes.items()
     ]
     key = [tables_pb2.KeyPart(path="id")]
     await tables.create_table(

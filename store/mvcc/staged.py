@@ -189,6 +189,10 @@ class Unresolved:
                 made[key_of_staged(staged_key)] = Made(suffix, content)
         return made
 
+    def meets(self, keys: Sequence[LogicalKey]) -> bool:
+        """Whether one of them may write a key from the first of these to the last."""
+        return bool(self._starts and keys) and self.overlaps(min(keys), max(keys))
+
 
 def moves_staged(removal: Removal) -> bool:
     """Whether an entry that removes this takes staged values away: it puts them in place then."""

@@ -71,7 +71,7 @@ class Layer:
 
     def is_older(self, since: bytes) -> bool:
         """Whether it has versions, and none is above that time: each command's is above those before it."""
-        newest = next((items[0] for _, items in reversed(self.writes) if items), None)
+        newest = next((items[-1] for _, items in reversed(self.writes) if items), None)
         return newest is not None and suffix_from(newest[0]) >= since
 
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:

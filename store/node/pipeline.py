@@ -52,7 +52,7 @@ from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
 from cortado.store.node.roles import RolesInLog
-from cortado.store.node.run import Proposed, Requests, Run, RunEffects
+from cortado.store.node.run import Proposed, Requests, Run
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
 
@@ -240,12 +240,11 @@ class Pipeline:
         """Append the open batch to the log. Where that raises, the batch is still the open one, with its callers."""
         batch = self._open
         batch.forgotten = self._forgetting.of(batch, self.applied)
-        has_reads = batch.seen is not None and bool(batch.seen)
         after = self._log.last
         before_ts = self._appended[-1].last_ts if self._appended else self.applied.last_ts
         rises = before_ts < batch.first_ts <= batch.last_ts
         invariant(rises, "timestamps rise along the log", before_ts, batch.first_ts, batch.last_ts)
-        entry = self._log.append(batch.entry(*after), is_examined=has_reads)
+        entry = self._log.append(batch.entry(*after), is_examined=batch.seen is not None and bool(batch.seen))
         invariant(entry.index == after[0] + 1, "an entry follows the one that it says", entry.index, *after)
         batch.index, batch.term = entry.index, entry.term
         batch.times.appended_ms = self._monotonic_ms()
@@ -272,7 +271,7 @@ class Pipeline:
             if self.restore is not None and not proposal.is_restoring:
                 raise self.restore.refusal()
             if isinstance(proposal, Run):
-                batch = self._accept_run(proposal, ts, proposal.evaluate(reader, ts))
+                batch = self._accept_run(proposal, reader, ts)
             else:
                 batch = self._accept(proposal, ts, self._moving(reader, ts, proposal.evaluate(reader, ts)))
             if seen is not None and batch is not None and batch.seen is not None:
@@ -325,7 +324,8 @@ class Pipeline:
         batch.answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False)
         return batch
 
-    def _accept_run(self, run: Run, first: Timestamp, effects: RunEffects) -> Batch | None:
+    def _accept_run(self, run: Run, reader: Reader, first: Timestamp) -> Batch | None:
+        effects = run.effects(reader, first, self._machine.unresolved, self._limits.command_bytes_max)
         batch = self._room_for(run, size_bytes := effects.size_bytes)
         self._layers.newest.wrote(effects.keys, batch.add_run(run, first, effects, size_bytes))
         return batch

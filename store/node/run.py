@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from cortado.errors import CortadoError, Internal, OutcomeUnknown
+from cortado.errors import CortadoError, Internal, OutcomeUnknown, Unavailable
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.staged import Unresolved
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, MUTATION_OVERHEAD_BYTES
 from cortado.store.node.proposals import Outcome, Place, Proposal, RunResult, WriteResult
 from cortado.store.observe.measures import EntryTimes
@@ -44,15 +45,17 @@ class RunEffects(NamedTuple):
         return overhead_bytes + sum(map(len, chain(self.keys, filter(None, self.payloads), self.replies)))
 
 
-EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], RunEffects]
-"""From the state and the first timestamp to what all writes of a run come to. It may refuse all of them."""
+EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], RunEffects | None]
+"""From the state and the first timestamp to what all writes of a run come to. It may refuse all of them; None where
+each has to be evaluated by itself."""
 
 
 @dataclass(slots=True, eq=False)
 class Run:
     """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
 
-    No write of it is refused alone. ``waiters`` counts the callers who still want an answer; one who leaves keeps the
+    No write of it is refused alone: where one might be, the outcome of all is the ``parting``, and each is submitted by
+    itself. ``waiters`` counts the callers who still want an answer; one who leaves keeps the
     place. ``done`` is set with the outcome.
     """
 
@@ -67,8 +70,9 @@ class Run:
     proposed_ms: float = 0.0
     evaluated_ms: float = 0.0
     entry: EntryTimes | None = None
+    frees: bool = False
+    parting: CortadoError | None = None
     is_restoring: ClassVar[bool] = False
-    frees: ClassVar[bool] = False
     is_own: ClassVar[bool] = False
 
     @property
@@ -83,6 +87,15 @@ class Run:
             first = clock.tick_many(self.callers, clock.last.wall_ms + 1)
         assert first is not None
         return first
+
+    def effects(self, reader: Reader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
+        """What all of it comes to: at most ``bytes_max``, and nothing that large transactions may have staged. Raises
+        what it is refused with; the ``parting`` where it does not come to that."""
+        effects = self.evaluate(reader, first)
+        if effects is None or effects.size_bytes > bytes_max or unresolved.meets(effects.keys):
+            self.parting = Unavailable("the writes of a message have to be evaluated one by one", retry_delay_ms=1)
+            raise self.parting
+        return effects
 
     def unknown(self, problem: str) -> OutcomeUnknown:
         """The outcome of a run that may have happened; :meth:`outcome_at` names each request."""
@@ -164,7 +177,7 @@ class RunPlace:
         raise outcome
 
 
-def _run_evaluated(_reader: Reader, _first: Timestamp) -> RunEffects:
+def _run_evaluated(_reader: Reader, _first: Timestamp) -> RunEffects | None:
     raise Internal("a run that has its outcome cannot be evaluated again")
 
 

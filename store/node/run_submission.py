@@ -24,10 +24,12 @@ def submit_run(
     roles, known = replica.roles, replica.driver.pipeline.requests.keys() & request_ids
     is_new = not known and len(set(request_ids)) == len(request_ids) == len(hashes)
     invariant(is_new, "a run has new requests alone, each once", len(known), len(request_ids))
-    evaluate = checked(evaluate, CALLER.get(), lambda: roles.appended)
+    caller = CALLER.get()
+    evaluate = checked(evaluate, caller, lambda: roles.appended)
     place = replica.host.writes.take(size_bytes, len(request_ids))
     done = asyncio.get_running_loop().create_future()
     run = Run(evaluate, size_bytes, request_ids, hashes, done, [place], waiters=len(request_ids))
+    run.frees = caller is not None and caller.frees
     try:
         replica.driver.propose(run)
     except BaseException:

@@ -128,7 +128,7 @@ def stage(
 def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) -> Evaluation:
     """A write as it is where some of its keys are staged: together with what it moves. Raises KeyLocked."""
     written = evaluation.mutations.keys
-    if not written or not unresolved.overlaps(min(written), max(written)):
+    if not unresolved.meets(written):
         return evaluation
     keys = [key for key in written if unresolved.covers(key)]
     others = Met(unresolved)

@@ -18,6 +18,17 @@ def put(number: int, key: bytes = b"k", value: bytes = b"v", **fields: Any) -> c
     return calls_pb2.Call(id=number, method=METHOD + "Put", request=request.SerializeToString())
 
 
+def delete(number: int, key: bytes = b"k", **fields: Any) -> calls_pb2.Call:
+    request_id = kv_pb2.KvPutRequest.FromString(put(number).request).request_id
+    request = kv_pb2.KvDeleteRequest(**{"namespace": "n", "key": key, "request_id": request_id} | fields)
+    return calls_pb2.Call(id=number, method=METHOD + "Delete", request=request.SerializeToString())
+
+
+def existed(reply: calls_pb2.CallReply) -> bool:
+    assert not reply.status, error(reply)
+    return kv_pb2.KvDeleteResponse.FromString(reply.reply).existed
+
+
 def get(number: int, key: bytes = b"k", namespace: str = "n") -> calls_pb2.Call:
     request = kv_pb2.KvGetRequest(namespace=namespace, key=key).SerializeToString()
     return calls_pb2.Call(id=number, method=METHOD + "Get", request=request)

@@ -178,6 +178,7 @@ class Asker:
         self._random = source
         self._call_id = 0
         self._puts: list[bytes] = []
+        self._deletes: list[bytes] = []
         self._etags: list[str] = [f"0.{NOW_MS - 1}.2"]
         self._now_ms = NOW_MS
 
@@ -193,18 +194,15 @@ class Asker:
             # It looks for pairs beside the loop: beside others, its place among them would be left to chance.
             return [self._numbered("DropNamespace", self._drop())]
         plain = source.choice((0.0, 0.5, 0.9, 1.0))
-        puts = source.choice((0.0, 0.5, 1.0))
-        return [self._call(source.random() < plain, source.random() < puts) for _ in range(source.randrange(1, 40))]
+        kinds = source.choice(self._KINDS)
+        return [self._call(source.random() < plain, source.choice(kinds)) for _ in range(source.randrange(1, 40))]
 
     def _numbered(self, name: str, request: bytes) -> calls_pb2.Call:
         self._call_id += 1
         return calls_pb2.Call(id=self._call_id, method=METHOD + name, request=request)
 
-    def _call(self, is_plain: bool, is_put: bool) -> calls_pb2.Call:
-        if is_plain:
-            name, request = self._plain_put() if is_put else ("Get", self._get())
-        else:
-            name, request = self._random.choice(self._OTHERS)(self)
+    def _call(self, is_plain: bool, plain: Callable[[Asker], tuple[str, bytes]]) -> calls_pb2.Call:
+        name, request = plain(self) if is_plain else self._random.choice(self._OTHERS)(self)
         return self._numbered(name, request)
 
     def _key(self) -> bytes:
@@ -226,8 +224,19 @@ class Asker:
         self._puts.append(request)
         return "Put", request
 
-    def _get(self) -> bytes:
-        return kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
+    def _plain_delete(self) -> tuple[str, bytes]:
+        fields = {"namespace": self._namespace(), "key": self._key(), "request_id": self._request_id()}
+        request = kv_pb2.KvDeleteRequest(**fields).SerializeToString()
+        self._deletes.append(request)
+        return "Delete", request
+
+    def _plain_get(self) -> tuple[str, bytes]:
+        return "Get", kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
+
+    _KINDS = (
+        *((_plain_put,), (_plain_get,), (_plain_delete,), (_plain_put, _plain_get)),
+        *((_plain_put, _plain_put, _plain_put, _plain_delete), (_plain_put, _plain_delete, _plain_get)),
+    )
 
     # --- what is not plain -------------------------------------------------------------------------------------
 
@@ -273,7 +282,7 @@ class Asker:
         return "Put", self._put(**{"request_id": self._request_id()} | bad).SerializeToString()
 
     def _other_get(self) -> tuple[str, bytes]:
-        request = kv_pb2.KvGetRequest.FromString(self._get())
+        request = kv_pb2.KvGetRequest.FromString(self._plain_get()[1])
         match self._random.randrange(5):
             case 0 | 1 if len(self._etags) > 1:
                 # Not ahead of the log, where a read writes a ceiling.
@@ -287,8 +296,22 @@ class Asker:
                 request.at.footprint = True
         return "Get", request.SerializeToString()
 
-    def _delete(self) -> tuple[str, bytes]:
-        request = kv_pb2.KvDeleteRequest(namespace="n", key=self._key(), request_id=self._request_id())
+    def _deleted_again(self) -> tuple[str, bytes]:
+        return ("Delete", self._random.choice(self._deletes[-100:])) if self._deletes else self._plain_delete()
+
+    def _other_delete(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvDeleteRequest.FromString(self._plain_delete()[1])
+        match self._random.randrange(5):
+            case 0:
+                request.condition.present = True
+            case 1:
+                request.condition.etag = self._random.choice(self._etags)
+            case 2:
+                request.key = self._random.choice((b"", b"k" * 490))
+            case 3:
+                request.request_id = b""
+            case _:
+                request.ClearField("namespace")
         return "Delete", request.SerializeToString()
 
     def _multi_get(self) -> tuple[str, bytes]:
@@ -303,5 +326,5 @@ class Asker:
 
     _OTHERS = (
         *(_conditional, _expiring, _without_id, _again, _again, _other_under_an_id, _bad_put),
-        *(_other_get, _delete, _multi_get, _garbage),
+        *(_other_get, _deleted_again, _other_delete, _multi_get, _garbage),
     )

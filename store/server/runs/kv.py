@@ -1,15 +1,17 @@
-"""Runs of pairs: ``KeyValue.Put`` and ``KeyValue.Get``."""
+"""Runs of pairs: ``KeyValue.Put``, ``KeyValue.Delete`` and ``KeyValue.Get``."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from typing import Final
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, DataLoss
 from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys, namespace_range
+from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import DEFAULT_LIMITS, PIECE_BYTES
 from cortado.store.mvcc.reader import Reader
 from cortado.store.names import check_namespace
@@ -20,6 +22,9 @@ from cortado.store.server.runs.gathering import CallRun, PlainCall
 from cortado.store.server.runs.reading import PlainReads
 from cortado.store.server.runs.wire import get_replies, put_etags
 from cortado.store.server.runs.writing import PlainWrites
+
+_GONE: Final = kv_pb2.KvDeleteResponse().SerializeToString()
+_EXISTED: Final = kv_pb2.KvDeleteResponse(existed=True).SerializeToString()
 
 
 @lru_cache(maxsize=1_024)
@@ -60,6 +65,39 @@ class PlainPuts(PlainWrites):
         def evaluate(reader: Reader, first: Timestamp) -> RunEffects:
             keys = kv_keys(run.key, [each.key for each in requests], generation_of(reader, run.key))
             return RunEffects(keys, [each.value for each in requests], put_etags(first, len(keys)))
+
+        return evaluate
+
+
+class PlainDeletes(PlainWrites):
+    """Pairs of one namespace, without conditions."""
+
+    name = "cortado.v1.KeyValue/Delete"
+    request_bytes_max = DEFAULT_LIMITS.value_bytes_max
+
+    def key_of_request(self, request: kv_pb2.KvDeleteRequest) -> Hashable | None:
+        namespace = request.namespace
+        return namespace if not request.HasField("condition") and _fits(namespace, request.key) else None
+
+    def replica_of(self, run: CallRun) -> Replica:
+        return _replica(self.host, run.key)
+
+    def evaluation(self, run: CallRun) -> EvaluateRun:
+        user_keys = [call.request.key for call in run.calls]
+
+        def evaluate(reader: Reader, _first: Timestamp) -> RunEffects | None:
+            keys, there = kv_keys(run.key, user_keys, generation_of(reader, run.key)), dict[LogicalKey, int]()
+            try:
+                for place, key in enumerate(keys):
+                    # Of the same key twice the second finds nothing.
+                    if key not in there and reader.get(key) is not None:
+                        there[key] = place
+            except DataLoss:
+                return None
+            replies = [_GONE] * len(keys)
+            for place in there.values():
+                replies[place] = _EXISTED
+            return RunEffects(list(there), [None] * len(there), replies, list(there.values()))
 
         return evaluate
 

@@ -8,9 +8,9 @@ from cortado.store.node.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs.answering import RunMethod
-from cortado.store.server.runs.kv import PlainGets, PlainPuts
+from cortado.store.server.runs.kv import PlainDeletes, PlainGets, PlainPuts
 
-KINDS: Final[tuple[type[RunMethod], ...]] = (PlainPuts, PlainGets)
+KINDS: Final[tuple[type[RunMethod], ...]] = (PlainPuts, PlainDeletes, PlainGets)
 
 
 def run_methods(host: Host, requests: Requests, authority: Authority | None = None) -> dict[str, RunMethod]:

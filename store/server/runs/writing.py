@@ -20,7 +20,7 @@ from cortado.store.server.service import Service, request_hashes
 
 
 class PlainWrites(RunMethod):
-    """One method's writes with request ids, none of which is refused alone."""
+    """One method's writes with request ids."""
 
     only_reads = False
     request_bytes_max: ClassVar[int]
@@ -69,6 +69,8 @@ class PlainWrites(RunMethod):
             await asyncio.shield(submitted.done)
         finally:
             submitted.waiters -= len(run) - run.given_up
+        if submitted.parting is not None and submitted.outcome is submitted.parting:
+            return [None] * len(run)
         if isinstance(outcome := submitted.outcome, RunResult):
             header = Service(self.host).header(outcome.first)
             return with_headers(header, outcome.first, outcome.replies)

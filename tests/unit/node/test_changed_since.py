@@ -15,7 +15,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION
 from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.mvcc.versions import encode_versions
+from cortado.store.mvcc.versions import encode_in_turn, encode_versions
 from cortado.store.node.changefeed.recent import Applied, RecentChanges
 from cortado.store.node.key_ranges import KeyRanges
 from cortado.store.node.overlay import Layer, OverlayReader
@@ -77,6 +77,15 @@ def test_a_change_is_found_wherever_it_is(
     if found is not None:
         assert found.key in keys or KeyRanges(ranges).cover(found.key)
         assert found.ts > start
+
+
+def test_a_run_in_flight_is_as_new_as_its_last_write() -> None:
+    keys = [LogicalKey(b"a"), LogicalKey(b"b")]
+    layer = Layer()
+    layer.add(keys, encode_in_turn(keys, [b"v", b"v"], Timestamp(0, 5, 0)))
+    reader = OverlayReader(DictStore().snapshot(), [layer])
+    found = reader.changed_since((), [(LogicalKey(b"a"), LogicalKey(b"c"))], Timestamp(0, 5, 0))
+    assert found is not None and found.key == b"b"
 
 
 def test_behind_all_that_is_applied_only_what_is_in_flight_is_looked_at() -> None:

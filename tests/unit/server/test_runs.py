@@ -18,7 +18,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.server.calls_service import CallsLimits
 from support.nodes import NOW_MS, until
-from support.plain_calls import error, etag, get, given, put, value
+from support.plain_calls import delete, error, etag, existed, get, given, put, value
 from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
 
 
@@ -26,6 +26,14 @@ from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of the runs of puts that are submitted."""
     return sizes_of_runs(monkeypatch)
+
+
+def damage(served: Served, key: bytes) -> None:
+    """What is stored under that key is damaged."""
+    with served.node.engine.write() as txn:
+        page = txn.page(Space.DATA, b"k", b"l", max_items=100)
+        damaged = next(each for each in page.keys if key in each)
+        txn.put(Space.DATA, damaged, b"Pdamaged" + bytes(8))
 
 
 # --- order -----------------------------------------------------------------------------------------------------
@@ -58,6 +66,32 @@ def test_a_run_ends_before_any_other_write_of_the_message(sizes: list[int]) -> N
         assert sizes == [2, 2, 2]
         found = await served.call([get(9), get(10, b"other")])
         assert (value(found[9]), value(found[10])) == (None, b"v")
+
+    serving(scenario)
+
+
+def test_deletes_of_a_message_are_one_run_and_the_second_of_a_key_finds_nothing(sizes: list[int]) -> None:
+    async def scenario(served: Served) -> None:
+        await served.call([put(1, b"a"), put(2, b"b")])
+        replies = await served.call([delete(11, b"a"), delete(12, b"none"), delete(13, b"b"), delete(14, b"a")])
+        assert [existed(replies[number]) for number in (11, 12, 13, 14)] == [True, False, True, False]
+        assert sizes == [2, 4]
+        again = await served.call([delete(21, b"a"), delete(22, b"b")])
+        assert not existed(again[21]) and not existed(again[22]), "a run that changes nothing is remembered, too"
+        assert (await served.call([given(delete(11, b"a"), id=31)]))[31].reply == replies[11].reply
+
+    serving(scenario)
+
+
+def test_puts_and_deletes_happen_in_the_order_of_their_message(sizes: list[int]) -> None:
+    async def scenario(served: Served) -> None:
+        calls = [put(1), put(2, b"l"), delete(3), delete(4, b"l"), put(5), put(6, b"other"), get(7)]
+        replies = await served.call(calls)
+        assert existed(replies[3]) and existed(replies[4])
+        assert etag(replies[1]) < etag(replies[2]) < etag(replies[5]) < etag(replies[6])
+        found = await served.call([get(8), get(9, b"l")])
+        assert (value(found[8]), value(found[9])) == (b"v", None)
+        assert sizes == [2, 2, 2]
 
     serving(scenario)
 
@@ -168,13 +202,24 @@ def test_a_damaged_value_is_one_calls_alone() -> None:
     async def scenario(served: Served) -> None:
         await served.call([put(number, b"%d" % number) for number in range(1, 6)])
         await served.applied()
-        with served.node.engine.write() as txn:
-            page = txn.page(Space.DATA, b"k", b"l", max_items=100)
-            damaged = next(each for each in page.keys if b"3" in each)
-            txn.put(Space.DATA, damaged, b"Pdamaged" + bytes(8))
+        damage(served, b"3")
         found = await served.call([get(100 + number, b"%d" % number) for number in range(1, 6)])
         assert isinstance(error(found[103]), DataLoss)
         assert [value(found[100 + number]) for number in (1, 2, 4, 5)] == [b"v"] * 4
+
+    serving(scenario)
+
+
+def test_a_delete_that_meets_damage_is_refused_alone(sizes: list[int]) -> None:
+    async def scenario(served: Served) -> None:
+        await served.call([put(number, b"%d" % number) for number in range(1, 6)])
+        await served.applied()
+        damage(served, b"3")
+        replies = await served.call([delete(10 + number, b"%d" % number) for number in range(1, 6)])
+        assert sizes == [5, 5]
+        assert isinstance(error(replies[13]), DataLoss)
+        assert all(existed(replies[10 + number]) for number in (1, 2, 4, 5))
+        assert served.requests.method(METHOD + "Delete").codes == {"DATA_LOSS": 1}
 
     serving(scenario)
 
