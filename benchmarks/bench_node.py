@@ -1,4 +1,4 @@
-"""What calls cost a whole node, from a message of calls to a message of replies, in processor time.
+"""The processor time that calls cost a whole node, from a message of calls to a message of replies.
 
 A node alone over LMDB and log files on the disk; messages of 32 calls, two of them under way, as the client's shared
 stream sends them. No gRPC, no peers: the messages are given to the service as they would come out of those. The time

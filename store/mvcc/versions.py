@@ -102,13 +102,14 @@ def encode_in_turn(
     payloads: Sequence[bytes | None],
     first: Timestamp,
     places: Sequence[int] | None = None,
+    expiries: Expiries = NO_EXPIRIES,
 ) -> list[Item]:
     """Engine items of one write after the other: at ``first``, and at the timestamps behind it in its millisecond.
     ``places`` are those of each key's write, from 0; None where each write has one key."""
     inverted, left = _FIRST_INVERTED - (first.epoch << 48 | first.wall_ms), LOGICAL_MAX - first.logical
     turns = range(len(keys)) if places is None else places
     engine_keys = [key + _pack_suffix(inverted, left - place) for place, key in zip(turns, keys, strict=True)]
-    return _encode(engine_keys, contents_of(keys, payloads))
+    return _encode(engine_keys, contents_of(keys, payloads, expiries))
 
 
 def _encode(engine_keys: list[bytes], contents: Iterable[bytes]) -> list[Item]:

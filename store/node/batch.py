@@ -150,7 +150,7 @@ class Batch:
         self.last_ts = Timestamp(first.epoch, first.wall_ms, first.logical + count - 1)
         self.commands += count
         self.size_bytes += size_bytes
-        items = encode_in_turn(effects.keys, effects.payloads, first, effects.places)
+        items = encode_in_turn(effects.keys, effects.payloads, first, effects.places, effects.expiries)
         self.items += items
         self.layer.add(effects.keys, items)
         records = encode_each(run.request_ids, run.hashes, first, effects.replies)

@@ -23,25 +23,28 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.staged import Unresolved
+from cortado.store.mvcc.versions import EXPIRY_BYTES, NO_EXPIRIES, Expiries
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, MUTATION_OVERHEAD_BYTES
 from cortado.store.node.proposals import Outcome, Place, Proposal, RunResult, WriteResult
 from cortado.store.observe.measures import EntryTimes
 
 
 class RunEffects(NamedTuple):
-    """What a run's writes come to, by columns. Each write is at a timestamp of its own, and has one of the ``replies``;
-    its changes come behind those of the write before it. A payload of None deletes its key."""
+    """The effects of a run's writes, by columns. Each write has a timestamp of its own, and one of the ``replies``. Its
+    changes come behind those of the write before it. A payload of None deletes its key."""
 
     keys: Sequence[LogicalKey]
     payloads: Sequence[bytes | None]
     replies: Sequence[bytes]
     places: Sequence[int] | None = None
     """For each of the keys, which write changes it; None where each write changes one."""
+    expiries: Expiries = NO_EXPIRIES
 
     @property
     def size_bytes(self) -> int:
         """About how many bytes they take in an entry: what as many commands would."""
         overhead_bytes = COMMAND_OVERHEAD_BYTES * len(self.replies) + MUTATION_OVERHEAD_BYTES * len(self.keys)
+        overhead_bytes += EXPIRY_BYTES * len(self.expiries)
         return overhead_bytes + sum(map(len, chain(self.keys, filter(None, self.payloads), self.replies)))
 
 
@@ -54,9 +57,9 @@ each has to be evaluated by itself."""
 class Run:
     """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
 
-    No write of it is refused alone: where one might be, the outcome of all is the ``parting``, and each is submitted by
-    itself. ``waiters`` counts the callers who still want an answer; one who leaves keeps the
-    place. ``done`` is set with the outcome.
+    No write of it is refused alone: if one might be, the run is refused with its ``parting``, and each write is
+    submitted by itself. ``waiters`` counts the callers who still want an answer; one who leaves keeps the place.
+    ``done`` is set with the outcome.
     """
 
     evaluate: EvaluateRun
@@ -89,8 +92,8 @@ class Run:
         return first
 
     def effects(self, reader: Reader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
-        """What all of it comes to: at most ``bytes_max``, and nothing that large transactions may have staged. Raises
-        what it is refused with; the ``parting`` where it does not come to that."""
+        """Evaluate all of it. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or large
+        transactions may have staged some of the keys."""
         effects = self.evaluate(reader, first)
         if effects is None or effects.size_bytes > bytes_max or unresolved.meets(effects.keys):
             self.parting = Unavailable("the writes of a message have to be evaluated one by one", retry_delay_ms=1)

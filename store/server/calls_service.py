@@ -10,7 +10,7 @@
 
 A gRPC call of its own costs a hundred and more microseconds of this process; a call in a batch costs what it asks for.
 All calls of a batch begin in one piece, in their order and before anything else of the loop, so a batch of writes comes
-to stand in one round of the node, and a batch of point reads needs no task at all. Plain puts and gets of a batch are
+to stand in one round of the node, and a batch of point reads needs no task at all. Plain calls of a batch are
 answered together, as runs (:mod:`cortado.store.server.runs`).
 
 Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with

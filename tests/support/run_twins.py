@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.node import run_submission
@@ -25,14 +25,21 @@ from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits, CallsService
 from cortado.store.server.convert import timestamp_message
+from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.runs import writing
 from cortado.store.server.runs.methods import run_methods
+from cortado.store.server.schemas_service import SchemasService
+from cortado.store.server.tables_service import TablesService
 from support.nodes import NOW_MS, NodeDisk, SetClock, make_node, run
+from support.run_documents import DocumentAsker, create_tables
 
 WAIT_S: Final = 60.0
 METHOD: Final = "cortado.v1.KeyValue/"
 KV: Final = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+DOCUMENTS: Final = documents_pb2.DESCRIPTOR.services_by_name["Documents"]
+TABLES: Final = tables_pb2.DESCRIPTOR.services_by_name["Tables"]
+SCHEMAS: Final = schemas_pb2.DESCRIPTOR.services_by_name["Schemas"]
 LIMITS: Final = NodeLimits(evaluate_slice_ms=60_000)
 
 
@@ -40,9 +47,16 @@ class Served:
     """A node, and one stream of calls to it. Made on the loop; ``runs`` False: each call is answered by itself."""
 
     def __init__(
-        self, *, runs: bool, limits: NodeLimits = LIMITS, authority: Any = None, calls_limits: CallsLimits | None = None
+        self,
+        *,
+        runs: bool,
+        limits: NodeLimits = LIMITS,
+        authority: Any = None,
+        calls_limits: CallsLimits | None = None,
+        has_tables: bool = False,
     ) -> None:
         """``authority`` makes one of a node."""
+        self._has_tables = has_tables
         self.clock = SetClock()
         self.disk = NodeDisk()
         self.node: Host = make_node(self.disk, clock=self.clock, limits=limits)
@@ -60,10 +74,17 @@ class Served:
         await self.node.start()
         # A client takes its first request id from a time that it was told.
         self.node.clock.now()
+        if self._has_tables:
+            await create_tables(self.node)
         authority: Authority | None = None if self._authority is None else self._authority(self.node)
         runs = run_methods(self.node, self.requests, authority) if self._runs else {}
         self.service = CallsService(
-            [(KV, KeyValueService(self.node))],
+            [
+                (KV, KeyValueService(self.node)),
+                (DOCUMENTS, DocumentsService(self.node)),
+                (TABLES, TablesService(self.node)),
+                (SCHEMAS, SchemasService(self.node)),
+            ],
             requests=self.requests,
             limits=self._limits,
             authority=authority,
@@ -142,7 +163,7 @@ def _all_of(txn: Any, space: Space) -> dict[bytes, bytes]:
 
 
 def sizes_of_runs(patch: pytest.MonkeyPatch) -> list[int]:
-    """Of the runs of puts that are submitted from now on, how many calls each has."""
+    """Return a list that gets the number of calls of each run of writes from now on."""
     found: list[int] = []
 
     def submit(*arguments: Any, **options: Any) -> Run:
@@ -181,6 +202,7 @@ class Asker:
         self._deletes: list[bytes] = []
         self._etags: list[str] = [f"0.{NOW_MS - 1}.2"]
         self._now_ms = NOW_MS
+        self._documents = DocumentAsker(source, self._request_id)
 
     def answered(self, reply: calls_pb2.CallReply) -> None:
         """An etag for later conditions, where it is one of a put."""
@@ -192,14 +214,15 @@ class Asker:
         source = self._random
         if source.random() < 0.05:
             # It looks for pairs beside the loop: beside others, its place among them would be left to chance.
-            return [self._numbered("DropNamespace", self._drop())]
+            return [self._numbered(*source.choice((self._drop, self._documents.register))())]
         plain = source.choice((0.0, 0.5, 0.9, 1.0))
         kinds = source.choice(self._KINDS)
         return [self._call(source.random() < plain, source.choice(kinds)) for _ in range(source.randrange(1, 40))]
 
     def _numbered(self, name: str, request: bytes) -> calls_pb2.Call:
         self._call_id += 1
-        return calls_pb2.Call(id=self._call_id, method=METHOD + name, request=request)
+        method = f"cortado.v1.{name}" if "/" in name else METHOD + name
+        return calls_pb2.Call(id=self._call_id, method=method, request=request)
 
     def _call(self, is_plain: bool, plain: Callable[[Asker], tuple[str, bytes]]) -> calls_pb2.Call:
         name, request = plain(self) if is_plain else self._random.choice(self._OTHERS)(self)
@@ -232,11 +255,6 @@ class Asker:
 
     def _plain_get(self) -> tuple[str, bytes]:
         return "Get", kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
-
-    _KINDS = (
-        *((_plain_put,), (_plain_get,), (_plain_delete,), (_plain_put, _plain_get)),
-        *((_plain_put, _plain_put, _plain_put, _plain_delete), (_plain_put, _plain_delete, _plain_get)),
-    )
 
     # --- what is not plain -------------------------------------------------------------------------------------
 
@@ -318,8 +336,18 @@ class Asker:
         request = kv_pb2.KvMultiGetRequest(namespace="n", keys=[self._key() for _ in range(3)])
         return "MultiGet", request.SerializeToString()
 
-    def _drop(self) -> bytes:
-        return kv_pb2.DropNamespaceRequest(namespace="m", request_id=self._request_id()).SerializeToString()
+    def _drop(self) -> tuple[str, bytes]:
+        request = kv_pb2.DropNamespaceRequest(namespace="m", request_id=self._request_id())
+        return "DropNamespace", request.SerializeToString()
+
+    def _put_document(self) -> tuple[str, bytes]:
+        return self._documents.put()
+
+    def _get_document(self) -> tuple[str, bytes]:
+        return self._documents.get()
+
+    def _other_document(self) -> tuple[str, bytes]:
+        return self._random.choice((self._documents.other_put, self._documents.other_get))()
 
     def _garbage(self) -> tuple[str, bytes]:
         return self._random.choice((("Put", b"\xff\xff"), ("Get", b"\x0a\x05n"), ("Nothing", b""), ("Scan", b"")))
@@ -327,4 +355,12 @@ class Asker:
     _OTHERS = (
         *(_conditional, _expiring, _without_id, _again, _again, _other_under_an_id, _bad_put),
         *(_other_get, _deleted_again, _other_delete, _multi_get, _garbage),
+        *(_other_document, _other_document, _other_document),
     )
+    _KINDS = (
+        *((_plain_put,), (_plain_get,), (_plain_delete,), (_plain_put, _plain_get)),
+        *((_plain_put, _plain_put, _plain_put, _plain_delete), (_plain_put, _plain_delete, _plain_get)),
+        *((_put_document,), (_get_document,), (_put_document, _get_document)),
+        (_plain_put, _plain_get, _plain_delete, _put_document, _put_document, _put_document, _get_document),
+    )
+    """A message draws its plain calls from one of these."""

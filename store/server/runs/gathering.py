@@ -68,7 +68,10 @@ CALL_BYTES: Final = 512
 class CallRun:
     """Calls of one message, all of one ``key``, that are answered together, or, where they go ``alone``, one by one."""
 
-    __slots__ = ("alone", "authorization", "calls", "given_up", "key", "method", "of", "request_ids", "size_bytes")
+    __slots__ = (
+        *("alone", "authorization", "calls", "given_up", "key", "method"),
+        *("of", "prepared", "request_ids", "size_bytes"),
+    )
 
     def __init__(self, method: PlainMethod, key: Any, authorization: str, *, alone: bool = False) -> None:
         self.method = method
@@ -83,6 +86,8 @@ class CallRun:
         """Calls whose callers want no answer any more."""
         self.of: Any = None
         """What the method keeps of it."""
+        self.prepared: Any = None
+        """The method's own preparation of the calls; the pieces of a run share it."""
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -110,12 +115,13 @@ class CallRun:
             alone = request_id in left_out
             if not parts or parts[-1].alone != alone:
                 parts.append(CallRun(self.method, self.key, self.authorization, alone=alone))
+                parts[-1].prepared = self.prepared
             parts[-1].add(call, request_id)
         return parts
 
 
 class Gathered:
-    """What is gathered of a message and not begun: at most one run of each method that reads, and one of writes."""
+    """The calls of a message that wait for company: at most one run of each method that reads, and one of writes."""
 
     def __init__(self) -> None:
         self._runs: dict[PlainMethod | None, CallRun] = {}

@@ -89,7 +89,7 @@ class PlainDeletes(PlainWrites):
             keys, there = kv_keys(run.key, user_keys, generation_of(reader, run.key)), dict[LogicalKey, int]()
             try:
                 for place, key in enumerate(keys):
-                    # Of the same key twice the second finds nothing.
+                    # A second delete of a key finds nothing.
                     if key not in there and reader.get(key) is not None:
                         there[key] = place
             except DataLoss:
@@ -119,6 +119,6 @@ class PlainGets(PlainReads):
 
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes]:
         keys = [call.request.key for call in run.calls]
-        # What does not fit into a piece is read by itself: others of the loop go on in between.
+        # Pairs beyond a piece go the general way: others of the loop go on in between.
         found = reader.get_many(kv_keys(run.key, keys, generation_of(reader, run.key)), max_bytes=PIECE_BYTES)
         return get_replies(header, keys, found)

@@ -8,11 +8,15 @@ from cortado.store.node.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs.answering import RunMethod
+from cortado.store.server.runs.documents import PlainDocumentGets, PlainDocumentPuts
 from cortado.store.server.runs.kv import PlainDeletes, PlainGets, PlainPuts
 
-KINDS: Final[tuple[type[RunMethod], ...]] = (PlainPuts, PlainDeletes, PlainGets)
+KINDS: Final[tuple[type[RunMethod], ...]] = (
+    *(PlainPuts, PlainDeletes, PlainGets),
+    *(PlainDocumentPuts, PlainDocumentGets),
+)
 
 
 def run_methods(host: Host, requests: Requests, authority: Authority | None = None) -> dict[str, RunMethod]:
-    """The methods whose plain calls run together, by name."""
+    """Return them for one node, by their names."""
     return {kind.name: kind(host, requests, authority) for kind in KINDS}

@@ -24,7 +24,7 @@ class PlainReads(RunMethod):
 
     @abstractmethod
     def replica_of(self, run: CallRun) -> Replica:
-        """Where all of it is read."""
+        """Return the replica that all its calls read."""
 
     @abstractmethod
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes | None]:

@@ -4,6 +4,8 @@
 
     KvPutResponse   0a len Header  12 len etag
     KvGetResponse   0a len Header  12 len KvPair        0a len key  12 len value  1a len etag  20 expires_ms
+    GetDocumentResponse  0a len Header  12 len FoundDocument
+    FoundDocument   0a len Document  12 len etag  18 expires_ms        Document  08 schema_id  12 len avro
     Header          cluster_id, node_id, term  22 len Timestamp  region_id, region_epoch
     Timestamp       08 epoch  10 wall_ms  18 logical    each of them where it is not 0
 
@@ -20,6 +22,7 @@ from cortado.proto.v1 import common_pb2
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.mvcc.reader import Version
+from cortado.store.tables.rows import decode_payload
 
 _ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 _timestamp: Final = Struct(">QI").unpack
@@ -61,25 +64,45 @@ def with_headers(header: common_pb2.Header, first: Timestamp, replies: Sequence[
     found = []
     for logical, reply in enumerate(replies, first.logical):
         ts = wall + b"\x18" + varint(logical) if logical else wall
-        headed = start + _ONE_BYTE[len(ts)] + ts + end
-        found.append(b"\x0a" + varint(len(headed)) + headed + reply)
+        encoded = start + _ONE_BYTE[len(ts)] + ts + end
+        found.append(b"\x0a" + varint(len(encoded)) + encoded + reply)
     return found
+
+
+def headed(header: common_pb2.Header) -> bytes:
+    """Return the first field of each reply to reads at one timestamp."""
+    encoded = header.SerializeToString()
+    return b"\x0a" + varint(len(encoded)) + encoded
+
+
+def _etag(version: Version) -> bytes:
+    high, low = _timestamp(version.suffix.translate(INVERTED))
+    return b"%d.%d.%d" % (high >> 48, high & WALL_MS_MAX, low)
 
 
 def get_replies(header: common_pb2.Header, keys: Iterable[bytes], versions: Iterable[Version | None]) -> list[bytes]:
     """What is found under each of the ``keys``, all read at one timestamp."""
-    headed = header.SerializeToString()
-    head = b"\x0a" + varint(len(headed)) + headed
-    found = []
+    head, found = headed(header), []
     for key, version in zip(keys, versions, strict=False):
         if version is None:
             found.append(head)
             continue
-        high, low = _timestamp(version.suffix.translate(INVERTED))
-        etag, value = b"%d.%d.%d" % (high >> 48, high & WALL_MS_MAX, low), version.payload
+        etag, value = _etag(version), version.payload
         sized = b"\x12" + varint(len(value)) + value if value else b""
         pair = b"\x0a" + varint(len(key)) + key + sized + b"\x1a" + _ONE_BYTE[len(etag)] + etag
         if version.expires_ms:
             pair += b"\x20" + varint(version.expires_ms)
         found.append(head + b"\x12" + varint(len(pair)) + pair)
     return found
+
+
+def document_reply(head: bytes, version: Version) -> bytes:
+    """A stored document as it is, behind the ``head``. Raises DataLoss where there is not even a schema id."""
+    schema_id, body = decode_payload(version.payload)
+    written_by = b"\x08" + varint(schema_id) if schema_id else b""
+    document = written_by + b"\x12" + varint(len(body)) + body
+    etag = _etag(version)
+    found = b"\x0a" + varint(len(document)) + document + b"\x12" + _ONE_BYTE[len(etag)] + etag
+    if version.expires_ms:
+        found += b"\x18" + varint(version.expires_ms)
+    return head + b"\x12" + varint(len(found)) + found

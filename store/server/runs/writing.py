@@ -24,7 +24,7 @@ class PlainWrites(RunMethod):
 
     only_reads = False
     request_bytes_max: ClassVar[int]
-    """Of a request that is plain."""
+    """The size of the largest plain request."""
 
     @abstractmethod
     def key_of_request(self, request: Any) -> Hashable | None:
@@ -32,11 +32,11 @@ class PlainWrites(RunMethod):
 
     @abstractmethod
     def replica_of(self, run: CallRun) -> Replica:
-        """Where all of it is written."""
+        """Return the replica that all its calls write to."""
 
     @abstractmethod
     def evaluation(self, run: CallRun) -> EvaluateRun:
-        """What the run's writes come to. Its replies leave out the headers."""
+        """Return the function that evaluates the writes. Its replies leave out the headers."""
 
     @property
     def calls_max(self) -> int:
@@ -65,7 +65,7 @@ class PlainWrites(RunMethod):
             hashes=request_hashes([call.request for call in run.calls]),
         )
         try:
-            # Retries that have joined wait for the same future: who is cancelled takes nobody with him.
+            # Retries that have joined wait for the same future: one that is cancelled ends alone.
             await asyncio.shield(submitted.done)
         finally:
             submitted.waiters -= len(run) - run.given_up

@@ -5,14 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortado.proto.v1 import calls_pb2, common_pb2, kv_pb2
+from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.versions import encode_in_turn, encode_version, suffix_of
 from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
 from cortado.store.server.convert import timestamp_message
-from cortado.store.server.runs.wire import get_replies, put_etags, reply_of, varint, with_headers
+from cortado.store.server.runs import wire
+from cortado.store.server.runs.wire import document_reply, get_replies, put_etags, reply_of, varint, with_headers
+from cortado.store.tables.rows import encode_payload
 
 WALLS = st.one_of(st.integers(0, 300), st.integers(0, WALL_MS_MAX))
 LOGICALS = st.one_of(st.integers(0, 300), st.integers(0, LOGICAL_MAX - 20))
@@ -78,11 +80,33 @@ def test_replies_to_gets(
     assert found == expected
 
 
-@given(TIMES, st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.binary(max_size=100)), max_size=20))
-def test_items_of_puts(first: Timestamp, pairs: list[tuple[bytes, bytes]]) -> None:
-    keys = [LogicalKey(key) for key, _ in pairs]
-    expected = [encode_version(key, pairs[place][1], behind(first, place)) for place, key in enumerate(keys)]
-    assert encode_in_turn(keys, [value for _, value in pairs], first) == expected
+@given(HEADERS, TIMES, st.integers(0, (1 << 32) - 1), VALUES, TIMES, WALLS)
+def test_replies_to_gets_of_documents(
+    header: common_pb2.Header, read_ts: Timestamp, schema_id: int, body: bytes, ts: Timestamp, expires_ms: int
+) -> None:
+    version = Version(b"k" + suffix_of(ts), encode_payload(schema_id, body), expires_ms)
+    document = common_pb2.Document(schema_id=schema_id, avro=body)
+    found = documents_pb2.FoundDocument(document=document, etag=str(ts), expires_ms=expires_ms)
+    expected = documents_pb2.GetDocumentResponse(header=headed(header, read_ts), found=found)
+    assert document_reply(wire.headed(headed(header, read_ts)), version) == expected.SerializeToString()
+
+
+@given(
+    TIMES,
+    st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.none() | st.binary(max_size=100)), max_size=20),
+    st.sets(st.integers(0, 19)),
+    st.booleans(),
+)
+def test_items_of_runs(
+    first: Timestamp, pairs: list[tuple[bytes, bytes | None]], none_written: set[int], expires: bool
+) -> None:
+    keys, payloads = [LogicalKey(key) for key, _ in pairs], [payload for _, payload in pairs]
+    places = [place for place in range(20) if place not in none_written][: len(pairs)]
+    del keys[len(places) :], payloads[len(places) :]
+    expiries = dict.fromkeys(keys, 7_000) if expires else {}
+    rows = zip(places, keys, payloads, strict=True)
+    expected = [encode_version(key, payload, behind(first, at), expiries.get(key, 0)) for at, key, payload in rows]
+    assert encode_in_turn(keys, payloads, first, places, expiries) == expected
 
 
 @given(TIMES, st.lists(st.tuples(st.binary(min_size=20, max_size=20), st.binary(max_size=100)), max_size=20))

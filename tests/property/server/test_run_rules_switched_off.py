@@ -16,6 +16,8 @@ import pytest
 
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc import versions
+from cortado.store.mvcc.staged import Unresolved
 from cortado.store.node import batch, run_submission
 from cortado.store.node.admission import Gate, GatePlace
 from cortado.store.node.request_table.lookup import KnownRequests
@@ -24,7 +26,7 @@ from cortado.store.observe.requests import MethodMeasures
 from cortado.store.quotas.meters import Meters
 from cortado.store.server import calls_service
 from cortado.store.server.authority import Authority
-from cortado.store.server.runs import kv, writing
+from cortado.store.server.runs import documents, kv, writing
 from cortado.store.server.runs.answering import RunMethod
 from cortado.store.server.runs.gathering import CallRun
 from support import nodes, run_twins
@@ -44,6 +46,7 @@ def module(path: str) -> ModuleType:
 
 LIKE_CALLS: Final = module("property/server/test_runs_like_calls.py")
 RULES: Final = module("unit/server/test_runs.py")
+DOCUMENTS: Final = module("unit/server/test_document_runs.py")
 ENDS: Final = module("unit/server/test_run_ends.py")
 
 
@@ -119,7 +122,7 @@ def one_for_all(function: Callable[..., Sequence[Any]]) -> Callable[..., list[An
 def put_all_at_the_first_time(patch: pytest.MonkeyPatch) -> None:
     encode_in_turn = batch.encode_in_turn
 
-    def at_first(keys: Any, payloads: Any, first: Timestamp, _places: Any) -> list[Any]:
+    def at_first(keys: Any, payloads: Any, first: Timestamp, *_: Any) -> list[Any]:
         pairs = zip(keys, payloads, strict=True)
         return [item for key, payload in pairs for item in encode_in_turn([key], [payload], first)]
 
@@ -129,6 +132,10 @@ def put_all_at_the_first_time(patch: pytest.MonkeyPatch) -> None:
 CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     "order: a run ends before any other write": (let_other_writes_overtake, both_ways),
     "order: and before a second put of a request": (take_a_request_twice, both_ways),
+    "order: one run of writes is gathered at a time": (
+        of(writing.PlainWrites, "only_reads", True),
+        RULES.test_puts_and_deletes_happen_in_the_order_of_their_message,
+    ),
     "order: each put has a timestamp of its own": (step_once_for_all, both_ways),
     "bounds: at most 256 calls": (
         of(writing.PlainWrites, "calls_max", 100_000),
@@ -145,6 +152,14 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     "bounds: what is refused by itself is found before": (
         of(kv, "_fits", lambda _namespace, _key: True),
         both_ways,
+    ),
+    "alone: what may be refused when it is evaluated": (
+        of(Unresolved, "meets", lambda _self, _keys: False),
+        DOCUMENTS.test_beside_an_open_transaction_what_it_has_staged_is_locked,
+    ),
+    "alone: documents of another table are read again": (
+        of(documents._Rows, "fit", lambda _self, _view: True),
+        DOCUMENTS.test_documents_are_read_again_where_their_table_is_another_one_by_then,
     ),
     "ids: a known one leaves the run": (of(KnownRequests, "not_new", lambda self, ids: frozenset()), both_ways),
     "ids: the hash is that of the message": (
@@ -187,6 +202,10 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     "bytes: items": (put_all_at_the_first_time, both_ways),
     "bytes: records and replies": (of(kv, "put_etags", one_for_all(kv.put_etags)), both_ways),
     "bytes: headers": (of(writing, "with_headers", one_for_all(writing.with_headers)), both_ways),
+    "bytes: expiries": (
+        of(batch, "encode_in_turn", lambda *given: versions.encode_in_turn(*given[:4])),
+        DOCUMENTS.test_documents_expire_as_their_table_says,
+    ),
     "bytes: replies to gets": (of(kv, "get_replies", one_for_all(kv.get_replies)), both_ways),
 }
 

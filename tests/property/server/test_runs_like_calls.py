@@ -36,7 +36,7 @@ async def both_ways(seed: int) -> None:
     # What is forgotten follows from what is applied, and when that happens is left to chance otherwise.
     forgets = source.random() < 0.5
     limits = replace(LIMITS, remember_requests_max=60) if forgets else LIMITS
-    twins = [Served(runs=True, limits=limits), Served(runs=False, limits=limits)]
+    twins = [Served(runs=way, limits=limits, has_tables=True) for way in (True, False)]
     for each in twins:
         await each.start()
     try:

@@ -29,7 +29,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def damage(served: Served, key: bytes) -> None:
-    """What is stored under that key is damaged."""
+    """Damage the stored pair of that key."""
     with served.node.engine.write() as txn:
         page = txn.page(Space.DATA, b"k", b"l", max_items=100)
         damaged = next(each for each in page.keys if key in each)
