@@ -3,7 +3,8 @@
 ::
 
     read() ◄── FrameBuffer ◄── data_received      reading pauses above READ_AHEAD_BYTES that nobody asked for
-    write() ── encode_frame ──► transport.write   and waits while the receiver is slow
+    write() ── encode_frame ──► the socket        at once, where nothing is queued before it and there is no TLS
+                          `───► transport.write   otherwise; and waits while the receiver is slow
 
 One task reads, and one writes: Hellos, requests and their answers. Batches are told as they arrive instead
 (:class:`BatchStream`), since a task that waits for each costs more than all else that is done with it. What a sender
@@ -15,7 +16,9 @@ takes ``TURN_FRAMES`` or ``TURN_BYTES``, and the rest when others had their turn
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from cortado.errors import CortadoError, PeerRefused, Unavailable
@@ -49,6 +52,7 @@ class Connection(asyncio.Protocol):
         self._frames = FrameBuffer()
         self._expected: Mapping[Kind, int] = {}
         self._transport: asyncio.Transport | None = None
+        self._descriptor: int | None = None
         self._is_reading = True
         self._is_ended = False
         self._is_ending = False
@@ -63,6 +67,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(PREAMBLE)
+        # The bytes of TLS are the transport's alone.
+        if (made := transport.get_extra_info("socket")) and transport.get_extra_info("sslcontext") is None:
+            self._descriptor = made.fileno()
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
@@ -173,7 +180,14 @@ class Connection(asyncio.Protocol):
 
     def send(self, kind: Kind, payload: bytes) -> None:
         """Put a frame on its way, which waits for nobody."""
-        self._made.write(encode_frame(kind, payload))
+        frame, transport = encode_frame(kind, payload), self._made
+        if self._descriptor is not None and not transport.get_write_buffer_size() and not transport.is_closing():
+            # uvloop would write when the loop has turned: behind whatever else this round does.
+            # Where the socket is full, or broken, the transport finds out.
+            with suppress(OSError):
+                frame = frame[os.write(self._descriptor, frame) :]
+        if frame:
+            transport.write(frame)
 
     @property
     def is_made(self) -> bool:
