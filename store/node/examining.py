@@ -18,6 +18,7 @@ What a follower holds *before* the entry is what is applied here, and the entrie
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -38,6 +39,8 @@ from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.overlay import Layer, Layers, OverlayReader
 
 _LOG: Final = logging.getLogger(__name__)
+EXAMINED_EVERY_MS: Final = 50.0
+"""What an entry was worked out from is examined this often at least, where there are entries."""
 _ABOVE_VERSIONS: Final = b"\xff" * (len(NOTHING) + 1)
 
 
@@ -153,17 +156,20 @@ def _decoded(entry: Entry) -> LogEntry | None:
     return payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
 
 
-class Share:
-    """A leader's choice of the entries that tell what they were worked out from: so many of a hundred, evenly."""
+class Drawing:
+    """A leader's choice of the entries that tell what they were worked out from: one in ``EXAMINED_EVERY_MS``, and
+    ``percent`` of a hundred, evenly; none where that is 0."""
 
     def __init__(self, percent: int) -> None:
         self._percent = percent
         self._due = 0
+        self._drawn_ms = -math.inf
 
-    def draw(self) -> bool:
+    def draw(self, now_ms: float) -> bool:
         """Whether the next one does."""
         self._due += self._percent
-        if self._due < 100:
-            return False
-        self._due -= 100
-        return True
+        is_drawn = self._percent > 0 and (self._due >= 100 or now_ms >= self._drawn_ms + EXAMINED_EVERY_MS)
+        if is_drawn:
+            self._due = max(self._due - 100, 0)
+            self._drawn_ms = now_ms
+        return is_drawn

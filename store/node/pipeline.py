@@ -42,7 +42,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.batch import Answer, Batch
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.disk_room import DiskRoom
-from cortado.store.node.examining import Share
+from cortado.store.node.examining import Drawing
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layers
@@ -74,7 +74,7 @@ class Pipeline:
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposed] = deque()
-        self._share = Share(limits.examined_percent)
+        self._draw = Drawing(limits.examined_percent).draw
         self._open = Batch()
         # Holds the one write that the open batch had no room for; None while there is none.
         self._next: Batch | None = None
@@ -343,7 +343,7 @@ class Pipeline:
     def _draw_seen(self) -> Seen | None:
         """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
         # What is staged is moved, and taken away: followers that are further, or less far, find it elsewhere.
-        if len(self._log.configuration.members) < 2 or self._machine.unresolved or not self._share.draw():
+        if len(self._log.configuration.members) < 2 or self._machine.unresolved or not self._draw(self._monotonic_ms()):
             return None
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
 

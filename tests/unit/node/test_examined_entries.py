@@ -23,7 +23,7 @@ from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, encode_versions, suffix_of
-from cortado.store.node.examining import Examiner
+from cortado.store.node.examining import EXAMINED_EVERY_MS, Drawing, Examiner
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import LogEntry
@@ -206,6 +206,22 @@ def test_a_third_member_is_enough_where_a_follower_lost_a_version() -> None:
         await world.until(lambda: bool(told), "the follower knows")
 
     world.run(scenario)
+
+
+def test_one_entry_in_a_time_is_examined_and_a_share_of_all() -> None:
+    seconds = 10
+
+    def drawn(percent: int, rate: int) -> int:
+        drawing = Drawing(percent)
+        return sum(drawing.draw(1_000 * number / rate) for number in range(seconds * rate))
+
+    by_time = seconds * 1_000 / EXAMINED_EVERY_MS
+    assert drawn(0, 10) == drawn(0, 1_000) == 0
+    assert drawn(100, 10) == 10 * seconds
+    assert drawn(100, 1_000) == 1_000 * seconds
+    assert drawn(1, 10) == 10 * seconds, "all, where there are few"
+    assert by_time <= drawn(1, 1_000) <= by_time + 0.01 * 1_000 * seconds
+    assert drawn(1, 100_000) >= 0.01 * 100_000 * seconds
 
 
 def test_what_nobody_examines_is_not_noticed() -> None:
