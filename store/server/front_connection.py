@@ -262,7 +262,11 @@ class FrontConnection(asyncio.Protocol):
 
     def end_idle(self) -> None:
         """It has no call. A client makes the connection anew with its next one."""
-        self._gone()
+        if self._paused_s is None:
+            self._gone()
+        else:
+            # It makes room now, and not once its peer reads on.
+            self._abort()
 
     def go(self) -> None:
         """Take the streams that are under way, and then no more."""

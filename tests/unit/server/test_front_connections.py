@@ -453,6 +453,17 @@ def test_what_is_answered_behind_the_end_of_a_connection_waits_while_its_caller_
     asyncio.run(scenario())
 
 
+def test_an_idle_connection_that_reads_nothing_makes_room_at_once() -> None:
+    async def scenario() -> None:
+        connection, transport = connected(new_front(), Clock())
+        connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
+        connection.pause_writing()
+        connection.end_idle()
+        assert transport.is_aborted
+
+    asyncio.run(scenario())
+
+
 def test_a_connection_at_fault_that_reads_nothing_keeps_no_answers() -> None:
     async def scenario() -> None:
         connection, transport = connected(new_front(), Clock())
