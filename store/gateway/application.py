@@ -48,7 +48,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 def all_operations(samples: Samples | None = None) -> list[Operation]:
     """Everything that is served; the console draws the ``samples``."""
-    # What ends with a verb stands before what would take it for a part of a name.
+    # A path that ends with a verb stands before the path that would take the verb for a part of a name.
     groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive)
     served = [operation for group in groups for operation in group.operations()]
     served += site.operations(samples or Samples())
@@ -56,8 +56,8 @@ def all_operations(samples: Samples | None = None) -> list[Operation]:
 
 
 class Application:
-    """What uvicorn calls. ``client`` belongs to the loop that this runs in. Where it ``is_public``, others than this
-    machine reach it, over HTTPS: then it makes its calls only where roles are on."""
+    """The ASGI application. ``client`` belongs to the loop that this runs in. If it ``is_public``, other machines reach
+    it, over HTTPS: then it makes its calls only while roles are on."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Application:
         try:
             headers = Headers(scope=scope)
             self._check_request(headers)
-            # Whoever calls here calls the cluster, and nobody else: a missing header is nobody's, and not ours.
+            # A call runs with its caller's credential alone: without one it runs with none, never with the gateway's.
             ON_BEHALF.set(self._on_behalf(_authorization(headers) or NOBODY))
             found = self._routes.find(path)
             with nullcontext() if found is not None and found[0].is_probe else self.bounds.call():
@@ -101,13 +101,13 @@ class Application:
         except (CortadoError, Refused) as error:
             await _answer(_form_of(path)(error), scope, receive, answer)
         except StreamCut:
-            return  # uvicorn closes what has no end.
+            return  # uvicorn closes a connection whose answer has no end.
         finally:
             answer.count()
 
     def _check_request(self, headers: Headers) -> None:
-        """Raises Refused for a head that is too large, for what two readers of the same bytes may take for two
-        requests, and for what a browser was led to by another site's page."""
+        """Raise Refused for a head that is too large, that two parsers may read as different requests, or that a
+        browser sent because of another site's page."""
         size = sum(len(name) + len(value) for name, value in headers.raw)
         if len(headers.raw) > HEADERS_MAX or size > HEAD_BYTES_MAX:
             must = f"must be at most {HEADERS_MAX}, of {HEAD_BYTES_MAX} bytes"
@@ -183,7 +183,7 @@ class _Resource:
 
 
 def _form_of(path: str) -> Callable[[CortadoError | Refused], Response]:
-    """How who asked for this is told that nothing serves it."""
+    """Return the form of an error for this path: a console page, the registry's, or a problem."""
     if path.startswith(registry.ROOTS):
         return registry.failed
     return pages.failed if f"{path}/".startswith(f"{site.ROOT}/") else problem_response
@@ -195,8 +195,8 @@ async def _answer(response: Response, scope: Scope, receive: Receive, send: Send
 
 
 def _authorization(headers: Headers) -> str:
-    """As it was sent, empty where it was not; of a name and a password, which is all that some clients of Kafka's
-    registry can send, the password as the token. Raises Refused."""
+    """Return the header as sent, empty without one. Of a name and a password, which is all that some clients of
+    Kafka's registry can send, the password is the token. Raises Refused."""
     given = headers.getlist("authorization")
     if len(given) > 1 or any(not each.isascii() for each in given):
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
@@ -204,7 +204,7 @@ def _authorization(headers: Headers) -> str:
     if scheme.lower() == "bearer":
         return f"{BEARER}{rest.lstrip(' ')}"
     if scheme.lower() != "basic":
-        # Of another scheme, and so nobody's: no scheme of ours is taken from outside.
+        # Of another scheme, so of no principal: no scheme of ours is taken from outside.
         return f"{BEARER}{NO_SCHEME}" if given else ""
     try:
         _, _, password = b64decode(rest.lstrip(" "), validate=True).decode("ascii").partition(":")

@@ -28,13 +28,13 @@ _AT_ONCE: Final = 64
 
 
 def operations() -> list[Operation]:
-    """What is served of batches."""
+    """Return the rows for batches."""
     summary = "Puts, updates, deletes, adds and checks of documents and pairs, all of them or none."
     return [Operation("POST", BATCH, batch, summary, (IDEMPOTENCY,), takes=(JSON,))]
 
 
 async def batch(call: Call) -> Response:
-    """The etag of everything that was written, and what each add came to."""
+    """Return the etag of all that the batch wrote, and the new value of each add."""
     database = check_database(call.name("database"))
     asked = await call.json()
     if not isinstance(asked, dict) or asked.keys() != {"operations"} or not isinstance(asked["operations"], list):

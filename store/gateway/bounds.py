@@ -59,7 +59,7 @@ class _Shared:
 
 
 class Bounds:
-    """What is taken of the limits now."""
+    """Count the use of each limit."""
 
     def __init__(self, limits: GatewayLimits, share: Callable[[], bytes] = shown_token) -> None:
         """``share`` says which one the running call uses; empty for none."""
@@ -99,8 +99,8 @@ class Bounds:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within a call, while it waits for its caller: it takes the place of no other. Raises Refused where
-        there is none left behind it."""
+        """Free the place of a call while it waits for its caller. Raises Refused if the place is taken when the
+        wait ends."""
         held = _HELD.get()
         self._calls.add(held.share, -1)
         try:
@@ -140,11 +140,11 @@ class Bounds:
             each.cancel()
 
     def reject(self, cause: Cause) -> None:
-        """Counts what is refused here, or cut off."""
+        """Count a refusal or a cut-off."""
         self.measures.rejections[cause] += 1
 
     def full(self, cause: Cause, resource: str, limit: int) -> Refused:
-        """The refusal of one more of ``resource``, of which there are ``limit``."""
+        """Return the refusal of one more of ``resource``, at its limit of ``limit``."""
         return self._refused(
             cause, f"the gateway has {limit} {resource} under way, which is its limit", resource, limit
         )

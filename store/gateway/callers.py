@@ -15,8 +15,9 @@ answer of the cluster before their own.
 Known and refused callers have separate tables, so strangers evict no known caller. At most STRANGERS_MAX new tokens are
 looked up at a time; further new ones wait, and known ones do not wait behind them.
 
-A token belongs to one principal for good, whether roles are on or off. So what a principal names, such as an
-idempotency key, is the same thing at each gateway, whatever each knows of a switch (:meth:`Callers.owner`).
+A token belongs to one principal for good, whether roles are on or off. So a name that belongs to a principal, such as
+an idempotency key, means the same at each gateway, also while some have not learned of a switch
+(:meth:`Callers.owner`).
 
 All strangers together have one share of the gateway's bounds (:meth:`Callers.share`). Else they could fill a bound with
 many tokens, or with none. A known caller has a share of its own. A stranger's call starts a look-up that it does not
@@ -87,10 +88,10 @@ class Callers:
         return name if self._has_roles else ""
 
     async def owner(self) -> str:
-        """The principal of the running call's token, while roles are off too; empty for a call without a token.
+        """Return the principal of the running call's token, while roles are off too; empty for a call without a token.
 
-        Raises Unauthenticated for the token of no principal, also while roles are off: what such a call names would be
-        another thing at a gateway that still knows the token. Raises the cluster's error if the look-up fails.
+        Raises Unauthenticated for the token of no principal, also while roles are off: a gateway that still knows the
+        token would take the call's names for other things. Raises the cluster's error if the look-up fails.
         """
         key = shown_token()
         if not key:
@@ -158,7 +159,7 @@ def shown_token() -> bytes:
 
 
 def _asked_as() -> bytes:
-    """As :func:`shown_token`; without a token, why there is none: each has a refusal of its own."""
+    """Return :func:`shown_token`; without a token, the reason: each reason has a refusal of its own."""
     text = token_of(ON_BEHALF.get())
     return shown_token() or (b"" if not text else _NO_SCHEME if text == NO_SCHEME else _MALFORMED)
 

@@ -1,4 +1,4 @@
-"""One call as its handler sees it: what its operation declares, read from what was sent, strictly."""
+"""One call as its handler sees it: its declared parameters and body, read strictly from the request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 _PROMISES: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
-"""What a call asks for by these must hold, or it must not be done: where an operation has none, it is refused."""
+"""The conditions and promises that a caller asks for. An operation that does not support one refuses the call."""
 _HARMLESS_WHERE_READ: Final = ("If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
 _WEIGHT: Final = re.compile(r"q=([0-9]?(?:\.[0-9]{0,3})?)")
 _FLAGS: Final = {"true": True, "false": False}
@@ -83,7 +83,7 @@ class Call:
         """Such as 1.1."""
         return str(self._request.scope.get("http_version", "1.1"))
 
-    # --- what stands in the URL ----------------------------------------------------------------------------------
+    # --- the URL -------------------------------------------------------------------------------------------------
 
     def name(self, part: str) -> str:
         """A part of the path that is one segment, as text."""
@@ -134,7 +134,7 @@ class Call:
         return int(given)
 
     def expires(self) -> Expires:
-        """When what is written expires, by the parameter ``ttl``; None where nothing is said."""
+        """Return the time at which the written value expires, by the parameter ``ttl``; None without it."""
         given = self._query.get("ttl")
         return None if given is None else expires_of(given, "ttl")
 
@@ -145,7 +145,7 @@ class Call:
             return self.client
         return await repeatable(self.client, given, await self.callers.owner())
 
-    # --- what stands in the head ---------------------------------------------------------------------------------
+    # --- the head ------------------------------------------------------------------------------------------------
 
     def header(self, name: str) -> str | None:
         """A header that is given once at most."""
@@ -181,8 +181,8 @@ class Call:
         return kind.strip().lower()
 
     def wanted(self, offered: tuple[str, ...]) -> str:
-        """The media type of ``offered`` that the answer is wanted in: that of the greatest weight, among them the one
-        that is named first. Raises Refused where it is none of them."""
+        """Return the media type of ``offered`` with the greatest weight; among equals, the first. Raises Refused if the
+        caller accepts none of them."""
         given = ",".join(self.headers.getlist("accept")) or "*/*"
         ranges: dict[str, tuple[float, int]] = {}
         for place, each in enumerate(given.split(",")):
@@ -302,5 +302,5 @@ def _weight(parameters: Sequence[str]) -> float:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer of JSON, which no one shall keep: what it shows may be another thing a moment later."""
+    """Return an answer of JSON that no cache may keep: the state behind it may change a moment later."""
     return Response(json_text(value).encode(), status, {"Cache-Control": "no-store", **(headers or {})}, JSON)

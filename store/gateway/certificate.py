@@ -22,7 +22,7 @@ _AS_IT_IS: Final = 0x200000 | 0x80000
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What connections are served with. The certificate ends at ``not_after_s``, in seconds since 1970."""
+    """The TLS context for new connections. The certificate ends at ``not_after_s``, in seconds since 1970."""
 
     context: ssl.SSLContext
     not_after_s: float
@@ -36,7 +36,7 @@ class ServedFiles:
     key: Path
 
     def check(self, wall_s: Callable[[], float] = time.time) -> Served:
-        """Read and check the files. Raises InvalidArgument naming the file and what is wrong with it."""
+        """Read and check the files. Raises InvalidArgument naming the file and the defect."""
         serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         serving.minimum_version = ssl.TLSVersion.TLSv1_2
         serving.set_alpn_protocols(["http/1.1"])

@@ -5,8 +5,8 @@ header                      of a write                          of a read
 ==========================  ==================================  ===========================================
 ``If-Match: "0.17.2"``      only if that is the newest version
 ``If-Match: *``             only if there is one
-``If-None-Match: *``        only if there is none               304 where there is one
-``If-None-Match: "0.17.2"``                                     304 where that is the newest version
+``If-None-Match: *``        only if there is none               304 if there is one
+``If-None-Match: "0.17.2"``                                     304 if that is the newest version
 ==========================  ==================================  ===========================================
 
 An etag is strong: the commit's timestamp in quotes. Others' entity tags (RFC 9110, section 8.8.3) hold any bytes but
@@ -49,7 +49,7 @@ def quoted(etag: str) -> str:
 
 
 def condition_of(headers: Headers) -> Condition:
-    """What a write asks for. Raises InvalidArgument naming the header."""
+    """Return the condition of a write. Raises InvalidArgument naming the header."""
     match, none_match = _given(headers, "If-Match"), _given(headers, "If-None-Match")
     if match is not None and none_match is not None:
         raise InvalidArgument("If-None-Match", "must not be given together with If-Match", shown(none_match))

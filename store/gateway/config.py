@@ -1,4 +1,4 @@
-"""What a gateway is started with: its settings, checked before anything is opened."""
+"""The settings of a gateway, checked before it opens anything."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cortado.store.settings.gather import Found, check_variables, gather
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """``listen`` is HOST:PORT, where port 0 takes a free one: a loopback address, unless there is a certificate in
-    ``https``, or insecure was set. ``port_file``: where to tell it. ``acts_without_roles``: whether the console changes
-    anything while roles are off. ``metrics``: host and port for the operator's pages, None for nowhere.
+    """``listen`` is HOST:PORT; port 0 takes a free one. It is a loopback address, unless there is a certificate in
+    ``https``, or insecure was set. ``port_file``: the file to write the port to. ``acts_without_roles``: whether the
+    console changes anything while roles are off. ``metrics``: host and port for the operator's pages, None for nowhere.
     ``log_format`` and ``log_level``: as those of a node."""
 
     listen: str
@@ -33,7 +33,7 @@ class GatewayConfig:
 
 
 def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """Of flags, by the settings' names, and of the environment. Raises InvalidArgument naming the place."""
+    """Read flags, by the settings' names, and the environment. Raises InvalidArgument naming the place."""
     check_variables(GATEWAY_SETTINGS, environment, PREFIX)
     found = {
         each.setting.name: each

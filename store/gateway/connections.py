@@ -54,16 +54,16 @@ class Connection(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._unread = b""
-        """Behind the last complete head, or what follows it."""
+        """The bytes after the last complete head."""
         self._body_left = 0
         self._is_last = False
         """Nothing behind this call is read: its body ends where the parser says, or it asked for another protocol."""
         self._is_head_over = False
         self._framing_bytes = 0
-        """Of a chunked body, since the last of its content."""
+        """Bytes of a chunked body since the last of its content."""
         self._has_place = False
         self.address = ""
-        """Of its caller, as :mod:`cortado.store.gateway.places` counts it."""
+        """The caller's address, as :mod:`cortado.store.gateway.places` counts it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -105,7 +105,7 @@ class Connection(HttpToolsProtocol):
             self.bounds.places.rest(self)
 
     def _read(self) -> None:
-        """Gives the parser what is there, up to the end of the call that is under way."""
+        """Give the parser the bytes that have arrived, up to the end of the call that is under way."""
         while self._unread and not self.transport.is_closing():
             if self._is_last:
                 taken, self._unread = self._unread, b""
@@ -215,7 +215,7 @@ class Connection(HttpToolsProtocol):
         self._keep_place()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """What uvicorn calls for what is no HTTP; ``msg`` says no more than that."""
+        """Refuse bytes that are no HTTP. uvicorn calls this; ``msg`` says no more than that."""
         self.bounds.reject("head")
         self._refuse(problem_response(InvalidArgument("request", _HEAD_PROBLEM)))
 
@@ -223,7 +223,7 @@ class Connection(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _keep_head_timer(self) -> None:
-        """Where something was read: a call is under way, or a head is."""
+        """Keep or start the timer of the head after bytes have arrived, unless a call is under way."""
         if self._is_within_call():
             self._stop_timer("_head_timer")
         elif self._head_timer is None and not self.transport.is_closing():
@@ -239,7 +239,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, response: Response) -> None:
-        """Answers and closes; where another answer has begun, there is no place for this one."""
+        """Answer and close; only close if another answer has begun."""
         if self._is_within_call() and self.cycle.response_started:
             self.transport.abort()
             return

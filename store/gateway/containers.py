@@ -34,7 +34,7 @@ Pages = AsyncGenerator[Iterable[Document], None]
 
 
 async def container_response(call: Call, schema: Schema, pages: Pages) -> Response:
-    """All documents of ``pages``. The first page is waited for: what is refused at once is answered as such."""
+    """Return all documents of ``pages``. Waits for the first page, so that an immediate refusal gets a problem."""
     check_stream(call)
     return Stream(call.bounds, _pieces(call, schema, await begun(pages)), CONTAINER)
 
@@ -49,7 +49,7 @@ async def _pieces(call: Call, schema: Schema, pages: Pages) -> AsyncGenerator[by
     async with aclosing(pages):
         try:
             async for page in pages:
-                # By map, whose documents stand in no frame while a piece waits to be sent.
+                # By map, so that no frame keeps a document while a piece waits to be sent.
                 for _ in map(add, page):
                     if written.tell() >= PIECE_BYTES:
                         yield _taken(written)

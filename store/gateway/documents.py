@@ -49,7 +49,7 @@ DOCUMENT: Final = "/v1/db/{database}/{table}/{key:path}"
 
 
 def operations() -> list[Operation]:
-    """What is served of documents by key."""
+    """Return the rows for documents by key."""
     return [
         Operation(
             "GET",
@@ -86,7 +86,7 @@ async def key_of(call: Call, table: AsyncTable) -> Key:
 
 
 async def get(call: Call) -> Response:
-    """The document, with its etag and when it expires; of a part of a key, all whose keys begin so."""
+    """Return the document, with its etag and expiry; for a part of a key, all documents whose keys begin so."""
     table = call.table(call.reader())
     parts, given = (await table.descriptor()).key, call.rest("key")
     if call.text("index") is not None or len(given) < len(parts):
@@ -120,7 +120,7 @@ async def _found(call: Call, table: AsyncTable, key: Key) -> Document | None:
 
 
 async def put(call: Call) -> Response:
-    """The etag of what was stored; 201 where it was asked to be new."""
+    """Return the etag of the stored document; 201 if it had to be new."""
     table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     document = await _document_of(call, table)
@@ -162,7 +162,7 @@ async def patch(call: Call) -> Response:
         root = (await table.codec.schema())[1].root
         given = {path: longs_from_text(type_at(root, path), each) for path, each in given.items()}
     changes = await table.codec.changes_from_json(given)
-    # What is not there is NotFound in any case, so * asks for nothing more.
+    # A missing document is NotFound in any case, so * asks for nothing more.
     updated = await table.update(key, changes, if_match=asked.if_match, expires=call.expires())
     return json_response(document_json(call, updated), headers={"ETag": quoted(updated.etag)})
 

@@ -47,7 +47,7 @@ def count_of(call: Call) -> int:
 
 
 def token_of(call: Call) -> bytes:
-    """Where the page begins; empty for the first one. Raises InvalidPageToken."""
+    """Return the token of the page; empty for the first one. Raises InvalidPageToken."""
     given = call.text("page") or ""
     try:
         return base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
@@ -66,7 +66,7 @@ def next_of(token: bytes) -> str | None:
 
 
 async def lines_response(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Response:
-    """All elements, a line each. The first page is waited for: what is refused at once is answered as such."""
+    """Return all elements, a line each. Waits for the first page, so that an immediate refusal gets a problem."""
     check_stream(call)
     return Stream(call.bounds, _lines(call, await begun(pages)), LINES)
 
@@ -85,10 +85,10 @@ async def _lines(call: Call, pages: AsyncGenerator[Iterable[Any], None]) -> Asyn
 
 
 def _pieces(elements: Iterable[Any]) -> Iterator[bytes]:
-    """The lines, some at a time: of a page with large elements there is never all of the text."""
+    """Yield the lines, some at a time: the text of a page with large elements is never whole in memory."""
     lines: list[bytes] = []
     size = 0
-    # By map, whose elements stand in no frame while a piece waits to be sent.
+    # By map, so that no frame keeps an element while a piece waits to be sent.
     for line in map(_line, elements):
         lines.append(line)
         size += len(line)

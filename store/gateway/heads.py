@@ -1,9 +1,9 @@
 """Strict checks of a request's head, before anything parses it.
 
 A proxy and the gateway behind it must find the same requests in the same bytes (request smuggling lives off the
-difference). So a head must have the canonical form of HTTP/1.1 (RFC 9112). Refused is what parsers tolerate in
-different ways: lines that end otherwise than with CRLF, folded lines, more than a space, a target that is another
-server's or has a fragment, a length said twice or with a sign, codings beside ``chunked`` or before HTTP/1.1.
+difference). So a head must have the canonical form of HTTP/1.1 (RFC 9112). Forms that parsers tolerate in different
+ways are refused: lines that end without CRLF, folded lines, more than one space, a target that is another server's or
+has a fragment. So are a length given twice or with a sign, and codings beside ``chunked`` or before HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Framing(Enum):
 
 
 def body_of(head: bytes) -> int | Framing | None:
-    """How long the body is that follows ``head``, which ends with an empty line; None for what is no head."""
+    """Return the length of the body that follows ``head``, which ends with an empty line; None for a malformed head."""
     form = _HEAD.fullmatch(head)
     if form is None:
         return None

@@ -6,9 +6,9 @@ request id, and a hash of the request: a different request under the same key is
 forgotten the id, the outcome is unknown, and nothing is written.
 
 Each principal has a namespace of its own for these pairs, which no other principal may read or write
-(:func:`cortado.store.owners.keys_namespace`). So the keys of two principals never meet. The token alone decides whose
-namespace it is, whether roles are on or off: gateways learn of a switch at different times, and a key that one looks
-for where another has not put it would have two effects.
+(:func:`cortado.store.owners.keys_namespace`). So the keys of two principals never meet. The token alone decides the
+namespace, whether roles are on or off. Gateways learn of a switch at different times: if they looked for one key in two
+namespaces, it would have two effects.
 """
 
 from __future__ import annotations

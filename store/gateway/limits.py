@@ -8,7 +8,7 @@ from typing import Final
 RETRY_MS: Final = 1_000
 HEADERS_MAX: Final = 100
 HEAD_BYTES_MAX: Final = 32 << 10
-"""Of the request line and all headers."""
+"""Bytes of the request line and all headers."""
 
 
 HANDSHAKES_MAX: Final = 256
@@ -19,10 +19,10 @@ HANDSHAKES_MAX: Final = 256
 class GatewayLimits:
     """- ``connections_max``: open connections; a further one is answered 429, and closed.
     - ``calls_max``: calls at a time, streams among them, and ``streams_max``: streams of rows and of changes.
-    - ``body_bytes_max``: of one call's body, and ``bodies_bytes_max``: of all that are being read or worked on.
+    - ``body_bytes_max``: bytes of one call's body, and ``bodies_bytes_max``: of all bodies in memory.
     - ``head_ms``, ``body_ms``: most time for a call's head and its body to arrive.
-    - ``idle_ms``: so long a connection may stay without a call.
-    - ``stalled_ms``: a client that reads nothing of an answer for so long is cut off.
+    - ``idle_ms``: most time of a connection without a call.
+    - ``stalled_ms``: a client that reads nothing of an answer for this long is cut off.
     """
 
     connections_max: int = 4_096

@@ -1,4 +1,4 @@
-"""Many documents, or pairs: those whose keys begin with what the path names, in pages or as lines.
+"""Many documents or pairs: those whose keys begin as the path says, in pages or as lines.
 
 ::
 
@@ -52,11 +52,11 @@ PREFIX: Final = Parameter("prefix", r"Keys that begin so; \xNN is a byte.")
 KEYS_ONLY: Final = Parameter("keysOnly", "Leave the values out.", kind="boolean")
 
 LISTING: Final = (QUERY, INDEX, LOWER, UPPER, REVERSE, COUNT, PAGE)
-"""What a call for several documents has beside one for a document."""
+"""The parameters of a call for several documents, beside those of a call for one."""
 
 
 def operations() -> list[Operation]:
-    """What is served of many at once, beside what :mod:`cortado.store.gateway.documents` takes for both."""
+    """Return the rows for listings, beside those of :mod:`cortado.store.gateway.documents` for both."""
     return [
         Operation(
             "GET",
@@ -78,7 +78,7 @@ def operations() -> list[Operation]:
 
 
 async def documents(call: Call) -> Response:
-    """The documents whose keys begin with what the path names."""
+    """Return the documents whose keys begin as the path says."""
     table = call.table(call.client)
     scan = _scan(call, await _parts(call))
     wanted = call.wanted((JSON, LINES, CONTAINER))
@@ -102,7 +102,7 @@ async def _container(call: Call, table: AsyncTable, scan: Scan) -> Response:
     if scan.columns is not None:
         raise InvalidArgument("fields", f"must not be given together with Accept: {CONTAINER}")
     version, schema = await table.codec.schema()
-    # All of the file has one schema, whatever is registered meanwhile.
+    # The whole file has one schema, also if another version is registered meanwhile.
     pinned = call.client.table(table.full_name, schema_version=version.version)
     return await container_response(call, schema, await pinned.open_scan(scan))
 

@@ -1,4 +1,4 @@
-"""What a gateway counts of itself: plain numbers, of which :mod:`cortado.store.gateway.metrics` makes pages.
+"""The gateway's counts of itself: plain numbers, which :mod:`cortado.store.gateway.metrics` renders as pages.
 
 Labels are bounded: routes are the table's (never a path), statuses and causes this code's, reasons those of the errors.
 """
@@ -36,7 +36,7 @@ _UPSTREAM: Final = (TryAgain, OutcomeUnknown, DeadlineExceeded, Broken)
 
 @dataclass(slots=True, eq=False)
 class RouteMeasures:
-    """Of the calls of one operation."""
+    """The counts of one operation's calls."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     durations: Histogram = field(default_factory=Histogram)
@@ -46,7 +46,7 @@ class RouteMeasures:
 
 
 class Measures:
-    """Of one gateway. ``routes`` are those that were called, by path and method as the table has them."""
+    """The counts of one gateway. ``routes`` are those that were called, by path and method as the table has them."""
 
     def __init__(self) -> None:
         self.routes: dict[tuple[str, str], RouteMeasures] = {}
@@ -63,7 +63,7 @@ class Measures:
 
 
 class Answer:
-    """An answer on its way: sends what it is given, and counts it for ``route``, which is known a little later."""
+    """Send an answer and count it for ``route``, which is known a little later."""
 
     __slots__ = ("_began_s", "_ended", "_is_stream", "_measures", "_send", "_status", "route")
 
@@ -88,7 +88,7 @@ class Answer:
             self._ended = True
 
     def count(self) -> None:
-        """Whatever it came to, no more of it will be sent."""
+        """Count the answer, whole or cut: no more of it will be sent."""
         route = self._of_route()
         if not self._ended:
             route.cut += 1

@@ -46,7 +46,7 @@ class Pages:
         return text_response(200, "alive")
 
     async def _ready(self, _request: Request) -> Response:
-        """Ready is who reaches a leader; that it lets this gateway itself do nothing is an answer, too."""
+        """A gateway that reaches a leader is ready, also if the cluster lets the gateway itself do nothing."""
         reasons = [{"reason": "stopping", "message": "it was told to stop"}] if self._bounds.is_stopping else []
         try:
             await self._client.clock()

@@ -1,4 +1,4 @@
-"""``GET /openapi.json``: what is served, as OpenAPI 3.1, written from the table that calls are taken by."""
+"""``GET /openapi.json``: the operations as OpenAPI 3.1, written from the table that dispatches calls."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema; ``field`` is what the cluster's errors
-    call it, where that is another name."""
+    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema; ``field`` is its name in the cluster's
+    errors, if that differs."""
 
     name: str
     meaning: str
@@ -38,11 +38,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A call: its method, its path as Starlette writes one (``{key:path}`` is the rest), and what answers it.
+    """A call: its method, its path as Starlette writes one (``{key:path}`` is the rest), and its handler.
 
-    - ``takes``: the media types of its body, none where it has none;
-    - ``gives``: what it answers where it does what was asked: by status, the media types (none: nothing);
-    - ``failed``: what it answers where it does not;
+    - ``takes``: the media types of its body, none without a body;
+    - ``gives``: its answers to a call that succeeds: by status, the media types (none: an empty body);
+    - ``failed``: its answer to a call that fails;
     - ``is_probe``: it is answered beyond ``calls_max``, too.
     """
 
@@ -57,7 +57,7 @@ class Operation:
     is_probe: bool = False
 
     def named(self, error: CortadoError | Refused) -> CortadoError | Refused:
-        """The error, with the name that its caller used for what was wrong."""
+        """Return the error, with the caller's own name for the wrong field."""
         if isinstance(error, InvalidArgument):
             names = {each.field: each.name for each in self.parameters if each.field}
             error.field = names.get(error.field, error.field)

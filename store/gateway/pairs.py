@@ -27,7 +27,7 @@ _PAIR: Final = "/v1/kv/{namespace}/{key:path}"
 
 
 def operations() -> list[Operation]:
-    """What is served of pairs."""
+    """Return the rows for pairs."""
     return [
         Operation(
             "GET",
@@ -65,7 +65,7 @@ async def get(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """The etag of what was stored; 201 where it was asked to be new."""
+    """Return the etag of the stored value; 201 if it had to be new."""
     namespace, key, asked = call.name("namespace"), call.rest_bytes("key"), call.condition()
     call.media_type()
     etag = (

@@ -22,7 +22,7 @@ _WRONG_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def segment_bytes(segment: str, field: str) -> bytes:
-    """What a segment of a path stands for. Raises InvalidArgument naming ``field``."""
+    """Return the bytes that a segment of a path encodes. Raises InvalidArgument naming ``field``."""
     if segment in (".", ".."):
         encoded = segment.replace(".", "%2E")
         raise InvalidArgument(field, f"must not be a segment that is taken away on the way: write {encoded}", segment)
@@ -48,8 +48,8 @@ def segment_of(text: str | bytes) -> str:
 
 
 def is_kept(segment: str | bytes) -> bool:
-    """Whether a browser leaves a segment that stands for this in a path: it takes those of just dots away, and what was
-    before them, however they are written."""
+    """Return whether a browser leaves this segment in a path: it removes segments of just dots, and the segment
+    before them, in every spelling."""
     return segment not in (".", "..", b".", b"..")
 
 

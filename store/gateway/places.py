@@ -22,7 +22,7 @@ class Held(Protocol):
 
     @property
     def address(self) -> str:
-        """Of its caller."""
+        """The caller's address."""
 
     def give_way(self) -> None:
         """End it: another connection has its place."""

@@ -74,7 +74,7 @@ STATUS_OF: Final[tuple[tuple[type[CortadoError], int], ...]] = (
 
 
 class Refused(Exception):
-    """What HTTP alone can get wrong: an ``error`` of the tree under another ``status`` than its class has."""
+    """An error that only HTTP has: an ``error`` of the tree under another ``status`` than its class has."""
 
     def __init__(self, status: int, error: CortadoError, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, error)
@@ -99,7 +99,7 @@ def problem(error: CortadoError, status: int = 0) -> dict[str, Any]:
         "detail": error.message(),
     }
     if isinstance(error, OutcomeUnknown):
-        # Whoever gives up at a 504 shall not take it for a failure.
+        # A client that gives up at a 504 shall not take it for a failure.
         found["outcome"] = "unknown"
     return {**error.fields(), **found}
 
@@ -122,14 +122,14 @@ def problem_response(error: CortadoError | Refused) -> Response:
 
 
 def challenge(response: Response, error: CortadoError) -> None:
-    """Tells how to authenticate, where that is what is missing."""
+    """Tell how to authenticate, if the error asks for that."""
     if isinstance(error, Unauthenticated):
         for each in CHALLENGES:
             response.headers.append("WWW-Authenticate", each)
 
 
 def unexpected(error: Exception) -> CortadoError:
-    """A defect, as its caller is told of it: what it is called, and nothing that it may quote."""
+    """Return a defect as its caller sees it: the error's type, and nothing that the error may quote."""
     return Internal(problem=f"the gateway failed with {type(error).__name__}; its log says where")
 
 
@@ -142,5 +142,5 @@ def _is_etag(text: str) -> bool:
 
 
 def _encoded(body: dict[str, Any]) -> bytes:
-    # An error may quote half a character of what was wrong.
+    # An error may quote half a character of the wrong value.
     return json_text(body).encode("utf-8", "replace")

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Routes(Generic[T]):
-    """``resources`` by their paths as Starlette writes them; where two match, the earlier one is it."""
+    """``resources`` by their paths as Starlette writes them; of two that match, the earlier one wins."""
 
     def __init__(self, resources: Mapping[str, T]) -> None:
         self._fixed = {path: each for path, each in resources.items() if "{" not in path}
@@ -28,7 +28,7 @@ class Routes(Generic[T]):
                 self._variable.setdefault(_first_segment(path), []).append((pattern, each))
 
     def find(self, path: str) -> tuple[T, dict[str, str]] | None:
-        """The resource and the parts of the path that it names, as they were sent; None where there is none."""
+        """Return the resource and the parts of the path that it names, as they were sent; None if no path matches."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}

@@ -51,8 +51,8 @@ STOP_S: Final = 10
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which ends streams when it is asked to stop, and then the process as one that did stop: its own waits
-    for them, and raises the signal once more. What it serves comes from a listener of ours."""
+    """uvicorn's server, with another stop: it ends streams at once, and then the process as one that did stop.
+    uvicorn's own waits for streams, and raises the signal once more. Connections come from a listener of ours."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ async def _serve(
         if config.metrics is not None:
             bound = await shown.start(*config.metrics)
             _LOG.info("metrics on http://%s/metrics", address_of(config.metrics[0], bound))
-        # What lives until the end need not be looked at by every collection; an answer leaves few cycles behind.
+        # Objects that live until the end need no look at every collection; an answer leaves few cycles behind.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD, 20, 20)

@@ -3,8 +3,8 @@
 :class:`~cortado.store.gateway.limits.GatewayLimits` bounds how many run at a time; a stream counts from before its
 first byte until it ends, in whatever way. Each piece is fetched only after the last one is sent, so a slow reader slows
 its own stream, and one that reads nothing is cut off (:mod:`cortado.store.gateway.connections`). A piece may be a row
-of some MiB, so it goes out in slices: the connection, which keeps a copy of what it is given, holds one.
-Who hangs up leaves nothing behind: what ends the stream then is kept in a cycle by who runs it, so it keeps no frame.
+of some MiB, so it goes out in slices: the connection, which copies the data that it is given, holds one.
+A client that hangs up leaves nothing behind: its runner keeps the ending exception in a cycle, so that keeps no frame.
 
 HTTP/1.0 cannot tell the end of such an answer from a broken connection, so it gets no stream. HEAD is answered
 with the head, and no stream is begun.
@@ -45,7 +45,7 @@ def check_stream(call: Call) -> None:
 
 
 async def begun(pages: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """``pages``, once the first one has come: what is refused at once is raised from here, and answered as such."""
+    """Return ``pages`` once the first one has come: an immediate refusal is raised here, and answered as a problem."""
     async for first in pages:
         return _with_first([first], pages)
     return pages
@@ -70,7 +70,7 @@ class Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._pieces):
             if scope["method"] == "HEAD":
-                # Begun, so that closing it ends what it reads from.
+                # Begun, so that closing it ends its source too.
                 await anext(self._pieces, b"")
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 await send({"type": "http.response.body", "body": b""})

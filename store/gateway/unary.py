@@ -69,7 +69,7 @@ def _request_of(method: Method, given: Any) -> Any:
     try:
         json.dumps(given, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        # Protobuf fails on names that are none.
+        # Protobuf fails on names that are no Unicode.
         raise InvalidArgument("body", "must be valid Unicode: half a character stands in it") from None
     _check_bytes(request.DESCRIPTOR, given, "body")
     try:
@@ -81,8 +81,8 @@ def _request_of(method: Method, given: Any) -> Any:
 
 
 def _check_bytes(kind: Any, given: Any, path: str) -> None:
-    """Raises InvalidArgument where bytes are no base64: protobuf's JSON passes over what it cannot read. What has
-    another form altogether is left to it."""
+    """Raise InvalidArgument for bytes that are no base64: protobuf's JSON skips characters that it cannot read. A
+    value of another type is left to protobuf."""
     if not isinstance(given, dict):
         return
     for name, value in given.items():

@@ -40,8 +40,8 @@ def has_text_longs(call: Call) -> bool:
 
 
 def each_long(of: AvroType, value: Any, convert: _Convert, path: str = "") -> Any:
-    """``value`` with all that stands where the type has a long converted. What does not fit the type stays as it is:
-    whoever reads it says what is wrong."""
+    """Return ``value``, converted in each place for which the type has a long. A value that does not fit the type
+    stays as it is: its later reader reports the defect."""
     match of, value:
         case Primitive(kind=Kind.LONG), _ if of.logical is None or of.logical.kind in _NUMBERS:
             return convert(value, path)

@@ -59,7 +59,7 @@ LAST_EVENT: Final = Parameter(
 
 
 def operations() -> list[Operation]:
-    """What is served of changes."""
+    """Return the rows for changes."""
     common = (AFTER, UNTIL, INITIAL, PREVIOUS, LAST_EVENT)
     gives = {200: (EVENTS,)}
     table, pairs = "/v1/db/{database}/{table}", "/v1/kv/{namespace}:watch"
@@ -123,7 +123,7 @@ def _until(call: Call) -> At:
 
 
 async def _answer(call: Call, watch: AsyncWatch[K, V], as_json: Callable[[Change[K, V]], dict[str, Any]]) -> Response:
-    """The stream, once the first event is there: what is refused at once is answered as such."""
+    """Return the stream, once its first event has come: an immediate refusal is answered as a problem."""
     check_stream(call)
     try:
         events = await begun(_events(watch, as_json))
@@ -154,7 +154,7 @@ async def _with_problem(call: Call, events: AsyncGenerator[bytes, None]) -> Asyn
             async for each in events:
                 yield each
         except CortadoError as error:
-            # Behind it the connection ends; whoever asks again is refused by an answer of its own.
+            # The connection ends behind it; a caller that asks again gets a refusal as an answer of its own.
             _LOG.warning("a watch of %s ended: %s", call.operation.path, error)
             yield _text("problem", problem(error))
 

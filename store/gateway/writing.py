@@ -1,7 +1,7 @@
 """Fewer system calls: everything that one step of the event loop writes to a connection is sent at the step's end.
 
-uvicorn writes the head and the body of an answer separately. Each write is a system call, which is a tenth of what a
-small answer costs.
+uvicorn writes the head and the body of an answer separately. Each write is a system call, a tenth of the cost of a
+small answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 HELD_BYTES_MAX: Final = 64 << 10
-"""What is more goes out at once: the transport says when a reader is slow, and it has to know of it."""
+"""More than this is written at once: the transport detects a slow reader, so it has to see the bytes."""
 
 
 class Together:
@@ -23,7 +23,7 @@ class Together:
         self._held_bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Sends ``data`` behind what was written before, by the end of this step of the loop."""
+        """Send ``data`` after all earlier data, by the end of this step of the loop."""
         if not self._held:
             self._loop.call_soon(self._flush)
         self._held.append(data)
@@ -37,7 +37,7 @@ class Together:
         self._transport.close()
 
     def abort(self) -> None:
-        """Closes the connection, whatever is not sent."""
+        """Close the connection; unsent data is dropped."""
         self._transport.abort()
 
     def is_closing(self) -> bool:

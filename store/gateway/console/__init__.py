@@ -1,4 +1,4 @@
-"""The console: pages for people at ``/ui``, rendered here from what the public API answers to the visitor.
+"""The console: pages at ``/ui``, rendered here from the public API's answers to the visitor.
 
 ::
 
@@ -11,9 +11,9 @@
     roles     /ui/roles                     principals, their tokens and grants
     acts      /ui/acts/{act}                what an operator changes
 
-Each page asks through the call's own client, so that it shows what its visitor may read, and nothing is kept between
-two calls. What changes anything is an act (:mod:`cortado.store.gateway.console.acts`). A page is whole without its
+Each page asks through the call's own client, so that it shows only rows that its visitor may read. Nothing is kept
+between two calls. Each change is an act (:mod:`cortado.store.gateway.console.acts`). A page is whole without its
 script, which adds the slider, the live tail and reloading.
 
-Whatever comes from the cluster is text (:mod:`cortado.store.gateway.console.texts`): templates escape all of it.
+All data from the cluster is text (:mod:`cortado.store.gateway.console.texts`): templates escape all of it.
 """

@@ -1,5 +1,5 @@
-"""``/ui/calls``: what one node answers, how often and how fast, since its start or within some seconds; and the calls
-that took long, of all nodes."""
+"""``/ui/calls``: calls to one node, how many and how fast, since its start or within some seconds; and the slow calls
+of all nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OK: Final = "OK"
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """One method's. ``per_s`` and the latencies, in seconds, are None where nothing was measured."""
+    """The counts of one method. ``per_s`` and the latencies, in seconds, are None if nothing was measured."""
 
     method: str
     ended: int
@@ -56,7 +56,7 @@ class Calls:
 
 
 def _largest(measured: Callable[[Calls], float | None]) -> Callable[[Calls], tuple[float, str]]:
-    """An order, the largest first, and what was not measured at the end."""
+    """Return an order with the largest first, and unmeasured methods at the end."""
     return lambda each: (-(measured(each) or -1.0), each.method)
 
 
@@ -109,7 +109,7 @@ async def calls(samples: Samples, call: Call, visitor: Visitor) -> Response:
 async def _counts(
     client: AsyncClient, address: str, within: int | None, hidden: tuple[str, ...] | None
 ) -> dict[str, Any]:
-    """What a node has counted since its start, or within so many seconds, without methods that begin as ``hidden``."""
+    """Return a node's counts since its start, or within some seconds, without methods that begin as ``hidden``."""
     before = None if within is None else await read(client, address, _NAMES)
     if within is not None:
         await asyncio.sleep(within)

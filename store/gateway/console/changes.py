@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def changes(call: Call, visitor: Visitor) -> Response:
-    """The page: what can be followed, and what is."""
+    """Return the page: the tables and namespaces to follow, and the followed one."""
     client = call.client
     tables, namespaces = await asyncio.gather(tried(first_tables(client)), tried(first_namespaces(client)))
     table, namespace, begins = call.text("table") or "", call.text("namespace") or "", call.text("prefix") or ""

@@ -53,7 +53,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """``edge`` is the upper edge of a chart whose largest value is given."""
+    """``edge`` gives the upper edge of a chart from its largest value."""
 
     title: str
     value: Callable[[Sample], float | None]

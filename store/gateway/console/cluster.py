@@ -38,7 +38,7 @@ JOBS_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A member, what it says of itself or why it says nothing, and the leader's word of its clock. ``facts`` are the
+    """A member, its own status or the reason for its silence, and its clock as the leader sees it. ``facts`` are the
     doctor's."""
 
     member: MemberStatus
@@ -53,7 +53,7 @@ class Node:
 
     @property
     def state(self) -> str:
-        """ "serving", or why it is not; "not shown" to who may not know it."""
+        """ "serving", or the reason against it; "not shown" to a visitor that may not know it."""
         if self.is_hidden:
             return "not shown"
         if isinstance(self.said, Status):
@@ -103,7 +103,7 @@ async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
 
 
 def findings(nodes: Sequence[Node]) -> list[Check]:
-    """What the doctor finds in what they say, the worst first; nothing where their visitor may not know it."""
+    """Return the doctor's findings, the worst first; none if the visitor may not know the nodes' state."""
     if any(each.is_hidden for each in nodes):
         return []
     return worst_first(cluster_checks({each.member.address: each.facts for each in nodes if each.member.joined}))
@@ -133,7 +133,7 @@ def _offset(offsets: dict[str, tuple[int, int]], node_id: str) -> str:
 
 
 async def _asked(client: AsyncClient, member: MemberStatus) -> tuple[Status | CortadoError, Facts]:
-    """What it says of itself, and what the doctor makes of it."""
+    """Return the member's own status, and the doctor's facts from it."""
     if not member.joined:
         return Unavailable("it has not joined yet"), {}
     ask = partial(client.open_call_at, member.address)

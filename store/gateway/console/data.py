@@ -43,7 +43,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A commit that changed a row: ``fields`` are (name, before, after), None for what was not there."""
+    """A commit that changed a row: ``fields`` are (name, before, after), None for a missing field."""
 
     ts: Timestamp
     kind: str
@@ -81,7 +81,7 @@ async def listing(call: Call, visitor: Visitor) -> Response:
 
 
 async def _sizes(client: AsyncClient, names: Iterable[str]) -> dict[str, TableSize]:
-    """Of the tables that a page shows, those that are known in time."""
+    """Return the sizes of the page's tables that are known in time."""
     brief = client.with_timeout(SIZES_S).sizes
     found = await asyncio.gather(*(tried(brief.table(each)) for each in names))
     return {each.full_name: each for each in found if not isinstance(each, CortadoError)}
@@ -127,7 +127,10 @@ async def rows(call: Call, visitor: Visitor) -> Response:
 
 
 async def _described(call: Call, *times: str | None) -> tuple[TableDescriptor, bool]:
-    """The call's table. Where it is no more, as it was at the first of ``times``, and True. Raises NotFound."""
+    """Return the call's table and False. Of a dropped table, return it as of the first of ``times``, and True.
+
+    Raises NotFound.
+    """
     try:
         return await call.table(call.client).descriptor(), False
     except NotFound:
@@ -138,7 +141,7 @@ async def _described(call: Call, *times: str | None) -> tuple[TableDescriptor, b
 
 
 def _shown_ms(at: str | None, now: Timestamp) -> int:
-    """Where the slider stands."""
+    """Return the time at which the slider stands."""
     try:
         found = now if at is None else parse_at(at, "at")
     except CortadoError:
@@ -232,7 +235,7 @@ def _event(change: Change[Key, Document]) -> Event:
 
 
 def _written(document: Document) -> dict[str, Any]:
-    """The fields that existed when it was written. What its schema lacked has a default now, and had no value then."""
+    """Return the fields that existed when it was written. A field added later has a default now, and had no value."""
     known = {each.name for each in document.writer.record.fields}
     existed = {each.name for each in document.schema.record.fields if not known.isdisjoint((each.name, *each.aliases))}
     return {name: value for name, value in document.to_json().items() if name in existed}

@@ -1,22 +1,22 @@
-"""Forms that change something: what shows that a form was asked for by who sends it, from a page of this gateway.
+"""Forms that change something, with proof that the visitor asked for the form on a page of this gateway.
 
 ::
 
     the page   <input name="form" value="ID.TIME.SEEN.MAC">
     sent back  Origin of this gateway · Sec-Fetch-Site same-origin · MAC of this visitor, act and target · not too old
 
-A browser sends its user's credential with whatever leads it here, so the credential alone says nothing of what its user
-wants. The MAC's key is the credential itself, which a page of another site does not know: so every gateway of a cluster
-takes the forms of every other, keeps no session, and a form of one visitor is none of another's. While roles are off
-there is no credential, and the key is one that this process draws when it starts.
+A browser sends its user's credential with each request, also when another site led it here. So the credential alone
+does not show the user's intent. The MAC's key is the credential itself, which a page of another site does not know. So
+each gateway of a cluster takes the forms of all others, keeps no session, and refuses another visitor's form. While
+roles are off there is no credential, and the key is one that this process draws when it starts.
 
-SEEN is what the page showed of its target: a form is refused where that has changed since.
+SEEN is the digest of the target as the page showed it: a form is refused if the target has changed since.
 
-ID is a request id of the cluster, drawn with the page. What the form asks for is written under it, so a form has one
-effect, however often and at however many gateways it is sent, and also where a gateway died in the middle. What has no
-request id (members, leadership, a collection) can be done twice without harm. A cluster that may have forgotten the id
-does nothing, and says so. At one gateway a form that is sent again, as by a double click, gets what the first one got;
-with other fields it is refused, as the cluster refuses it at another gateway.
+ID is a request id of the cluster, drawn with the page. The form's write runs under it, so a form has one effect:
+also if it is sent again, at another gateway, or after a gateway died in the middle. Acts without a request
+id (members, leadership, a collection) can be done twice without harm. A cluster that may have forgotten the id does
+nothing, and says so. If one gateway gets a form again, as by a double click, it repeats its first answer; with other
+fields it refuses the form, as the cluster does at another gateway.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _AGAIN: Final = "open the page again"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a form says: the id to write under, and the digest of what its page showed."""
+    """A form that was read: the id to write under, and the digest of the target as its page showed it."""
 
     request_id: bytes
     seen: str
@@ -70,10 +70,10 @@ class Forms:
         self._key = secrets.token_bytes(32)
         self._doing: dict[str, tuple[str, asyncio.Task[Done]]] = {}
         self._done: dict[str, tuple[str, int, Done]] = {}
-        """By the form: the digest of its fields, since when, and what a second one is told. The oldest stands first."""
+        """By the form: the digest of its fields, since when, and the answer to a second one. The oldest is first."""
 
     def written(self, secret: bytes, act: str, target: Mapping[str, str], seen: str, request_id: bytes) -> str:
-        """The hidden field. ``secret`` is what the visitor alone knows, empty where nobody is signed in."""
+        """Return the hidden field. ``secret`` is known to the visitor alone, empty if no visitor has signed in."""
         head = f"{request_id.hex()}.{self._now_ms():013d}.{digest(seen)}"
         return f"{head}.{self._mac(secret, act, target, head)}"
 
@@ -91,9 +91,11 @@ class Forms:
         return Form(bytes.fromhex(request_id), seen)
 
     async def once(self, given: str, fields: Mapping[str, str], work: Work) -> Done:
-        """What came of a form that was read: of its first time here where it was sent before, else of ``work``, which
-        goes on where its caller hangs up. One that is being done is waited for. Raises what ``work`` raises; then the
-        form may be sent again. Raises Refused where it was sent before with other fields."""
+        """Return the result of a form that was read: its first result if it was sent before, else that of ``work``.
+
+        ``work`` goes on if its caller hangs up, and a form that is being done is waited for. Raises the error of
+        ``work``; then the form may be sent again. Raises Refused if it was sent before with other fields.
+        """
         doing, done, same = self._doing.get(given), self._done.get(given), digest(repr(sorted(fields.items())))
         first = doing or done
         if first is not None and first[0] != same:
@@ -108,7 +110,7 @@ class Forms:
 
     def _ended(self, given: str, task: asyncio.Task[Done]) -> None:
         same, _ = self._doing.pop(given)
-        # Of what failed nothing was done, or its id keeps it from being done twice.
+        # Work that failed did nothing, or its id keeps it from being done twice.
         if not task.cancelled() and task.exception() is None:
             self._done[given] = same, self._now_ms(), _told_again(task.result())
         self._forget()
@@ -134,12 +136,12 @@ def _told_again(done: Done) -> Done:
 
 
 def was_sent(how: str) -> Refused:
-    """Of a form that had an effect already, of which this one is no repetition."""
+    """Return the refusal of a form that already had an effect, and that this one does not repeat."""
     return Refused(409, InvalidArgument(FORM, f"was sent before, {how}: look at what is there"))
 
 
 def digest(seen: str) -> str:
-    """Of what a page showed."""
+    """Return the digest of a target as its page showed it."""
     return sha256(seen.encode()).hexdigest()[:32]
 
 

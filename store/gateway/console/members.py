@@ -1,4 +1,4 @@
-"""Who belongs to the cluster, also while nobody leads."""
+"""The members of the cluster, also without a leader."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pages made of templates, with the headers that keep a browser from doing anything else.
 
-The policy lets a page load what this gateway serves, and nothing from any other host; it runs no script that stands in
+The policy lets a page load this gateway's files, and nothing from any other host; it runs no script that stands in
 the page, so that text which got past the escaping would still be text.
 """
 
@@ -57,15 +57,15 @@ _ENVIRONMENT: Final = _environment()
 
 
 def page(visitor: Visitor, name: str, status: int = 200, **found: Any) -> Response:
-    """The template with what was ``found``, for who looks at it. Nobody keeps it: it shows what may be another thing a
-    moment later."""
+    """Return the template with the values ``found``, for this visitor. No cache keeps it: the state behind it may
+    change a moment later."""
     may = {"operates": visitor.operates, "administers": visitor.administers, "defines": visitor.defines}
     text = _ENVIRONMENT.get_template(name).render(visitor=visitor, **may, **found)
     return Response(text.encode("utf-8", "replace"), status, {**HEADERS, "Cache-Control": "no-store"}, HTML)
 
 
 def failed(error: CortadoError | Refused, visitor: Visitor = NOBODY) -> Response:
-    """A page that says what was wrong."""
+    """Return a page that says the error."""
     told = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
     answer = page(visitor, "problem.html", told.status_code, area="", error=cause)
@@ -75,7 +75,8 @@ def failed(error: CortadoError | Refused, visitor: Visitor = NOBODY) -> Response
 
 
 async def tried(work: Awaitable[T]) -> T | CortadoError:
-    """What it gives, or why it does not: the rest of a page is shown beside it. Who has not signed in is asked to."""
+    """Return the result or the error: the rest of a page is shown beside it. Raises Unauthenticated: its visitor is
+    asked to sign in."""
     try:
         return await work
     except Unauthenticated:

@@ -1,6 +1,6 @@
 """``/ui/pairs``: the pairs of a namespace, by their keys, at one time; one of them and its history.
 
-A value is bytes. It is shown as what it looks like, or as its reader asks: text, hexadecimal, JSON.
+A value is bytes. Its form is guessed, or chosen by the visitor: text, hexadecimal, JSON.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ HISTORY_S: Final = 5.0
 HISTORY_MARKS_MS: Final = 50
 """How often the cluster says how far a history is told: its end is one of these marks, and the page waits for it."""
 SHOWN_BYTES_MAX: Final = 64 << 10
-"""Of a value so much is shown, and JSON that is longer is shown as text."""
+"""Bytes of a value that are shown. Longer JSON is shown as text."""
 BRIEF_BYTES_MAX: Final = 512
-"""Of a value in a list or a history."""
+"""Bytes of a value that are shown in a list or a history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A commit that changed a pair; ``value`` is None where it deleted it."""
+    """A commit that changed a pair; ``value`` is None for a deletion."""
 
     ts: Timestamp
     value: Shown | None
@@ -61,8 +61,11 @@ class Event:
 
 
 def shown_as(value: bytes, form: Form, bytes_max: int, *, indent: int | None = None) -> Shown:
-    """The value as text, JSON on one line without an ``indent``. JSON that is none, and what ``auto`` finds no better
-    form for, is shown as bytes are written elsewhere: printable UTF-8 as it is, every other byte as an escape."""
+    """Return the value as text, JSON on one line without an ``indent``.
+
+    Invalid JSON, and bytes for which ``auto`` finds no better form, are shown as bytes are written elsewhere: printable
+    UTF-8 as it is, every other byte as an escape.
+    """
     cut = value[:bytes_max]
     left_out = len(value) - len(cut)
     if form == "hex":
@@ -77,7 +80,7 @@ def shown_as(value: bytes, form: Form, bytes_max: int, *, indent: int | None = N
 
 
 def _json(value: bytes, indent: int | None, *, is_sure: bool) -> str | None:
-    """None for what is no JSON, and unless it ``is_sure``, for a bare number or word."""
+    """Return the value as JSON; None if it is no JSON, and unless it ``is_sure``, for a bare number or word."""
     if not is_sure and value[:1] not in (b"{", b"["):
         return None
     try:
@@ -93,13 +96,13 @@ def _is_text(value: bytes, *, is_whole: bool) -> bool:
     except UnicodeDecodeError as error:
         if is_whole or error.start < len(value) - 3:
             return False
-        # Where it was cut there may be a part of a character.
+        # The cut may have left a part of a character.
         text = value[: error.start].decode()
     return all(each.isprintable() or each in "\n\r\t" for each in text)
 
 
 def _path(namespace: str, key: bytes) -> str:
-    """Of the page of a pair."""
+    """Return the path of a pair's page."""
     return f"/ui/pairs/{namespace}/{segment_of(key)}"
 
 
@@ -118,7 +121,7 @@ async def _oldest(client: AsyncClient) -> Timestamp:
 
 
 async def listing(call: Call, visitor: Visitor) -> Response:
-    """The pairs whose keys begin with something."""
+    """Return the page of the pairs whose keys begin with a prefix."""
     client, namespace, form = call.client, check_namespace(call.name("namespace")), _form(call)
     begins, at = call.text("prefix") or "", call.text("at") or None
     within = range_of(b"", b"", parse_bytes(begins, "prefix"))

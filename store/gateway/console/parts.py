@@ -28,8 +28,8 @@ FIND: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """``items`` from the place ``begin`` on, of ``count`` whose names have ``find`` in them. ``before`` and ``behind``
-    are the queries of the parts beside it, empty where there is none."""
+    """``items`` from the place ``begin`` on, of ``count`` whose names contain ``find``. ``before`` and ``behind`` are
+    the queries of the parts beside it, empty at an end."""
 
     items: Sequence[T]
     begin: int

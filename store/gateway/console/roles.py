@@ -1,4 +1,4 @@
-"""``/ui/roles``: principals, their tokens, what they may, and how much; for who is no admin, who he is himself."""
+"""``/ui/roles``: principals, their tokens, grants and quotas; for a visitor that is no admin, its own principal."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """What became of it from the first time to the second."""
+        """The difference between the first time and the second."""
         if self.value is None:
             return "added"
         if self.other is None:
@@ -103,8 +103,8 @@ def then(call: Call, at: str | None) -> AsyncClient:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What differs between two times, and how many rows were the same beside it. ``token`` is where the next page goes
-    on, empty at the end."""
+    """The rows that differ between two times, and how many rows beside them were the same. ``token`` is the place
+    of the next page, empty at the end."""
 
     rows: list[Row]
     same: int
@@ -112,9 +112,9 @@ class Differences:
 
 
 async def differences(call: Call, at: str | None, other: str | None) -> Differences:
-    """The rows of the scan at either time that are not the same at both; None is now.
+    """Return the rows of the scan at either time that are not the same at both; None is now.
 
-    Both scans are read side by side until a page is full, or some thousand rows were the same. Where rows were added or
+    Both scans are read side by side until a page is full, or some thousand rows were the same. If rows were added or
     removed, the two are not at the same key at a page's end: then a row may stand on two pages.
     """
     rows: list[Row] = []
@@ -129,7 +129,7 @@ async def differences(call: Call, at: str | None, other: str | None) -> Differen
 
 
 def _tokens_of(call: Call) -> tuple[bytes, bytes] | None:
-    """Where both scans go on. None at the beginning."""
+    """Return the tokens at which both scans go on; None at the beginning."""
     given = token_of(call)
     if not given:
         return None

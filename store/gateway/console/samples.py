@@ -1,12 +1,12 @@
-"""What the gateway remembers of its cluster: ten minutes of each node's rates, latencies, lag and size.
+"""The gateway's memory of its cluster: ten minutes of each node's rates, latencies, lag and size.
 
 ::
 
     every 5 s:  each node ── Statistics/ReadStatistics ──► one Sample a node ──► the last 120 of them ──► charts
 
 A reading counts from a node's start, so a sample is the difference of two. A node that does not answer has samples
-without values: its line has a gap. The gateway asks with its own credentials; where the cluster refuses them, it asks
-once a minute, and the pages say what is missing.
+without values: its line has a gap. The gateway asks with its own credentials. If the cluster refuses them, it asks
+once a minute, and the pages say which right is missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OF_TOOLS: Final = (
     "cortado.v1.Calls/", "cortado.v1.Cluster/", "cortado.v1.Settings/", "cortado.v1.Statistics/", "cortado.v1.Inspect/",
     "cortado.v1.Auth/WhoAmI", "grpc.",
 )  # fmt: skip
-"""Calls of tools and of the clients' own plumbing, which say nothing of what applications do."""
+"""Calls of tools and of the clients' own plumbing, which do not show the applications' load."""
 _NAMES: Final = (
     "cortado_requests_total", "cortado_request_duration_seconds", "cortado_uptime_seconds",
     "cortado_member_lag_seconds", "cortado_map_used_bytes",
@@ -48,7 +48,7 @@ _NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of one node within some seconds before ``at_s``, wall time. None: not known."""
+    """The measures of one node within some seconds before ``at_s``, wall time. None: not known."""
 
     at_s: float
     calls_per_s: float | None = None
@@ -58,7 +58,7 @@ class Sample:
 
 
 class Samples:
-    """The last samples of each member. ``problem`` is why there are none."""
+    """The last samples of each member. ``problem`` is the reason for having no samples."""
 
     def __init__(self, wall_s: Callable[[], float] = time.time) -> None:
         self.problem: CortadoError | None = None
@@ -134,7 +134,7 @@ def _lags(leader: Statistics | None) -> dict[str, float]:
 
 
 async def read(client: AsyncClient, address: str, names: Sequence[str] = _NAMES) -> Statistics:
-    """What a node counts."""
+    """Return a node's counts."""
     request = statistics_pb2.ReadStatisticsRequest(names=names)
     return statistics_of(
         await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ReadStatistics, request)

@@ -1,4 +1,5 @@
-"""``/ui/schemas``: subjects and versions, what differs between two, and the verdict on a schema that is none yet."""
+"""``/ui/schemas``: subjects and versions, the differences between two, and the verdict on a schema not yet
+registered."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _LINES_MAX: Final = 1_000
 
 
 async def listing(call: Call, visitor: Visitor) -> Response:
-    """The subjects; or the page of one that is not there yet, for who wants to make it."""
+    """Return the subjects; or the page of a new subject, for a visitor that wants to make it."""
     new = call.text("subject")
     if new is not None:
         return await _subject(call, visitor, check_subject(new.strip()))
@@ -55,8 +56,8 @@ async def verdict(call: Call, visitor: Visitor) -> Response:
 async def _subject(
     call: Call, visitor: Visitor, name: str, given: str = "", checked: SchemaCheck | CortadoError | None = None
 ) -> Response:
-    """``given`` is a schema, and ``checked`` the verdict on it. Raises NotFound for a subject that has no version, but
-    where somebody is about to make its first one."""
+    """``given`` is a schema, and ``checked`` the verdict on it. Raises NotFound for a subject without a version, unless
+    the visitor is about to make its first one."""
     schemas = call.client.schemas
     try:
         versions = await schemas.versions(name)

@@ -1,4 +1,4 @@
-"""What is served below ``/ui``: a row for each page, and the files that they load."""
+"""The pages below ``/ui``, a row each, and the files that they load."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _operation(
 
 
 async def leave(call: Call, visitor: Visitor) -> Response:
-    """Refused as one who is not signed in: that makes a browser forget what it has sent so far."""
+    """Refuse the visitor as not signed in: that makes a browser forget the credential that it has sent so far."""
     check_own(call.headers)
     if not visitor.name:
         raise InvalidArgument("visitor", "must have signed in to sign out")

@@ -1,8 +1,8 @@
-"""What is stored, as a page shows it: text that a reader sees whole, and that nothing obeys.
+"""Stored data as a page shows it: text that a reader sees whole, and that nothing obeys.
 
-Templates escape markup. What is left is what a browser does with plain characters: it turns the direction of text at
-U+202E, and shows nothing for U+200B. So all that does not print stands as an escape, as everywhere in Cortado; and what
-is long is cut, with its length.
+Templates escape markup. Plain characters have effects in a browser, too: it turns the direction of text at U+202E, and
+shows nothing for U+200B. So each character that does not print stands as an escape, as everywhere in Cortado. Long text
+is cut, with its length.
 """
 
 from __future__ import annotations

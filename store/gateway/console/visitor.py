@@ -1,5 +1,5 @@
-"""Who looks at a page, and which acts it offers him. What he may, the cluster decides; here it is decided what gets a
-link."""
+"""The visitor of a page, and the acts that a page offers to it. The cluster decides its rights; this module decides
+which acts get a link."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.gateway.calls import Call
 
 WAIT_S: Final = 2.0
-"""How long a page waits for who its visitor is."""
+"""How long a page waits to learn its visitor's principal."""
 NO_RIGHTS: Final = Rights.of(())
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """``name`` is the principal's, empty while roles are off, and ``secret`` what it has shown. ``may_act``: whether
-    there is any act for him."""
+    """``name`` is the principal's, empty while roles are off, and ``secret`` its credential. ``may_act``: whether any
+    act is open to it."""
 
     name: str
     has_roles: bool
@@ -29,16 +29,17 @@ class Visitor:
     rights: Rights
     secret: bytes = field(default=b"", repr=False)
     problem: CortadoError | None = None
-    """Why nobody could say who he is: then he is offered nothing, and shown what the nodes let him read."""
+    """Why the visitor's principal is unknown: then pages offer no act, and show only the rows that the nodes let it
+    read."""
 
     @property
     def operates(self) -> bool:
-        """Acts on members, leases and what is collected."""
+        """Whether it may act on members, leases and garbage collection."""
         return self.may(Demand(Permission.OPERATE))
 
     @property
     def administers(self) -> bool:
-        """Acts on principals, rights and quotas."""
+        """Whether it may act on principals, rights and quotas."""
         return self.may(Demand(Permission.ADMINISTER))
 
     def defines(self, name: str) -> bool:
@@ -52,17 +53,17 @@ class Visitor:
 
 
 NOBODY: Final = Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS)
-"""Of a page that says what went wrong."""
+"""The visitor of an error's page."""
 
 
 async def visitor_of(call: Call) -> Visitor:
-    """Raises Unauthenticated where roles are on, and nobody is signed in."""
+    """Return the visitor. Raises Unauthenticated if roles are on, and the visitor has not signed in."""
     try:
         who: WhoAmI = await call.client.with_timeout(WAIT_S).auth.who_am_i()
     except Unauthenticated:
         raise
     except CortadoError as error:
-        # Where nobody leads, the pages of the cluster are wanted most.
+        # Without a leader, the pages of the cluster are wanted most.
         return Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS, problem=error)
     if not who.enabled:
         return Visitor("", has_roles=False, may_act=call.forms.without_roles, rights=NO_RIGHTS)

@@ -1,12 +1,12 @@
 """The HTTP API of Kafka's schema registry, over the cluster's own schemas (``docs/registry.md``)::
 
     codes.py          error codes, and {"error_code", "message"}
-    reading.py        what a call says: subject, version, flags, a declaration
+    reading.py        reads a call: subject, version, flags, a declaration
     subjects.py       /subjects, /subjects/{subject}
     versions.py       /subjects/{subject}/versions...
-    declarations.py   /schemas...: what an id names, from memory; who has it
+    declarations.py   /schemas...: the schema of an id, from memory; the subjects that have it
     compatibility.py  /compatibility..., /config...
-    fixed.py          what is the same in every cluster: modes, contexts, metadata
+    fixed.py          answers that are the same in every cluster: modes, contexts, metadata
 
 The cluster decides ids, compatibility levels and deletion. Only the client below remembers anything: the text of each
 schema id, which never changes. So every gateway answers every call from the newest state.
@@ -34,10 +34,10 @@ ROOTS: Final = (
     "/associations",
     "/v1/metadata",
 )
-"""Below these a path that is none is answered in the registry's form, too."""
+"""An unknown path below these is answered in the registry's form, too."""
 
 
 def operations() -> list[Operation]:
-    """What is served of the registry."""
+    """Return the rows for the registry."""
     groups = (declarations, subjects, versions, compatibility, fixed)
     return [operation for group in groups for operation in group.operations()]

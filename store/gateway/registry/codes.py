@@ -87,7 +87,7 @@ def failed(failure: CortadoError | Refused) -> Response:
     error = failure.error if isinstance(failure, Refused) else failure
     code = failure.code if isinstance(failure, Coded) else _code_of(error, answer.status_code)
     text = json_text({"error_code": code, "message": error.message()})
-    # An error may quote half a character of what was wrong.
+    # An error may quote half a character of the wrong value.
     kept = {name: value for name, value in answer.headers.items() if name not in ("content-length", "content-type")}
     return Response(text.encode("utf-8", "replace"), answer.status_code, kept, MEDIA_TYPE)
 

@@ -50,7 +50,7 @@ _OTHER_FIELDS: Final = (
 
 
 def operations() -> list[Operation]:
-    """What is served of levels."""
+    """Return the rows for compatibility levels."""
     checking = (_VERBOSE, NORMALIZE)
     return [
         operation("POST", _CHECKED, check, "Whether a schema could be registered.", *checking),
@@ -67,12 +67,12 @@ def operations() -> list[Operation]:
 
 
 async def check(call: Call) -> Response:
-    """What registering would say."""
+    """Return the verdict that registering would give."""
     return _verdict(call, await schemas_of(call).check(subject_of(call), await declaration_of(call)))
 
 
 async def check_one(call: Call) -> Response:
-    """As :func:`check`, against one version. What is compared with the latest of nothing fits."""
+    """As :func:`check`, against one version. If the subject has no latest version, the schema fits."""
     subject, version = subject_of(call), version_of(call)
     text = await declaration_of(call)
     schemas = schemas_of(call)

@@ -35,7 +35,7 @@ from cortado.store.names import shown
 SCHEMAS_MAX: Final = 1_000
 """That one answer lists."""
 CHARACTERS_MAX: Final = 8 << 20
-"""Of all declarations in one answer."""
+"""Characters of all declarations in one answer."""
 
 LATEST_ONLY: Final = Parameter("latestOnly", "Only the newest version of each subject.", kind="boolean")
 
@@ -45,7 +45,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 def operations() -> list[Operation]:
-    """What is served of schemas."""
+    """Return the rows for schemas."""
     fetch_max = Parameter("fetchMaxId", "Tells the highest id, too: not here.", kind="boolean")
     users = (DELETED, SUBJECT, *PAGE)
     others = (
@@ -127,7 +127,7 @@ async def _uses(call: Call) -> list[VersionSummary]:
 
 
 def _id_of(call: Call) -> int:
-    """The id that the path names. Raises NotFound for what can be none."""
+    """Return the id that the path names. Raises NotFound for text that is no id."""
     given = call.name("id")
     if _DIGITS.fullmatch(given) is None or not 1 <= int(given) <= _INT32_MAX:
         raise NotFound("schema", f"with id {shown(given)}: ids are numbers from 1 to {_INT32_MAX}")

@@ -22,7 +22,7 @@ _FORCE: Final = Parameter("force", "Changes nothing.", kind="boolean")
 
 
 def operations() -> list[Operation]:
-    """What is served of all this."""
+    """Return the rows of this module."""
     rows = [
         operation("GET", "/", root, "That a registry is here."),
         operation("GET", "/contexts", contexts, "The contexts: the default one.", *PAGE),
@@ -63,7 +63,7 @@ async def version(call: Call) -> Response:
 
 
 async def mode(call: Call) -> Response:
-    """The one that there is, whatever the subject."""
+    """Return the only mode, for every subject."""
     _check_subject(call)
     return answer(call, {"mode": _MODE})
 

@@ -1,4 +1,4 @@
-"""What a call to the registry says, read as strictly as its clients allow.
+"""Reads a call to the registry, as strictly as its clients allow.
 
 They write ``True`` for ``true``, ask for ``latest`` or -1, begin a subject with the context that all are in (``:.:``),
 and send fields of other kinds of schemas as null.
@@ -70,10 +70,10 @@ _UNKNOWN_TOO: Final = "Confluent-Accept-Unknown-Properties"
 
 
 def operation(method: str, path: str, handler: Any, summary: str, *parameters: Parameter) -> Operation:
-    """A row of the table of what is served, as all of the registry's are."""
+    """Return a row of the table of operations, with the properties that all rows of the registry share."""
 
     async def checked(call: Call) -> Response:
-        call.wanted(GIVES[200])  # What cannot be answered so is refused before it has an effect.
+        call.wanted(GIVES[200])  # A caller that does not accept the media type is refused before any effect.
         response: Response = await handler(call)
         return response
 
@@ -93,7 +93,7 @@ def schemas_of(call: Call) -> AsyncSchemas:
 
 
 def subject_of(call: Call) -> str:
-    """The subject that the path names. Raises Coded for what can be none."""
+    """Return the subject that the path names. Raises Coded for an invalid name."""
     try:
         name = call.name("subject").removeprefix(_CONTEXT)
         if name.startswith(":"):
@@ -123,7 +123,7 @@ def flag(call: Call, name: str) -> bool:
 
 
 def page(call: Call, found: Sequence[T]) -> Sequence[T]:
-    """What ``offset`` and ``limit`` leave."""
+    """Return the part that ``offset`` and ``limit`` select."""
     offset, limit = whole(call, OFFSET.name, 0), whole(call, LIMIT.name, -1)
     return found[max(0, offset) :][: limit if limit >= 0 else None]
 
@@ -139,9 +139,10 @@ def whole(call: Call, name: str, default: int) -> int:
 
 
 async def declaration_of(call: Call) -> str:
-    """The schema that the body declares, as text. Raises InvalidArgument, Coded.
+    """Return the schema that the body declares, as text. Raises InvalidArgument, Coded.
 
-    What only other kinds of schemas have is refused by its name, and so are an id and a version of the caller's choice.
+    Fields that only other kinds of schemas have are refused by name, and so are an id and a version of the caller's
+    choice.
     """
     body = await fields_of(call, _DECLARATION)
     kind = body.get("schemaType", "AVRO")
@@ -169,7 +170,7 @@ async def declaration_of(call: Call) -> str:
 
 
 async def fields_of(call: Call, known: Set[str]) -> dict[str, Any]:
-    """The fields of the body that have a value. Raises InvalidArgument for what is no object, and Coded for a field
+    """Return the fields of the body that have a value. Raises InvalidArgument if it is no object, and Coded for a field
     that the API does not have, unless the caller says that it may send some."""
     body = await call.json()
     if not isinstance(body, dict):

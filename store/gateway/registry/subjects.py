@@ -41,7 +41,7 @@ _SUBJECT: Final = "/subjects/{subject}"
 
 
 def operations() -> list[Operation]:
-    """What is served of subjects."""
+    """Return the rows for subjects."""
     listing = (PREFIX, DELETED, DELETED_ONLY, DELETED_ONLY_TOO, *PAGE)
     return [
         operation("GET", "/subjects", list_subjects, "The names of all subjects.", *listing),

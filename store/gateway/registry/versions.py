@@ -45,7 +45,7 @@ _VERSION: Final = f"{_VERSIONS}/{{version}}"
 
 
 def operations() -> list[Operation]:
-    """What is served of versions."""
+    """Return the rows for versions."""
     listing = (DELETED, DELETED_ONLY, DELETED_ONLY_TOO, *PAGE)
     return [
         operation("GET", _VERSIONS, list_versions, "The numbers of a subject's versions.", *listing),
@@ -93,7 +93,7 @@ async def referenced_by(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """The number of what was deleted."""
+    """Delete a version and return its number."""
     subject, permanent = subject_of(call), flag(call, PERMANENT.name)
     found = await _named(call, include_deleted=permanent or version_of(call) != LATEST)
     if found.deleted and not permanent:

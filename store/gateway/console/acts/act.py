@@ -1,5 +1,5 @@
-"""What an act is: one row of :data:`cortado.store.gateway.console.acts.table.ACTS`, from which its page is made and its
-form is read. Each is one call of the public API, with its visitor's own rights."""
+"""An act: one row of :data:`cortado.store.gateway.console.acts.table.ACTS`, the source of its page and its form. Each
+is one call of the public API, with its visitor's own rights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Something that the visitor says. ``value`` is what stands there at first, and ``choices`` all that may."""
+    """A field of an act's form. ``value`` is its first value, and ``choices`` all values that it may have."""
 
     name: str
     label: str
@@ -41,7 +41,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an act's page shows of its target: ``facts`` by their names, and ``same``, which changes where the target
+    """The target as an act's page shows it: ``facts`` by their names, and ``same``, which changes if the target
     becomes another one, so that a form says which one was seen. ``value`` goes into the inputs of these names."""
 
     facts: tuple[tuple[str, str], ...] = ()
@@ -51,8 +51,8 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, and where to see it. ``secret`` is shown this once. ``is_again``: its form was sent before, and
-    this was done then; ``had_secret``: the first answer showed it."""
+    """The effect of an act, and the page that shows it. ``secret`` is shown this once. ``is_again``: its form was
+    sent before, and had its effect then; ``had_secret``: the first answer showed it."""
 
     text: str
     where: str
@@ -63,10 +63,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """- ``target``: the parameters of the page that name what it acts on;
-    - ``says``: what will happen, and what of it cannot be taken back;
-    - ``look``: what there is of the target now; raises NotFound where there is nothing to act on;
-    - ``typed``: the one of ``target`` whose value must be typed, where the act is dangerous;
+    """- ``target``: the parameters of the page that name the act's target;
+    - ``says``: the effect, and which part of it cannot be taken back;
+    - ``look``: reads the target as it is now; raises NotFound without a target to act on;
+    - ``typed``: the part of ``target`` that must be typed, if the act is dangerous;
     - ``back``: the page that it belongs to.
     """
 
@@ -93,7 +93,7 @@ def removes(name: str) -> bool:
 
 
 async def in_time(work: Awaitable[T], problem: str) -> T:
-    """What it gives, as long as a page waits for it. Raises DeadlineExceeded with the ``problem``."""
+    """Return the result, if it comes while a page waits for it. Raises DeadlineExceeded with the ``problem``."""
     try:
         async with asyncio.timeout(WAITS_S):
             return await work
@@ -102,7 +102,7 @@ async def in_time(work: Awaitable[T], problem: str) -> T:
 
 
 async def nothing(_client: AsyncClient, _target: Texts) -> Sight:
-    """Of an act that makes what is not there yet."""
+    """Return the sight of an act that makes a new thing."""
     return Sight()
 
 
@@ -112,7 +112,7 @@ def optional(given: str) -> str | None:
 
 
 def listed(given: str) -> list[str]:
-    """What stands between commas."""
+    """Return the parts between commas."""
     return [each.strip() for each in given.split(",") if each.strip()]
 
 
@@ -142,5 +142,5 @@ def number(given: str, field: str) -> int:
 
 
 def table_path(full_name: str) -> str:
-    """Of a table's page."""
+    """Return the path of a table's page."""
     return "/ui/data/" + "/".join(quote(each, safe="") for each in full_name.split(".", 1))

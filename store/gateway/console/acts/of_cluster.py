@@ -1,4 +1,4 @@
-"""Acts on members, jobs, leases, and what may be collected."""
+"""Acts on members, jobs, leases and garbage collection."""
 
 from __future__ import annotations
 

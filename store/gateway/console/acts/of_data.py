@@ -163,7 +163,7 @@ async def _drop_index(client: AsyncClient, target: Texts, _given: Texts) -> Done
     return Done(f"Index {target['index']} of {target['table']} was dropped.", _of_table(target))
 
 
-# --- namespaces, and what was dropped -------------------------------------------------------------------------------
+# --- namespaces, and dropped tables and namespaces ------------------------------------------------------------------
 
 
 async def _namespace(client: AsyncClient, target: Texts) -> Sight:

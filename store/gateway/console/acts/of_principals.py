@@ -1,4 +1,4 @@
-"""Acts on principals, their tokens and what they are granted."""
+"""Acts on principals, their tokens and their grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts on quotas: what principals, databases and namespaces may use."""
+"""Acts on quotas: limits of principals, databases and namespaces."""
 
 from __future__ import annotations
 

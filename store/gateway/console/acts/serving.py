@@ -20,7 +20,7 @@ from cortado.store.gateway.problems import Refused, status_of
 from cortado.store.names import shown
 
 TYPED: Final = "typed"
-"""The field into which the name of what is acted on is typed."""
+"""The field for the typed name of the target."""
 TARGETS: Final = tuple(
     Parameter(name, "What is acted on, where the act is on such a thing.")
     for name in sorted({name for act in ACTS.values() for name in act.target})
@@ -39,7 +39,7 @@ async def show(call: Call, visitor: Visitor) -> Response:
 
 
 async def act(call: Call, visitor: Visitor) -> Response:
-    """What became of a form. Nothing was done where the answer is its page again, which says why."""
+    """Return the result of a form. If the answer is the form's page again, it says why nothing was done."""
     check_own(call.headers)
     wanted, target = _asked(call, visitor)
     fields = await call.form()
@@ -67,7 +67,7 @@ async def act(call: Call, visitor: Visitor) -> Response:
 
 
 async def form_of(call: Call, visitor: Visitor, name: str, target: Texts) -> str:
-    """The form of an act that stands on another page; empty for who has no acts."""
+    """Return the form of an act that stands on another page; empty for a visitor without acts."""
     if not visitor.may_act:
         return ""
     return await _written(call, visitor, name, target, await ACTS[name].look(call.client, target))
@@ -78,7 +78,7 @@ async def _written(call: Call, visitor: Visitor, name: str, target: Texts, sight
 
 
 def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
-    """The act, and what it is on. Raises NotFound, Refused, InvalidArgument."""
+    """Return the act and its target. Raises NotFound, Refused, InvalidArgument."""
     name = call.name("act")
     found = ACTS.get(name)
     if found is None:
@@ -139,13 +139,13 @@ def _told(error: CortadoError | Refused) -> CortadoError | Refused:
 async def _again(
     call: Call, visitor: Visitor, act: Act, target: Texts, given: Texts, error: CortadoError | Refused
 ) -> Response:
-    """The page of the act with what was given, what is there now, and why nothing was done."""
+    """Return the page of the act with the given fields, the present state, and why nothing was done."""
     cause = error.error if isinstance(error, Refused) else error
     status = error.status if isinstance(error, Refused) else status_of(error)
     try:
         sight = await act.look(call.client, target)
     except CortadoError:
-        # There is nothing to act on any more, or nobody to ask: what went wrong first says more.
+        # The target is gone, or the cluster does not answer: the first error says more.
         raise error from None
     return await _page(call, visitor, act, target, sight, given, cause, status)
 
