@@ -1,4 +1,4 @@
-"""What the data is given: committed entries in the order of the log, some at a time.
+"""Hand committed entries to the data, in the order of the log and in bounded steps.
 
 ::
 
@@ -6,8 +6,8 @@
        | outstanding   |  the next to apply  |                 |
 
 Applying follows the log files, and never leads: an entry is handed over once it is committed *and* durable here. So
-after a crash the log reaches at least as far as the data (:meth:`RaftLog.__init__` refuses anything else), and what the
-data lacks is applied again from the log.
+after a crash the log reaches at least as far as the data (:meth:`RaftLog.__init__` refuses any other state). Entries
+that the data lacks are applied again from the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cortado.invariants import invariant
 from cortado.raft.core import Core
 from cortado.raft.log import Entry
 
-# What is handed over at once: a replica that learns of many committed entries applies them in steps.
+# Bounds of one step: a replica that learns of many committed entries applies them in steps.
 _BYTES_MAX: Final = 4 << 20
 _ENTRIES_MAX: Final = 4096
 
@@ -29,18 +29,18 @@ class Applying:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        # After a restart: what the data contains is not applied again.
+        # After a restart, entries that the data contains are not applied again.
         self.handed_index = self._counted_to = core.applied[0]
         self._backlog_bytes = 0
 
     @property
     def backlog(self) -> int:
-        """How many entries may be applied and are not handed over."""
+        """Return the number of entries that may be applied and are not handed over."""
         return self._core.appliable_index - self.handed_index
 
     @property
     def backlog_bytes(self) -> int:
-        """What these take in the log. Each is counted once."""
+        """Return the bytes that these entries take in the log. Each is counted once."""
         last = self._core.appliable_index
         if last > self._counted_to:
             self._backlog_bytes += sum(map(len, self._core.journal.records(self._counted_to + 1, last)))
@@ -48,8 +48,8 @@ class Applying:
         return self._backlog_bytes
 
     def take(self) -> Sequence[Entry]:
-        """The next entries to apply, which are committed and durable here; empty where there are none, or those taken
-        last are not applied yet. Each is handed over once, in the order of the log."""
+        """Return the next entries to apply, which are committed and durable here. Empty if there are none, or while
+        those taken last are not applied yet. Each is handed over once, in the order of the log."""
         core, backlog_bytes = self._core, self.backlog_bytes
         first, last = self.handed_index + 1, min(core.appliable_index, self.handed_index + _ENTRIES_MAX)
         if self.handed_index > core.applied[0] or core.is_installing or first > last:
@@ -68,7 +68,7 @@ class Applying:
         return taken
 
     def applied(self, entries: Sequence[Entry]) -> None:
-        """What was taken last is durably applied, or the first of it."""
+        """Record that ``entries`` are durably applied: all entries that were taken last, or the first of them."""
         core = self._core
         (index, term), last = core.applied, entries[-1]
         is_next = last.index == index + len(entries) <= self.handed_index and last.term >= term

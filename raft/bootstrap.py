@@ -22,7 +22,7 @@ FIRST_INDEX, FIRST_TERM = 2, 1
 
 
 def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX, term: int = FIRST_TERM) -> Writes:
-    """What the log files keep of a group of one that begins; the data must record ``(index, term)`` as applied."""
+    """Return the log-file records of a new group of one. The data must record ``(index, term)`` as applied."""
     if index < FIRST_INDEX or term < FIRST_TERM:
         problem = f"a group begins at index {FIRST_INDEX}, term {FIRST_TERM} or above"
         raise InvalidArgument("applied", problem, f"{index}, {term}")
@@ -32,8 +32,8 @@ def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX,
 
 @dataclass(frozen=True, slots=True)
 class ForcedReport:
-    """What a group that was cut down to one member goes on from. Entries that others committed after ``last_index`` are
-    lost; entries up to there count as committed, whether they were or not."""
+    """The place from which a group goes on after it was cut down to one member. Entries that others committed after
+    ``last_index`` are lost; entries up to there count as committed, whether they were or not."""
 
     last_index: int
     last_term: int
@@ -60,7 +60,7 @@ def force_single_writes(group_id: int, log: StoredLog, member: Member) -> tuple[
 
 
 def check_term(group_id: int, term: int) -> None:
-    """Raises DataLoss where a stored term is none that elections can have reached."""
+    """Raise DataLoss if a stored term is above all that elections can reach."""
     if term > TERM_MAX:
         problem = f"term {term} is above {TERM_MAX}, which no elections reach"
         advice = "cortado recover --reset-term, on the stopped node, takes it back"
@@ -79,9 +79,9 @@ class TermReport:
 def reset_term_writes(group_id: int, log: StoredLog, applied: tuple[int, int]) -> tuple[Writes, TermReport]:
     """Take a replica back from a term that its log cannot have come to by elections.
 
-    It goes on in a term above all in which it may have voted, and which the others, wherever they are, take from it:
-    half of what they allow a message to be ahead. ``applied`` is the last applied entry's index and term. Raises
-    InvalidArgument where its term is in bounds, or where what is out of bounds was applied.
+    Its new term is above every term in which it may have voted. It is half of ``TERM_AHEAD_MAX`` ahead of its log, so
+    that the other members accept it in whichever term they are. ``applied`` is the last applied entry's index and term.
+    Raises InvalidArgument if its term is in bounds, or if an entry out of bounds was applied.
     """
     state, term = log.hard_state, log.hard_state.base_term
     kept = 0

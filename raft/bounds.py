@@ -1,11 +1,11 @@
-"""What the numbers of a peer's message may be: one that no cluster can have reached is refused before it is stored.
+"""Bounds of the numbers in a peer's message. A number that no cluster can have reached is refused before it is stored.
 
-A term is the dangerous one: whoever hears of a higher one enters it, and keeps it for ever. Terms rise by one with each
-election, and elections of one group hardly follow each other faster than every 200 ms. So a message may be ahead of us
-by what 38 days of elections without a pause would bring: a node that was away comes back, and a term out of thin air is
-not taken. (A replica that has never been in a term has nothing to compare with.)
+Terms are the dangerous ones: a replica that hears of a higher term enters it, and keeps it for ever. Terms rise by one
+with each election, and elections of one group hardly follow each other faster than every 200 ms. So a message may be
+ahead of us by what 38 days of elections without a pause would bring: a node that was away comes back, and a term out of
+thin air is not taken. (A replica that has never been in a term has nothing to compare with.)
 
-What contradicts this replica's log is no matter of bounds (:mod:`~cortado.raft.disputes`).
+Messages that contradict this replica's log are no matter of bounds (:mod:`~cortado.raft.disputes`).
 
 A member whose log was taken out of bounds by an earlier build, or by an error on its disk, does not start:
 ``cortado recover --reset-term`` brings it back.
@@ -18,7 +18,7 @@ from typing import Final
 
 from cortado.proto.internal import raft_pb2 as pb
 
-# Nothing that counts one by one comes near it, and what is added to it still fits 64 bits.
+# No counter that grows by one comes near it, and sums with it still fit 64 bits.
 TERM_MAX: Final = 1 << 62
 INDEX_MAX: Final = 1 << 62
 TERM_AHEAD_MAX: Final = 1 << 24
@@ -27,7 +27,8 @@ SNAPSHOT_BYTES_MAX: Final = 1 << 50
 
 
 def problem_of(message: pb.RaftMessage, term: int) -> str:
-    """What is out of bounds in a message to a replica in ``term``, with the value and the bound. Empty: nothing."""
+    """Return which number of a message to a replica in ``term`` is out of bounds, with the value and the bound. Empty:
+    none."""
     if problem := _problem_of_term(message.term, term):
         return problem
     if not (math.isfinite(message.sent_ms) and math.isfinite(message.echo_ms)):
@@ -48,7 +49,8 @@ def problem_of(message: pb.RaftMessage, term: int) -> str:
 
 
 def problem_of_position(position: tuple[int, int], term: int) -> str:
-    """What is out of bounds in the last place of another log, term and index, for a replica in ``term``."""
+    """Return which number of another log's last ``position`` (term, index) is out of bounds for a replica in
+    ``term``."""
     if position[1] > INDEX_MAX:
         return f"index {position[1]} is above {INDEX_MAX}"
     return _problem_of_term(position[0], term)

@@ -1,8 +1,8 @@
-"""Who belongs to a group: one set of voters and learners, by node id, replaced whole by an entry of the log.
+"""The members of a group: one set of voters and learners, by node id, replaced whole by an entry of the log.
 
 A configuration takes effect when its entry is appended, and is rolled back when that entry is truncated (Raft, Ongaro
-2014, §4.1). Consecutive ones differ by one voter at most, so that any two majorities overlap. Where a node is reached
-is no part of it: that is in the registry (:mod:`~cortado.raft.registry`).
+2014, §4.1). Consecutive ones differ by one voter at most, so that any two majorities overlap. Addresses of nodes are no
+part of it: the registry has them (:mod:`~cortado.raft.registry`).
 
 As bytes a configuration is ``cortado.internal.Configuration`` (``proto/internal/raft.proto``), golden files pin them.
 """
@@ -32,7 +32,7 @@ class Configuration:
         return node_id in self.voters
 
     def is_alone(self, node_id: str) -> bool:
-        """True where ``node_id`` is the one voter, and nobody else belongs to the group."""
+        """Return whether ``node_id`` is the one voter, and the group's only member."""
         return not self.learners and self.voters == (node_id,)
 
     def others(self, node_id: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the rooms of one replica share: who we are, whether we lead, the time, the journal, the engine, the way out."""
+"""The state that the rooms of one replica share: identity, leadership, time, journal, engine, outbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cortado.raft.settings import RaftSettings
 
 @dataclass(slots=True)
 class Core:
-    """``now_ms`` is the time of the last tick: what happens between two ticks is as old as the first of them."""
+    """``now_ms`` is the time of the last tick: an event between two ticks has the time of the first."""
 
     node_id: str
     group_id: int
@@ -31,7 +31,7 @@ class Core:
     applied: tuple[int, int]
     may_lead: bool = True
     transferee: str = ""
-    """Whom a leader hands leadership to; empty while it does not."""
+    """The member to which a leader hands leadership; empty while no hand-over is under way."""
     heard_of_leader: bool = False
     """Whether a message of the term's leader came since the last tick."""
     usual_sync_ms: float = 0.0
@@ -42,26 +42,27 @@ class Core:
     """From the writes of a snapshot's reset until they are durable: they name our term and vote, so no others may come
     between, and nothing is applied to a state that is being replaced."""
     term_at_start: int = field(init=False)
-    """The term of the log that this process began with; 0 where it began with none."""
+    """The term of the log that this process began with; 0 if it began with none."""
     incarnation: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
     room: Room | None = None
-    """What this node may still store, as it was measured last; None: not known."""
+    """The bytes that this node may still store, as measured last; None: not known."""
     room_beside_bytes: int = 0
-    """How much had come to the log by then."""
+    """The log's ``pushed_bytes`` at that time."""
     examine: Examine | None = None
     lost_ends: dict[str, int] = field(default_factory=dict)
     """Members that say that we acknowledged what our log does not hold, each with the term in which it led us; until
     that is settled (:mod:`~cortado.raft.disputes`)."""
     doubts: list[Doubt] = field(default_factory=list)
-    """What followers doubt of a leader's entries, until the node takes it."""
+    """Doubts of followers about a leader's entries, until the node takes them."""
 
     def __post_init__(self) -> None:
         self.term_at_start = self.journal.term
 
     def may_vote_for(self, candidate: str, last_term: int) -> bool:
-        """Whether a candidate whose log ends in ``last_term`` holds whatever an earlier life may have acknowledged."""
+        """Return whether a candidate with a log that ends in ``last_term`` holds all that an earlier life may have
+        acknowledged."""
         return all(term < last_term or leader == candidate for leader, term in self.lost_ends.items())
 
     @property
@@ -84,7 +85,7 @@ class Core:
             raise self.not_leader()
 
     def not_leader(self) -> NotLeader:
-        """The error for a caller who must go elsewhere, or wait."""
+        """Return the error for a caller that must go elsewhere, or wait."""
         if self.is_leading:
             problem = "leadership is being handed over" if self.transferee else "the new leader is not ready yet"
             return NotLeader(problem)
@@ -98,7 +99,8 @@ class Core:
 
     @property
     def durable_commit_index(self) -> int:
-        """Where no other voter is counted, the engine counts an entry that our own disk may not have yet."""
+        """Return the commit index, at most our durable index if we may have counted alone: without another voter, the
+        engine counts an entry that our own disk may not have yet."""
         commit_index, durable_index = self.engine.commit_index, self.journal.durable_index
         if self.is_leading or durable_index < self.counted_alone_to:
             return min(commit_index, durable_index)
@@ -106,7 +108,7 @@ class Core:
 
     @property
     def appliable_index(self) -> int:
-        """What is committed, and in our own log files: it may be applied."""
+        """Return the last index that is committed and in our own log files: entries up to it may be applied."""
         return min(self.durable_commit_index, self.journal.durable_index)
 
     def acknowledge(self, answered: pb.RaftMessage, to: str, answer: pb.Acknowledgement, needs: int) -> None:

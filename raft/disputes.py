@@ -1,7 +1,7 @@
-"""What one member says against what was committed here, or against what this disk holds.
+"""One member's claims against entries that were committed here, or against this disk.
 
 Raft believes leaders. One message of a member that is wrong could so end every other one. A leader that was elected by
-a majority never contradicts what was committed. Where a message does, its sender is wrong, or this replica is: one word
+a majority never contradicts a committed entry. If a message does, its sender is wrong, or this replica is: one word
 against another does not tell which. So nothing of the message counts, its term included; its sender does not lead us in
 that term until it is quiet; and the other voters are asked::
 
@@ -12,15 +12,17 @@ that term until it is quiet; and the other voters are asked::
       a majority, with us, says otherwise ──────────────────────────► the sender was wrong
       neither ──────────────────────────────────────────────────────► it stays open, and is asked again
 
-What ends a replica lies on the disks of a majority of others. So however wrong one member is, a majority stays up.
+A replica ends only by evidence on the disks of a majority of others. So however wrong one member is, a majority stays
+up.
 
-*A lost end.* A heartbeat calls no more committed than what the receiver acknowledged to its sender. In this life a
-replica holds what it acknowledged. To the leader of the term in which it began, an earlier life may have said more, and
-the disk has lost it: a start cannot tell that from a write that was never confirmed. The leader may have counted our
-word. So until it is settled we do not campaign, and vote for that leader alone, or for a log that has an entry of a
-later term: a leader of a later term held everything that was committed (Ongaro 2014, §3.6.3). With such an entry we
-hold it again ourselves. Or the sender never led, since too many voters did not vote for it. Or it still leads, and says
-that the entry is not committed. Or its own log ends before the entry: a leader calls committed what its disk holds.
+*A lost end.* A heartbeat calls no more committed than the receiver acknowledged to its sender. In this life a replica
+holds all entries that it acknowledged. An earlier life may have acknowledged more to the leader of the term in which
+this life began, and the disk has lost it: a start cannot tell that from a write that was never confirmed. The leader
+may have counted our word. So until it is settled we do not campaign, and vote for that leader alone, or for a log that
+has an entry of a later term: a leader of a later term held everything that was committed (Ongaro 2014, §3.6.3). With
+such an entry we hold it again ourselves. Or the sender never led, since too many voters did not vote for it. Or it
+still leads, and says that the entry is not committed. Or its own log ends before the entry: a leader calls committed
+what its disk holds.
 
 Nothing of this makes Raft Byzantine. A true leader that lies about true entries is believed.
 """
@@ -40,8 +42,8 @@ from cortado.raft.records import decode_record
 
 _LOG: Final = logging.getLogger(__name__)
 _LEADERS: Final = frozenset(("append", "heartbeat", "snapshot"))
-# A sender that has said nothing more against us for so many election timeouts is heard again: where it was found to be
-# wrong, after a time in which the others may have elected another leader.
+# After this many election timeouts without another claim, a sender is heard again. If it was found to be wrong, the
+# others may have elected another leader in that time.
 _OPEN_ELECTIONS: Final = 10
 _CLOSED_ELECTIONS: Final = 2
 
@@ -62,7 +64,7 @@ class Claim:
 
 
 class _Found(NamedTuple):
-    """What a voter answered, in its term: of the entry, and of the claim's sender."""
+    """A voter's answer in its term, about the entry and about the claim's sender."""
 
     term: int
     is_committed: bool
@@ -78,7 +80,7 @@ class _Found(NamedTuple):
         return cls(message.term, finding.is_committed, finding.entry_term, leads, voted, finding.last_index)
 
     def backs(self, claim: Claim) -> bool:
-        """Whether it is what the claim says: of a lost end, that the sender leads that term, too."""
+        """Return whether the answer confirms the claim. For a lost end, the sender must also lead that term."""
         if claim.is_of_lost_end:
             return self.is_committed and self.follows and self.term == claim.term
         return self.entry_term == claim.entry_term
@@ -104,7 +106,7 @@ class Disputes:
 
     @property
     def open(self) -> Sequence[str]:
-        """What is not settled, for people."""
+        """Return a sentence for operators about each open dispute."""
         needed = self._core.configuration.majority
         return [
             f"{each.claim.sender}: {self._words(each.claim)}; {len(self._backers(each))} of {needed} others confirm it"
@@ -112,10 +114,11 @@ class Disputes:
             if each.is_open
         ]
 
-    # --- what is refused ----------------------------------------------------------------------------------------------
+    # --- refused messages ---------------------------------------------------------------------------------------------
 
     def problem_of(self, sender: str, message: pb.RaftMessage, kind: str) -> str:
-        """Why a message counts for nothing, though its numbers may be; empty where it does not contradict us."""
+        """Return why a message counts for nothing, though its numbers are in bounds; empty if it does not contradict
+        us."""
         core = self._core
         if kind not in _LEADERS or message.term < core.journal.term:
             return ""
@@ -139,13 +142,13 @@ class Disputes:
         return None if said is None else Claim(sender, message.term, *said)
 
     def _other_entry(self, message: pb.RaftMessage, kind: str) -> tuple[int, int] | None:
-        """Index and term of the first entry that cannot stand where another one was committed."""
+        """Return index and term of the first entry that another committed entry contradicts."""
         core, append = self._core, message.append
         if kind == "snapshot":
             return self._other(message.snapshot.index, message.snapshot.term)
         found = self._other(append.prev_index, append.prev_term)
         first = append.prev_index + 1
-        # Most messages follow what is committed: nothing of them is decoded here.
+        # Most messages follow the committed entries: nothing of them is decoded here.
         for index in range(max(first, core.journal.base[0]), min(first + len(append.records), self._committed + 1)):
             if found is not None:
                 break
@@ -163,7 +166,7 @@ class Disputes:
 
     @property
     def _committed(self) -> int:
-        """What a leader counts alone is not committed where it is not on our disk."""
+        """Return the commit index. An entry that a leader counts alone is not committed before it is on our disk."""
         core = self._core
         return core.durable_commit_index if core.is_leading else core.engine.commit_index
 
@@ -174,7 +177,7 @@ class Disputes:
         ours = journal.term_at(claim.index)
         return f"{place} is one of term {claim.entry_term}, where one of term {ours} was committed"
 
-    # --- who is right -------------------------------------------------------------------------------------------------
+    # --- settling -----------------------------------------------------------------------------------------------------
 
     def _may_open(self, claim: Claim) -> bool:
         core = self._core
@@ -184,7 +187,7 @@ class Disputes:
             # No entry is of that term, and in findings it says that nothing is known.
             return False
         if core.configuration.voters in ((), (core.node_id,)):
-            # Nobody can be asked. Alone, nobody else leads; without a configuration, we vote for nobody.
+            # There is no voter to ask. Alone, no other member leads; without a configuration, we give no vote.
             return False
         is_led = claim.term == core.journal.term and core.engine.leader not in ("", claim.sender)
         return not is_led
@@ -210,7 +213,7 @@ class Disputes:
                 core.send(voter, pb.RaftMessage(inquiry=pb.Inquiry(index=dispute.claim.index)))
 
     def on_inquiry(self, sender: str, inquiry: pb.Inquiry) -> None:
-        """Answer from what is committed here, and of our term."""
+        """Answer with the committed entry, and with the leader and vote of our term."""
         core, index = self._core, inquiry.index
         if not 1 <= index <= INDEX_MAX:
             return
@@ -226,7 +229,7 @@ class Disputes:
         core.send(sender, pb.RaftMessage(finding=finding), core.journal.vote_sequence)
 
     def on_finding(self, sender: str, message: pb.RaftMessage) -> None:
-        """Raises DataLoss where a majority of others has committed what contradicts us."""
+        """Take a voter's answer. Raises DataLoss if a majority of others has committed an entry that contradicts us."""
         core = self._core
         if not core.configuration.is_voter(sender):
             return
@@ -236,7 +239,8 @@ class Disputes:
                 self._settle(dispute)
 
     def tick(self) -> None:
-        """Settle what can be, ask again, and forget those that are quiet. Raises DataLoss as :meth:`on_finding`."""
+        """Settle disputes that can be settled, ask again for open ones, and forget quiet ones. Raises DataLoss as
+        :meth:`on_finding`."""
         core = self._core
         for key, dispute in list(self._disputes.items()):
             if dispute.is_open:
@@ -251,12 +255,12 @@ class Disputes:
 
     @property
     def due_ms(self) -> float:
-        """When the next tick has something to do."""
+        """Return the time at which the next tick has something to do."""
         asked_ms = (each.asked_ms for each in self._disputes.values() if each.is_open)
         return min(asked_ms, default=float("inf")) + self._core.settings.election_ms_min
 
     def _backers(self, dispute: _Dispute) -> list[str]:
-        """Other voters that found what the claim says."""
+        """Return the other voters that confirm the claim."""
         core, found = self._core, dispute.found
         others = (each for each in core.configuration.voters if each != core.node_id)
         return [each for each in others if each in found and found[each].backs(dispute.claim)]
@@ -291,7 +295,7 @@ class Disputes:
         told = found.get(claim.sender)
         if told is None:
             return never_led
-        # While it leads, what it called committed stays so.
+        # While it leads, an entry that it called committed stays so.
         takes_back = told.term == claim.term and told.follows and not told.is_committed
         return never_led or takes_back or told.last_index < claim.index
 

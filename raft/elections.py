@@ -2,8 +2,8 @@
 
 PySyncObj holds the term, the vote and the comparison of logs. This room decides *when* a vote is asked for or given:
 
-- A voter that has not heard of a leader for a random time asks for *pre-votes* first (Ongaro 2014, §9.6). They bind
-  nobody and change no term, so a node that was cut off does not depose a leader that the others follow.
+- A voter that has not heard of a leader for a random time asks for *pre-votes* first (Ongaro 2014, §9.6). They bind no
+  voter and change no term, so a node that was cut off does not depose a leader that the others follow.
 - A voter that heard of a leader within ``election_ms_min`` gives no vote and no pre-vote, and does not even take the
   request's term. So does a leader. Neither does a process that has just started: it may have been such a voter in its
   last incarnation. The lease rests on this. A request that the leader asked for (a hand-over) is the exception.
@@ -13,8 +13,8 @@ PySyncObj holds the term, the vote and the comparison of logs. This room decides
 
 Any replica with a configuration votes by log and term alone, be it a learner in its own eyes: it may have been promoted
 by an entry that it has not seen and that the candidate has, and then the candidate cannot win without it. A replica
-without a configuration has never joined, or has lost its disk: it gives no vote, since it cannot know what it once
-acknowledged.
+without a configuration has never joined, or has lost its disk: it gives no vote, since it does not know which entries
+it acknowledged before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Elections:
     """The timer's deadline is :attr:`deadline_ms`; it means nothing while we lead or are no voter."""
 
     def __init__(self, core: Core, *, is_first_incarnation: bool) -> None:
-        """``is_first_incarnation`` where this replica cannot have voted or heard of a leader before."""
+        """``is_first_incarnation`` if this replica cannot have voted or heard of a leader before."""
         self._core = core
         self._heard_ms = float("-inf") if is_first_incarnation else core.now_ms
         self._pre_votes: set[str] = set()
@@ -63,22 +63,23 @@ class Elections:
 
     @property
     def is_led(self) -> bool:
-        """Whether a leader lives, as far as we can tell: we lead, or one was heard of in the time of an election."""
+        """Return whether a leader lives, as far as we can tell: we lead, or heard of one within ``election_ms_max``."""
         core = self._core
         if core.is_leading or core.heard_of_leader:
             return True
         return core.now_ms - self._heard_ms <= core.settings.election_ms_max
 
     def _retry_deadline_ms(self) -> float:
-        """After an attempt of our own: nobody leads as far as we know, so a split vote, or a refusal by someone who
-        heard the leader a moment later than we did, is tried again soon."""
+        """Return a near deadline after an attempt of our own: as far as we know there is no leader. The vote may have
+        been split, or refused by a voter that heard the leader a moment later than we did."""
         core, settings = self._core, self._core.settings
         spread_ms = (settings.election_ms_max - settings.election_ms_min) / 2
         return core.now_ms + 2 * settings.heartbeat_ms + core.random.uniform(0, spread_ms)
 
     @property
     def may_campaign(self) -> bool:
-        """Whether this replica is a voter that may lead, and has all that it acknowledged, as far as it knows."""
+        """Return whether this replica is a voter that may lead, and holds all that it acknowledged, as far as it
+        knows."""
         core = self._core
         return core.may_lead and core.configuration.is_voter(core.node_id) and not core.lost_ends
 

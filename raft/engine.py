@@ -14,9 +14,9 @@ process, and its seams are replaced in that copy:
 ``globalDnsResolver``  resolves nothing (syncobj.py:196)
 ====================== ============================================================================================
 
-What PySyncObj decides here: its term and vote, who leads, what is appended and truncated where, how far each member
-has acknowledged, what is committed. What it must never be trusted with is kept from it by the adapter around this
-file; ``docs/adr/0008-raft-over-pysyncobj.md`` lists it.
+PySyncObj decides here: its term and vote, the leader, which entries are appended and truncated, how far each member has
+acknowledged, the commit index. The adapter around this file keeps from it all that it must never be trusted with;
+``docs/adr/0008-raft-over-pysyncobj.md`` lists it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ Sent = Mapping[str, Any]
 
 
 class _Transport:
-    """What PySyncObj takes for its network: hands each outgoing message to the adapter."""
+    """The network as PySyncObj sees it: hands each outgoing message to the adapter."""
 
     ready = True
 
@@ -148,7 +148,7 @@ class _Transport:
         self.receive = callback
 
     def setOnNodeConnectedCallback(self, _: object) -> None:
-        """Who is connected is set directly."""
+        """Ignore the callback: connected members are set directly."""
 
     setOnNodeDisconnectedCallback = setOnNodeConnectedCallback
     setOnReadonlyNodeConnectedCallback = setOnNodeConnectedCallback
@@ -215,7 +215,7 @@ class Engine:
     def on_send(self, callback: Callable[[str, Sent], None]) -> None:
         self._transport.on_send = callback
 
-    # --- what it knows ---------------------------------------------------------------------------------------------
+    # --- its state -------------------------------------------------------------------------------------------------
 
     @property
     def role(self) -> int:
@@ -248,8 +248,8 @@ class Engine:
         _TIME.now_s = now_ms / 1000
 
     def tick(self) -> None:
-        """At a leader: count what is committed, fall back without a majority, send what is due. Elsewhere time changes
-        nothing, and what PySyncObj calls applied follows what is committed."""
+        """At a leader: advance the commit index, fall back without a majority, send messages that are due. Elsewhere
+        time changes nothing, and PySyncObj's applied index follows its commit index."""
         sync = self._sync
         if sync._SyncObj__raftState == LEADER:
             sync._onTick(0.0)
@@ -257,10 +257,10 @@ class Engine:
             sync._SyncObj__raftLastApplied = sync._SyncObj__raftCommitIndex
 
     def set_members(self, voters: Iterable[str], learners: Iterable[str]) -> None:
-        """Who else belongs to the group. Learners are sent to, not counted.
+        """Set the other members of the group. Learners are sent entries, and not counted.
 
         PySyncObj's own membership changes stay off: their guard is dead code, and their rollback forgets
-        (syncobj.py:1357, 1374). What a new member lacks is filled in as syncobj.py:1220 does.
+        (syncobj.py:1357, 1374). A new member's places in the tables are filled in as syncobj.py:1220 does.
         """
         sync = self._sync
         sync._SyncObj__otherNodes = {self._node(each) for each in voters}
@@ -293,8 +293,8 @@ class Engine:
     def campaign(self) -> None:
         """Begin a term and ask for votes; alone, win at once. The timer's deadline is the way in (syncobj.py:635)."""
         others = self._sync._SyncObj__otherNodes
-        # syncobj.py:635 wants someone to be connected. Nobody may be when the election is won: what a leader sends at
-        # once (syncobj.py:1230) would go past the windows that do not exist yet.
+        # syncobj.py:635 campaigns only if a member is connected. None may be when the election is won: the entries that
+        # a leader sends at once (syncobj.py:1230) would go past the windows that do not exist yet.
         self._sync._SyncObj__connectedNodes |= others
         self._sync._SyncObj__raftElectionDeadline = -_NEVER_S
         self._sync._onTick(0.0)
@@ -322,9 +322,9 @@ class Engine:
         self._sync._checkCommandsToApply()
 
     def receive_entries(self, leader: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
-        """A leader's entries of the current term, to follow directly after ``prev``, which is held. PySyncObj deletes
-        whatever stands behind it (syncobj.py:1004), believes ``commit_index`` up to its last entry, and answers with
-        a message that proves nothing."""
+        """Take a leader's entries of the current term, directly after ``prev``, which is held. PySyncObj deletes every
+        entry behind ``prev`` (syncobj.py:1004), believes ``commit_index`` up to its last entry, and answers with a
+        message that proves nothing."""
         message = {
             "type": "append_entries",
             "term": self.term,
@@ -336,9 +336,9 @@ class Engine:
         self._receive(self._node(leader), message)
 
     def acknowledge(self, node_id: str, matched_index: int) -> None:
-        """A member is alive, and holds durably what we hold up to ``matched_index`` (0: no news).
+        """Record that a member is alive, and durably holds our entries up to ``matched_index`` (0: no news).
 
-        syncobj.py:1082 sets the next index back to what was acknowledged; here it never falls.
+        syncobj.py:1082 sets the next index back to the acknowledged one; here it never falls.
         """
         node = self._nodes[node_id]
         next_index = self._sync._SyncObj__raftNextIndex[node]
@@ -356,7 +356,7 @@ class Engine:
         self._sync._SyncObj__raftNextIndex[self._nodes[node_id]] = index
 
     def send_entries(self) -> None:
-        """Send what connected members lack, now and not at the next heartbeat (syncobj.py:1251)."""
+        """Send connected members the entries that they lack, now and not at the next heartbeat (syncobj.py:1251)."""
         self._sync._SyncObj__sendAppendEntries()
 
     def set_applied(self, index: int, *, commit_index: int) -> None:

@@ -1,15 +1,15 @@
-"""The follower's side: what of a leader's message is new, and what it proves.
+"""The follower's side: take the new entries of a leader's message, and acknowledge the entries that are held.
 
-PySyncObj deletes everything behind the place that a message follows, whether it conflicts or not, and a message that
-arrives late would so take back what was acknowledged. Here a message is compared with the log first::
+PySyncObj deletes all entries behind the place that a message follows, whether they conflict or not. A late message
+would so take back acknowledged entries. Here a message is compared with the log first::
 
     held:      .. 5 6 7 8            message: behind 5: 6 7 8 9
     delivered:                                behind 8: 9
     answered:  we hold durably what you hold up to 9
 
-An entry that says what it was worked out from is examined before it is kept (:data:`~cortado.raft.log.Examine`): where
-that is not what we hold, it is dropped with all behind it, as if it had not come, and the leader is told if it must be
-the one who is wrong. Until the damage is mended it comes again and again.
+An entry that names the versions it was worked out from is examined before it is kept
+(:data:`~cortado.raft.log.Examine`). If they differ from ours, the entry is dropped with all behind it, as if it had not
+come. If the leader must be the wrong one, it is told. Until the damage is mended the entry comes again and again.
 
 Nothing at or below the commit index is ever truncated: a message that asks for it has been refused before it comes here
 (:mod:`~cortado.raft.disputes`).
@@ -41,7 +41,7 @@ class Following:
         self._core = core
         self._refusals = refusals
         self.offer: SnapshotOffer | None = None
-        # Behind which entry the last message was damaged, whose, and how many in a row.
+        # The sender and the ``prev_index`` of the last damaged message, and the number of such messages in a row.
         self._damaged_at: tuple[tuple[str, int], int] = ("", 0), 0
 
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
@@ -77,7 +77,7 @@ class Following:
         base = core.journal.base
         prev = append.prev_index, append.prev_term
         if last < base[0]:
-            # What the log begins after was committed, and so is whatever a leader sends from before it.
+            # Entries up to the log's base are committed, and so is every entry that a leader sends from before it.
             self._accept(sender, message, last)
             return
         if prev[0] < base[0]:
@@ -94,7 +94,8 @@ class Following:
         self._accept(sender, message, last, doubt)
 
     def _damaged(self, sender: str, prev_index: int, error: DataLoss) -> None:
-        """It will be sent again. Where it was stored damaged that will be so for ever, and is said less and less."""
+        """Log a damaged message, which will be sent again. If it was stored damaged it stays so, and is logged less and
+        less often."""
         place, times = self._damaged_at
         times = times + 1 if place == (sender, prev_index) else 1
         self._damaged_at = (sender, prev_index), times
@@ -103,8 +104,8 @@ class Following:
             _LOG.warning("dropped a message of %s that was %s: %s", sender, problem, error)
 
     def _examine(self, records: Sequence[Record], message: pb.RaftMessage) -> Doubt | None:
-        """What is doubted of the first new entry that may not be kept. What is committed is not asked about any more,
-        nor what is of an earlier term than the leader's: its own leader may have committed it."""
+        """Return the doubt about the first new entry that may not be kept. Committed entries are not examined, nor
+        entries of an earlier term than the leader's: their own leader may have committed them."""
         core, journal, commit_index = self._core, self._core.journal, message.append.commit_index
         if core.examine is None:
             return None
@@ -123,7 +124,7 @@ class Following:
         return None
 
     def _take(self, sender: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
-        """Give the engine what follows ``prev``, which is held, without what is held already."""
+        """Give the engine the records behind ``prev`` that are not held already. ``prev`` is held."""
         core = self._core
         held = 0
         while held < len(records) and core.journal.term_at(records[held].index) == records[held].term:
@@ -139,7 +140,7 @@ class Following:
         core.engine.receive_entries(sender, prev, records[held:], commit_index)
 
     def _touch(self, sender: str, commit_index: int) -> None:
-        """Nothing new but who leads, and what is committed. Behind our own last entry nothing can be deleted."""
+        """Tell the engine the leader and the commit index alone. Behind our own last entry nothing can be deleted."""
         core = self._core
         if core.engine.leader != sender or commit_index > core.engine.commit_index:
             core.engine.receive_entries(sender, core.journal.last, (), commit_index)
@@ -173,7 +174,7 @@ class Following:
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def on_snapshot(self, sender: str, message: pb.RaftMessage) -> None:
-        """An offer, unless we hold what it brings: then that is the answer."""
+        """Keep a snapshot's offer. If we hold its entry already, acknowledge that instead."""
         if not self._hear(sender, message):
             return
         core, notice = self._core, message.snapshot
@@ -188,7 +189,7 @@ class Following:
         self.offer = SnapshotOffer(sender, meta)
 
     def installed(self) -> None:
-        """We hold what was offered: the leader, which repeats its offer with each heartbeat, is told so then."""
+        """Forget the offer, since we hold its state. The leader repeats it with each heartbeat, and hears so then."""
         self.offer = None
 
 

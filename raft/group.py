@@ -1,11 +1,11 @@
 """One replica of a replicated log: the adapter around PySyncObj, assembled.
 
 A :class:`RaftLog` is a core without I/O, in the manner of etcd's ``raft.Node``: the node gives it proposals, messages
-and time, and takes what is to be done as values (:mod:`~cortado.raft.log`). The order is what matters, and the node's
-driver keeps it::
+and time, and takes the work to be done as values (:mod:`~cortado.raft.log`). The order matters, and the node's driver
+keeps it::
 
-    step(sender, body) ...                         what arrived
-    append(payload) ...                            at the leader: what was proposed
+    step(sender, body) ...                         messages that arrived
+    append(payload) ...                            at the leader: proposals
     tick(now_ms)
     outbox()   ->  messages that may leave at once
     ready()    ->  writes for the log files, synced as a whole
@@ -17,7 +17,7 @@ driver keeps it::
 
 Nothing that depends on writes leaves the node before they are durable: ``outbox`` holds it back. At most one batch of
 writes is outstanding, and beside it one batch of entries that are being applied. A log knows nothing of tables, of
-gRPC, or of what a payload means.
+gRPC, or of a payload's meaning.
 
 Inside, each room has a file, and this one orders their calls::
 
@@ -66,7 +66,7 @@ from cortado.raft.transfer import Transfer
 
 # When nothing is due.
 _IDLE_MS = 60_000.0
-# What a message may hold: more than fits of the smallest records, and of members.
+# Bounds of a message: more of the smallest records, and of members, than fit.
 _BOUNDS = MessageBounds(
     pb.RaftMessage,
     {
@@ -84,10 +84,10 @@ _BOUNDS = MessageBounds(
 class RaftLog:
     """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds.
 
-    The node also calls: :attr:`members` changes who belongs to the group, :attr:`transfer` hands leadership over,
-    :attr:`window` drops entries and takes snapshots, :attr:`standing` says who is heard, :attr:`room` who can store,
-    :attr:`applying` gives out what is committed, :attr:`refusals` counts what was refused, and :attr:`disputes` says
-    what members say against this log.
+    The node also calls: :attr:`members` changes the group's members, :attr:`transfer` hands leadership over,
+    :attr:`window` drops entries and takes snapshots, :attr:`standing` says which nodes are heard, :attr:`room` which
+    members can store, :attr:`applying` hands out committed entries, :attr:`refusals` counts refused messages, and
+    :attr:`disputes` lists claims of members against this log.
     """
 
     def __init__(
@@ -102,17 +102,17 @@ class RaftLog:
         now_ms: float,
         joined: Roster | None = None,
     ) -> None:
-        """``stored`` is what the log files have of the group, ``applied`` the last applied entry's index and term. An
-        empty log is a replica that has received nothing yet: it has no configuration, never votes or campaigns, and
+        """``stored`` is the group's log as the log files have it, ``applied`` the last applied entry's index and term.
+        An empty log is a replica that has received nothing yet: it has no configuration, never votes or campaigns, and
         hears the members of ``joined`` alone, which let it in.
 
-        Raises DataLoss where ``stored`` is damaged, or contradicts ``applied``."""
+        Raises DataLoss if ``stored`` is damaged, or contradicts ``applied``."""
         settings.check()
         if stored.is_empty and applied != (0, 0):
             raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
         journal = Journal(group_id, stored, applied)
         if journal.configuration.is_alone(node_id):
-            # Nobody else is asked: what is durable here is committed, and may have been acknowledged.
+            # No other voter is asked: an entry that is durable here is committed, and may have been acknowledged.
             journal.commit_on_start = journal.last_index
         check_term(group_id, journal.term)
         is_within = journal.base[0] <= applied[0] <= journal.last_index
@@ -149,7 +149,7 @@ class RaftLog:
         self._was_leading = self._has_unsent = False
         self._changed()
 
-    # --- what it knows ----------------------------------------------------------------------------------------------
+    # --- its state --------------------------------------------------------------------------------------------------
 
     @property
     def term(self) -> int:
@@ -157,8 +157,8 @@ class RaftLog:
 
     @property
     def is_leader(self) -> bool:
-        """True where this node leads, has applied an entry of its own term, and no hand-over is under way: only then
-        may commands be evaluated and appended."""
+        """Return whether this node leads, has applied an entry of its own term, and no hand-over is under way. Only
+        then may commands be evaluated and appended."""
         return self._core.may_append
 
     @property
@@ -214,7 +214,7 @@ class RaftLog:
 
     @property
     def examine(self) -> Examine | None:
-        """How this replica examines entries, where it follows."""
+        """Return how this replica examines entries while it follows."""
         return self._core.examine
 
     @examine.setter
@@ -222,18 +222,18 @@ class RaftLog:
         self._core.examine = examine
 
     def take_doubts(self) -> Sequence[Doubt]:
-        """What followers doubted of this leader's entries since the last call."""
+        """Return the followers' doubts about this leader's entries since the last call."""
         taken, self._core.doubts = self._core.doubts, []
         return taken
 
     def disown(self, index: int) -> bool:
-        """Give leadership up, and the entries from ``index`` on, which were worked out wrongly. False, and nothing is
-        done, where they are committed, or may be: where ``index`` is of an earlier term, whose leader may have counted
-        what this replica acknowledged.
+        """Give leadership up, and the entries from ``index`` on, which were worked out wrongly. Returns False, and does
+        nothing, if they are committed or may be: the leader of an earlier term may have counted this replica's
+        acknowledgement of its entry at ``index``.
 
-        What is of this term and not committed was counted by nobody but this leader: to forget it is what a crash
-        before the sync would have done. It does so on leaving the term, so that no other entry can take the place in
-        the same term, and before it could tell a later leader that it holds them.
+        Entries of this term that are not committed were counted by this leader alone: it forgets them as a crash before
+        the sync would have done. It does so on leaving the term, so that no other entry can take the place in the same
+        term, and before it could tell a later leader that it holds them.
         """
         core, journal = self._core, self._core.journal
         if not core.is_leading or index <= core.engine.commit_index or journal.term_at(index) != journal.term:
@@ -259,8 +259,8 @@ class RaftLog:
         return entry
 
     def step(self, sender: str, body: bytes) -> None:
-        """Take a message from a peer. Malformed or stale ones change nothing. Raises DataLoss where a majority of other
-        voters contradicts what was committed here, or what this log holds: the node must stop."""
+        """Take a message from a peer. Malformed or stale ones change nothing. Raises DataLoss if a majority of other
+        voters contradicts a committed entry or this log: the node must stop."""
         try:
             _BOUNDS.check(body)
             message = pb.RaftMessage.FromString(body)
@@ -320,7 +320,7 @@ class RaftLog:
             self._elections.campaign(is_transfer=True)
 
     def tick(self, now_ms: float) -> None:
-        """Let time pass, and do what is due."""
+        """Advance the time, and do all that is due."""
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
@@ -335,7 +335,7 @@ class RaftLog:
     def _lead(self, is_disk_hung: bool) -> None:
         core = self._core
         if is_disk_hung and core.configuration.majority > 1:
-            # Nothing that we count as ours becomes durable: another node can do better.
+            # Nothing of ours becomes durable: another node can do better.
             core.engine.step_down(core.journal.term + 1)
             self._changed()
             return
@@ -346,13 +346,13 @@ class RaftLog:
 
     @property
     def next_tick_ms(self) -> float:
-        """When the next :meth:`tick` is due, at the latest."""
+        """Return the time at which the next :meth:`tick` is due, at the latest."""
         core = self._core
         if not core.is_leading:
             if core.heard_of_leader:
                 return core.now_ms
             if core.engine.role == CANDIDATE:
-                # Who wins leads from the last tick on: the engine must not find that long ago.
+                # A winner leads from the last tick on: the engine must not find that long ago.
                 return min(self._elections.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
             is_voter = core.configuration.is_voter(core.node_id)
             due_ms = self._elections.deadline_ms if is_voter else core.now_ms + _IDLE_MS
@@ -360,7 +360,8 @@ class RaftLog:
         return self._replication.next_tick_ms if core.configuration.others(core.node_id) else core.now_ms + _IDLE_MS
 
     def _changed(self) -> None:
-        """After whatever may have moved the engine: a leadership that began or ended, another configuration."""
+        """Follow the engine after a call that may have moved it: a leadership began or ended, the configuration
+        changed."""
         core = self._core
         configuration = core.journal.configuration
         if configuration is not self._seen_configuration:
@@ -390,7 +391,7 @@ class RaftLog:
             self._elections.send_request(to, message)
         elif kind == "response_vote":
             self._elections.send_vote(to, message)
-        # next_node_idx: what a message proved is answered by the rooms, which know.
+        # next_node_idx: the rooms answer, which know the entries that a message proved.
 
     # --- output -----------------------------------------------------------------------------------------------------
 
@@ -400,7 +401,7 @@ class RaftLog:
         return self._core.outbox.take()
 
     def _send_entries(self) -> None:
-        """What was appended since the last time goes out together."""
+        """Send all entries that were appended since the last call together."""
         if self._has_unsent:
             self._has_unsent = False
             core = self._core
@@ -410,16 +411,17 @@ class RaftLog:
 
     @property
     def has_writes(self) -> bool:
-        """Whether something is to be made durable: entries, a term, a vote, the base. Not to be asked while writes are
-        outstanding."""
+        """Return whether there are writes to make durable: entries, a term, a vote, the base. Not to be asked while
+        writes are outstanding."""
         return self._storing.has_writes
 
     def ready(self) -> Writes:
-        """What is to be made durable now, whole; empty where there is nothing, or writes are outstanding."""
+        """Return the writes to make durable now, as a whole; empty if there are none, or while writes are
+        outstanding."""
         return self._storing.ready()
 
     def synced(self, writes: Writes) -> None:
-        """The node's word that ``writes`` are durable."""
+        """Record that ``writes`` are durable."""
         core = self._core
         self._storing.synced(writes)
         if core.is_leading:
@@ -429,9 +431,9 @@ class RaftLog:
                 self._changed()
 
     def withdraw(self, writes: Writes) -> bool:
-        """The node could not store ``writes`` (there is no room). True: nobody else can hold their entries, so they and
-        all after them are taken back, and :attr:`last` is again the last durable entry. False: they stand; the node
-        must try the same writes again, whole, or stop."""
+        """Take ``writes`` back that the node could not store (there is no room). True: no other member can hold their
+        entries, so they and all after them are taken back, and :attr:`last` is again the last durable entry. False:
+        they stand; the node must try the same writes again, whole, or stop."""
         is_withdrawn = self._storing.withdraw(writes)
         if is_withdrawn:
             self._changed()
@@ -459,26 +461,28 @@ class RaftLog:
 
     @property
     def confirmed_round(self) -> int:
-        """A majority has answered the leader in this round: nobody else led when it began."""
+        """Return the last round that a majority answered: no other node led when it began."""
         return self._replication.rounds.confirmed
 
     @property
     def fresh_as_of_ms(self) -> float | None:
-        """What is applied here contains everything that was committed at this local time, whatever the network did (a
-        time of ours that the leader echoed). None where nothing is known. At a leader: of its last confirmed round."""
+        """Return a local time: the applied state contains all entries that were committed by then, whatever the network
+        did. The leader echoed this time of ours; at a leader, its last confirmed round began then. None if no time is
+        known."""
         return self._core.freshness.as_of_ms
 
     @property
     def fresh_once_applied_ms(self) -> float | None:
-        """What :attr:`fresh_as_of_ms` will be, at least, once all is applied that may be."""
+        """Return the value that :attr:`fresh_as_of_ms` will have, at least, once all entries that may be applied
+        are."""
         return self._core.freshness.once_applied(self._core.appliable_index)
 
     # --- membership and leadership ------------------------------------------------------------------------------------
 
     @property
     def may_lead(self) -> bool:
-        """False keeps this node from campaigning (its clock is wrong, it is installing a snapshot, it stops), and a
-        leader from staying one where another voter can take over."""
+        """Return whether this node may lead. False keeps it from campaigning (its clock is wrong, it is installing a
+        snapshot, it stops). A leader then hands over if another voter can take over."""
         return self._core.may_lead
 
     @may_lead.setter

@@ -1,4 +1,4 @@
-"""The log of one group: a window of entries in memory, and what of it must still be written.
+"""The log of one group: a window of entries in memory, and the part that is still to be written.
 
 ::
 
@@ -9,10 +9,10 @@
 
 PySyncObj reads and writes it as its journal, by positions: position 0 is the base, the place that the log begins after.
 Writes are not queued one by one. The journal remembers which indexes are stored and from which one on memory differs,
-so that what is appended and truncated again within a round costs nothing, and what is written is the difference.
+and writes the difference. So entries that are appended and truncated again within a round cost nothing.
 
-What is dropped from the front (:meth:`Journal.drop_to`) is not deleted one by one either: the hard state names the
-base, and the log files let go of what lies before it.
+Entries dropped from the front (:meth:`Journal.drop_to`) are not deleted one by one either: the hard state names the
+base, and the log files let go of the entries before it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Journal:
     """Indexes count from the base; writes are outstanding once at a time."""
 
     def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
-        """``applied`` is what the data contains. Raises DataLoss where the log does not reach to it."""
+        """``applied`` is the last entry that the data contains (index, term). Raises DataLoss if the log does not reach
+        it."""
         state = stored.hard_state
         self._owner = state.owner
         self.group_id = group_id
@@ -59,7 +60,7 @@ class Journal:
         self._start = 0
         self._bytes = 0
         self.pushed_bytes = 0
-        """Of all entries that ever came to stand here in this life."""
+        """The bytes of all entries that this process ever appended."""
         for record in stored.records:
             self._push(record)
             self._count(record)
@@ -69,7 +70,7 @@ class Journal:
         self.durable_index = self.last_index
         self.is_hard_state_dirty = False
         self.commit_on_start = applied[0]
-        """What PySyncObj takes for committed when it begins."""
+        """The commit index with which PySyncObj begins."""
         # Writes are numbered: the next ones, the last ones that are durable, those that hold the term and vote.
         self.open_sequence = 1
         self.synced_sequence = 0
@@ -98,7 +99,7 @@ class Journal:
 
     @property
     def storing_to(self) -> int | None:
-        """The last entry of the writes that were taken last and are not durable yet; None where they hold none."""
+        """The last entry of the writes that were taken last and are not durable yet; None if they hold none."""
         is_any = self._handed_to is not None and self._handed_to > self.durable_index
         return self._handed_to if is_any else None
 
@@ -109,14 +110,14 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """Of the stored entries in the window."""
+        """Return the bytes of the stored entries in the window."""
         return self._bytes
 
     def __contains__(self, index: int) -> bool:
         return self._base[0] <= index <= self.last_index
 
     def term_at(self, index: int) -> int | None:
-        """The term of the entry at ``index``, or of the base; None where it is not held."""
+        """Return the term of the entry at ``index``, or of the base; None if it is not held."""
         if not self._base[0] <= index <= self.last_index:
             return None
         return self._entries[self._start + index - self._base[0]][2]
@@ -130,7 +131,7 @@ class Journal:
         return [each[0] for each in self._entries[start : start + last - first + 1]]
 
     def bytes_after(self, index: int) -> int:
-        """Of the entries behind ``index`` that are held."""
+        """Return the bytes of the held entries behind ``index``."""
         first = max(index, self._base[0]) + 1
         return sum(map(len, self.records(first, self.last_index))) if first <= self.last_index else 0
 
@@ -141,7 +142,7 @@ class Journal:
 
     @property
     def configuration_index(self) -> int:
-        """Where the newest configuration stands; the base's index where it is not an entry of the window."""
+        """Return the index of the newest configuration; the base's index if it is not an entry of the window."""
         return max(self._configurations.places, default=self._base[0])
 
     @property
@@ -158,13 +159,14 @@ class Journal:
         return self._roster
 
     def roster_at(self, index: int) -> Roster:
-        """Those in force at ``index``, which is not before the base: what was in force there is gone with it."""
+        """Return the roster in force at ``index``, which is not before the base: earlier rosters are gone with their
+        entries."""
         invariant(index >= self._base[0], "a roster that is asked for is not gone", index, self._base)
         return Roster(self._configurations.at(index), self._registries.at(index))
 
     def rosters_from(self, index: int) -> list[Roster]:
-        """Those in force at ``index`` (at the base, where that is later), and from each change of either on, in
-        order."""
+        """Return the roster in force at ``index`` (at the base, if that is later) and after each later change of either
+        part, in order."""
         index = max(index, self._base[0])
         changes = {at for at in (*self._configurations.places, *self._registries.places) if at > index}
         return [self.roster_at(each) for each in (index, *sorted(changes))]
@@ -225,7 +227,7 @@ class Journal:
         """Not stored: after a restart everything up to the applied index is committed, and a leader tells the rest."""
 
     def getRaftCommitIndex(self) -> int:
-        """Of the start: what the data contains, or more where nobody else is asked."""
+        """Return the commit index at the start: the data's, or a higher one if there is no other voter."""
         return self.commit_on_start
 
     def onOneSecondTimer(self) -> None:
@@ -258,7 +260,7 @@ class Journal:
             self._uncount(record)
         self._set_base((index, term), self.roster_at(index))
         base = nothing(index, term), index, term
-        # What is dropped goes at once; its places go some at a time. An entry may have megabytes.
+        # Dropped entries go at once, since one may have megabytes; their places go some at a time.
         self._entries[self._start : position + 1] = [base] * (position + 1 - self._start)
         self._start = position
         if self._start > max(_SLACK, len(self)):
@@ -288,9 +290,9 @@ class Journal:
         invariant(is_base, "the log begins after the snapshot that was installed", self._base, index, term)
 
     def reset_writes(self, index: int, term: int, roster: Roster) -> tuple[Writes, bool]:
-        """The writes of a reset, and whether what is stored behind ``index`` stays."""
+        """Return the writes of a reset, and whether the stored entries behind ``index`` stay."""
         is_kept = self.term_at(index) == term
-        # What memory has replaced since it was stored may lie behind the new base, where nothing would follow it.
+        # Stored entries that memory has replaced may lie behind the new base, with no later write to replace them.
         kept_to = min(self._stored_to, self._dirty_from - 1) if is_kept else self._base[0]
         writes: Writes = []
         if self._stored_to > kept_to:
@@ -303,7 +305,7 @@ class Journal:
     # --- durability ----------------------------------------------------------------------------------------------
 
     def take_writes(self) -> Writes:
-        """What differs from the disk."""
+        """Return the writes that bring the disk up to memory."""
         invariant(self._handed_to is None, "writes are outstanding once at a time", self._handed_to)
         writes: Writes = []
         if self.is_hard_state_dirty:
@@ -331,7 +333,7 @@ class Journal:
         self.synced_sequence = self.open_sequence - 1
 
     def withdrawn(self) -> None:
-        """The writes taken last never happened, and everything above what is durable is gone."""
+        """Take the last writes back: they never happened, and all entries above the durable ones are gone."""
         self._handed_to = None
         self.synced_sequence = self.open_sequence - 1
         if self.durable_index < self.last_index:
@@ -374,7 +376,7 @@ class Journal:
 
 
 def _check_applied(group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
-    """Raises DataLoss where the log and what is ``applied`` contradict each other."""
+    """Raise DataLoss if the log contradicts ``applied``."""
     place = f"the log of group {group_id}"
     state, last = stored.hard_state, stored.last
     base = (state.base_index, state.base_term)

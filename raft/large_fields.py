@@ -1,8 +1,8 @@
 """A large field of a protobuf message, written beside the message and not by it.
 
-A message copies what it is given, copies it again when it is serialized, and a third time into the bytes that it
-returns: of some MiB that takes milliseconds. What lies in pieces anyway is joined once instead. The bytes are the same,
-since fields are written in the order of their numbers, each behind its tag and its length::
+A message copies the bytes that it is given, again when it is serialized, and a third time into the result: for some MiB
+that takes milliseconds. Bytes that lie in pieces anyway are joined once instead. The bytes are the same, since fields
+are written in the order of their numbers, each behind its tag and its length::
 
     message of the fields before | tag | length | content | ... | message of the fields behind
 
@@ -20,7 +20,7 @@ _CONTINUES: Final = 0x80
 
 
 def large_field(number: int, content: Piece) -> tuple[Piece, ...]:
-    """The pieces of a field of the type ``bytes``: none where it is empty."""
+    """Return the pieces of a field of the type ``bytes``; no pieces if it is empty."""
     if not content:
         return ()
     return bytes([number << 3 | _LENGTH_DELIMITED]) + _varint(len(content)), content

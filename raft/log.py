@@ -12,7 +12,7 @@ from cortado.raft.registry import Roster
 
 
 class Payload(Protocol):
-    """What an entry carries."""
+    """The content of an entry."""
 
     def encode(self) -> bytes: ...
 
@@ -39,9 +39,9 @@ class Nothing:
 class Entry:
     """One place in the log.
 
-    ``payload`` is the proposer's own object on the node that proposed it in this incarnation, :class:`Encoded`
-    elsewhere, and :class:`Nothing`, a :class:`~cortado.raft.configuration.Configuration` or a
-    :class:`~cortado.raft.registry.Registry` for the log's own entries.
+    On the node that proposed it in this incarnation, ``payload`` is the proposer's own object; elsewhere it is
+    :class:`Encoded`. The log's own entries have :class:`Nothing`, a :class:`~cortado.raft.configuration.Configuration`
+    or a :class:`~cortado.raft.registry.Registry`.
     """
 
     index: int
@@ -51,9 +51,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An entry that a follower did not keep, since it was worked out from what is not so: ``stored_key`` is a key with
-    its version as the engine stores it, which the leader must have lost. Empty where it is the follower that lacks
-    something, or cannot tell: then it mends itself, and is sent the entry again."""
+    """An entry that a follower did not keep, since it was worked out from other versions than the follower holds.
+    ``stored_key`` is a key with its version as the engine stores it, which the leader must have lost. Empty if the
+    follower lacks something, or cannot tell: then it mends itself, and is sent the entry again."""
 
     index: int
     stored_key: bytes = b""
@@ -72,10 +72,10 @@ class Message:
 
 
 class RecordKind(IntEnum):
-    """What a record of the log files says of its group's log."""
+    """The kinds of a log-file record."""
 
     ENTRY = 1
-    """An entry. Where its index exists already, it replaces that entry and all behind it."""
+    """An entry. If its index exists already, it replaces that entry and all behind it."""
     TRUNCATE = 2
     """The entries from its index on go, and nothing takes their place yet."""
     HARD_STATE = 3
@@ -85,7 +85,7 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """What a group's log asks the log files to keep. ``payload`` is opaque to them; empty in a TRUNCATE."""
+    """A record that a group's log gives the log files. ``payload`` is opaque to them; empty in a TRUNCATE."""
 
     kind: RecordKind
     group_id: int
@@ -119,32 +119,32 @@ class SnapshotOffer:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much more a member may store: of any kind, and of what frees room, which may use most of a reserve. Without
-    what is on its way into either store there."""
+    """How many more bytes a member may store: of any kind, and of writes that free room, which may use most of a
+    reserve. Bytes on their way into its log files or its data are not in it."""
 
     bytes: int
     freeing_bytes: int
 
     def less(self, size_bytes: int) -> Room:
-        """What is left of it beside ``size_bytes`` that are to be stored, too."""
+        """Return the room that is left beside ``size_bytes`` that are to be stored, too."""
         cost_bytes = STORED_TIMES * size_bytes
         return Room(max(self.bytes - cost_bytes, 0), max(self.freeing_bytes - cost_bytes, 0))
 
 
 STORED_TIMES: Final = 2
-"""So many times an entry is stored: in the log files, and in the data."""
+"""How many times an entry is stored: in the log files, and in the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoterRoom:
-    """What a leader knows of the room of another voter. ``room`` is what that said last, without all that it was not
-    sent yet or did not acknowledge; None where it said nothing of it."""
+    """Another voter's room, as the leader knows it. ``room`` is the voter's last answer, less all entries that it was
+    not sent or has not acknowledged; None if it said nothing of its room."""
 
     node_id: str
     room: Room | None
 
     def bytes(self, *, frees: bool) -> float:
-        """For a write of any kind, or for one that ``frees`` room; infinite where it said nothing."""
+        """Return the bytes for a write of any kind, or for one that ``frees`` room; infinite if ``room`` is None."""
         if self.room is None:
             return math.inf
         return self.room.freeing_bytes if frees else self.room.bytes
@@ -152,7 +152,7 @@ class VoterRoom:
 
 @dataclass(frozen=True, slots=True)
 class PeerProgress:
-    """What a leader knows of a member: for status pages, and for decisions about promotion and hand-over."""
+    """A member as its leader knows it: for status pages, and for decisions about promotion and hand-over."""
 
     node_id: str
     is_voter: bool
@@ -161,4 +161,4 @@ class PeerProgress:
     """Milliseconds since its last answer."""
     needs_snapshot: bool
     room: Room | None
-    """What it may still store, as it said last; None where it did not."""
+    """The bytes that it may still store, as it said last; None if it did not."""

@@ -1,4 +1,4 @@
-"""The window of a group's log: what it begins after, when entries go, and the state that takes their place.
+"""The window of a group's log: its base, when entries go, and the snapshot that takes their place.
 
 ::
 
@@ -26,7 +26,7 @@ from cortado.raft.storing import Storing
 
 
 class LogWindow:
-    """``changed`` is called after what may have moved the engine."""
+    """``changed`` is called after each call that may have moved the engine."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class LogWindow:
         self._changed = changed
         self._is_suffix_kept = True
 
-    # --- what the log holds -------------------------------------------------------------------------------------------
+    # --- held entries -------------------------------------------------------------------------------------------------
 
     @property
     def base(self) -> tuple[int, int]:
@@ -63,12 +63,12 @@ class LogWindow:
         return self._core.journal.term_at(index)
 
     def entry_at(self, index: int) -> Entry | None:
-        """An entry that the log holds, None where it does not (any more)."""
+        """Return an entry that the log holds; None if it does not (any more)."""
         journal = self._core.journal
         return journal.record_at(index).held_entry if journal.base[0] < index <= journal.last_index else None
 
     def roster_at(self, index: int) -> Roster:
-        """Those in force at entry ``index``, which the log holds or begins after: a snapshot's."""
+        """Return a snapshot's roster: the one in force at entry ``index``, which the log holds or begins after."""
         return self._core.journal.roster_at(index)
 
     @property
@@ -78,7 +78,7 @@ class LogWindow:
 
     @property
     def durable(self) -> tuple[int, int]:
-        """The first and the last entry that are held and durable; (0, 0) where there is none."""
+        """Return the first and the last entry that are held and durable; (0, 0) if there is none."""
         journal = self._core.journal
         first, last = journal.base[0] + 1, journal.durable_index
         return (first, last) if first <= last else (0, 0)
@@ -96,9 +96,9 @@ class LogWindow:
         return found
 
     def compact(self, index: int, *, for_nobody: bool = False, retain_bytes: int | None = None) -> None:
-        """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
-        behind, at most ``retain_bytes`` (by the settings); ``for_nobody`` is any kept. The log files hear of it with
-        later writes."""
+        """Drop entries up to ``index``, which are applied here. Entries that followers a little behind still need stay,
+        at most ``retain_bytes`` (by the settings); with ``for_nobody``, none stay. The log files hear of it with later
+        writes."""
         core, journal = self._core, self._core.journal
         if retain_bytes is None:
             retain_bytes = core.settings.retain_bytes
@@ -120,7 +120,7 @@ class LogWindow:
                 self._replication.log_moved()
 
     def drop_applied(self) -> None:
-        """Keep no entry that is applied, whoever may lack it, and let the log files hear of it now. Does nothing where
+        """Drop every applied entry, even if a follower lacks it, and let the log files hear of it now. Does nothing if
         the log has not begun, or a snapshot takes its place."""
         core = self._core
         if core.journal.base[0] > 0 and not core.is_installing:
@@ -131,7 +131,7 @@ class LogWindow:
 
     @property
     def snapshot_needs(self) -> Sequence[str]:
-        """At the leader: members whose next entry is gone."""
+        """Return, at the leader, the members with a next entry that is gone from the log."""
         return self._replication.snapshot_needs() if self._core.is_leading else ()
 
     def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
@@ -141,7 +141,7 @@ class LogWindow:
 
     @property
     def snapshot_offer(self) -> SnapshotOffer | None:
-        """On a replica that fell behind: what the leader of its term offers now."""
+        """Return, on a replica that fell behind, the snapshot that the leader of its term offers now."""
         core, offer = self._core, self._following.offer
         if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.durable_commit_index:
             return None

@@ -1,15 +1,13 @@
-"""Changing who belongs to a group, and where its nodes are: the rules, and the entries that are appended where they
-allow it.
+"""Changes of a group's members and of their addresses: the rules, and the entries that are appended if they allow it.
 
 One member at a time, and only when the last change is committed and an entry of the leader's own term is applied: two
 leaders could otherwise each complete a change that the other does not know (Ongaro's erratum to §4.1). New members
 begin as learners; one becomes a voter when it is bound to a data directory and has caught up. A leader is not removed:
 it hands leadership over first.
 
-Whoever is added is in the registry before it is in a configuration, and whoever is removed leaves the registry after
-it::
+A new member is in the registry before it is in a configuration; a removed member leaves the registry after it::
 
-    add       registry + n4 ─► configuration + n4      cut off between: n4 is nobody yet, and may be added again
+    add       registry + n4 ─► configuration + n4      cut off between: n4 is no member yet, and may be added again
     bind      registry: n4's data directory, addresses
     remove    configuration - n4 ─► registry - n4      cut off between: the next leader removes it there (tidy)
 
@@ -56,12 +54,12 @@ class Membership:
         self._changed = changed
 
     def add_learner(self, member: Member) -> Entry | None:
-        """Announce a member that has no data directory yet. None where it is announced already, with this address of
-        its."""
+        """Announce a member that has no data directory yet. Returns None if it is announced already, with this
+        address."""
         roster = self._current()
         configuration, registry, node_id = roster.configuration, roster.registry, member.node_id
         if member in roster.learners:
-            return None  # Whoever asks again did not hear the answer.
+            return None  # A caller that asks again did not hear the answer.
         check_node_id(node_id)
         check_address("peer_address", member.peer_address)
         if node_id in configuration.members:
@@ -79,8 +77,8 @@ class Membership:
         return self._configure(configuration.with_learner(node_id))
 
     def bind(self, bound: Member) -> Entry | None:
-        """A member's data directory presents itself: remember its storage id where none is known, and new addresses.
-        None where all is known already. Raises InvalidArgument where another data directory is known by this id."""
+        """A member's data directory presents itself: remember its storage id if none is known, and new addresses.
+        Returns None if all is known already. Raises InvalidArgument if another data directory is known by this id."""
         registry = self._current().registry
         member = self._known(bound.node_id)
         check_address("peer_address", bound.peer_address)
@@ -120,15 +118,15 @@ class Membership:
         return self._register(roster.registry.without([node_id]))
 
     def tidy(self) -> Entry | None:
-        """Take out of the registry who belongs to no configuration: a leader before us was cut off between the two
-        entries of a removal, or of an addition. None where there is nobody."""
+        """Remove nodes that belong to no configuration from the registry: an earlier leader was cut off between the two
+        entries of a removal, or of an addition. Returns None if there are none."""
         roster = self._current()
         strays = [each.node_id for each in roster.registry.nodes if each.node_id not in roster.configuration.members]
         return self._register(roster.registry.without(strays)) if strays else None
 
     def _configure(self, configuration: Configuration) -> Entry:
-        # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
-        # that is committed, it would neither campaign nor vote for those who lack it, and a group of two could not go
+        # A member that leaves is sent the entries before the change, and never the change. If it knew of the change
+        # before the commit, it would neither campaign nor vote for members that lack it. A group of two could not go
         # on.
         self._send_entries()
         before, after = set(self._core.configuration.voters), set(configuration.voters)
@@ -177,7 +175,7 @@ class Membership:
         elif not progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
             problem = f"has not answered for {core.settings.election_ms_min:.0f} ms"
         elif progress.needs_snapshot or progress.match_index < core.journal.base[0]:
-            # Also before the first attempt has shown it: where the whole log is short, nothing would seem to lack.
+            # Also before the first attempt has shown it: with a short log, the member would seem to lack nothing.
             problem = "waits for a snapshot"
         elif behind > core.settings.caught_up_entries:
             problem = f"is {behind} entries behind, at most {core.settings.caught_up_entries} are allowed"

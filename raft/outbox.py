@@ -1,8 +1,8 @@
-"""Messages on their way out, each held until what it says is durable.
+"""Messages on their way out, each held until the state that it tells is durable.
 
 A vote or an acknowledgement that leaves before its state is on the disk is a promise that a crash breaks: two leaders
-in one term, or an acknowledged entry lost. So each message carries the number of the writes after which it may leave.
-A held message whose term has passed is dropped: what it acknowledged may have been truncated since.
+in one term, or an acknowledged entry lost. So each message carries the number of the writes after which it may leave. A
+held message of an earlier term is dropped: the entries that it acknowledged may have been truncated since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cortado.raft.log import Message
 
 # Needs nothing to be durable.
 AT_ONCE = 0
-# So many messages wait for the disk at most, in case it is full for days. What is dropped is asked for again.
+# How many messages wait for the disk at most, in case it is full for days. Peers ask again for dropped ones.
 HELD_MAX = 4_096
 
 

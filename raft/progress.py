@@ -1,4 +1,5 @@
-"""What a leader knows of one member: how far it is, what is under way to it, and whether it can be sent to at all.
+"""One member as its leader knows it: its matched index, the messages under way to it, and whether it can be sent
+entries.
 
 ::
 
@@ -19,12 +20,12 @@ from typing import Final
 from cortado.raft.log import Room
 from cortado.raft.settings import RaftSettings
 
-# So often the wait doubles before entries are sent again.
+# How often the wait before a retransmission doubles.
 _RETRANSMIT_DOUBLINGS_MAX: Final = 3
 
 
 class Progress:
-    """``match_index`` is what the member's own acknowledgements in this term proved; it never falls."""
+    """``match_index`` is the last entry that the member acknowledged in this term; it never falls."""
 
     __slots__ = (
         "began_ms",
@@ -51,10 +52,10 @@ class Progress:
 
     def __init__(self, node_id: str, now_ms: float) -> None:
         self.node_id = node_id
-        # What answers an earlier message of ours speaks of another member, which had this id before.
+        # An answer to an earlier message of ours is from another member, which had this id before.
         self.began_ms = now_ms
         self.match_index = 0
-        # What of it the engine was told: never more than is durable at the leader.
+        # The part of it that the engine was told: never more than is durable at the leader.
         self.counted_index = 0
         self.is_probing = True
         self.probe_prev = 0
@@ -63,10 +64,10 @@ class Progress:
         self.in_flight: deque[tuple[int, int]] = deque()
         self.in_flight_bytes = 0
         self.moved_ms = now_ms
-        # How often what is under way was sent again since it moved.
+        # How often the entries under way were sent again since ``moved_ms``.
         self.resent = 0
         self.heard_ms: float | None = None
-        # What it may still store, as it said last; None where it said nothing.
+        # The bytes that it may still store, as it said last; None if it said nothing.
         self.room: Room | None = None
         self.told_commit = 0
         # The last round that it answered, and the newest send time of ours that it echoed.
@@ -99,7 +100,7 @@ class Progress:
         self.in_flight_bytes += size_bytes
 
     def matched(self, index: int, now_ms: float) -> None:
-        """The member holds, durably, what we hold up to ``index``."""
+        """Record that the member durably holds our entries up to ``index``."""
         if index > self.match_index:
             self.match_index = index
             self.moved_ms = now_ms
@@ -110,19 +111,20 @@ class Progress:
             self.is_probing = False
 
     def is_stale_rejection(self, prev_index: int) -> bool:
-        """Whether a message that did not fit behind ``prev_index`` was sent before what we know now."""
+        """Return whether a message that did not fit behind ``prev_index`` was sent before we knew the member's current
+        place."""
         if self.is_probing:
             return prev_index != self.probe_prev
         return prev_index <= self.match_index
 
     def is_overdue(self, settings: RaftSettings, now_ms: float) -> bool:
-        """Whether what is under way should be sent again. Each time later: what a member cannot take, for it is
-        damaged here or there, would be sent for ever."""
+        """Return whether the entries under way should be sent again. The wait doubles: entries that a member cannot
+        take, damaged here or there, would be sent for ever."""
         wait_ms = settings.retransmit_ms * (1 << min(self.resent, _RETRANSMIT_DOUBLINGS_MAX))
         return bool(self.in_flight) and now_ms - self.moved_ms >= wait_ms
 
     def probe(self) -> None:
-        """Begin again with one message: what is under way will not be answered, or does not fit."""
+        """Begin again with one message: messages under way will not be answered, or do not fit."""
         self.is_probing = True
         self.in_flight.clear()
         self.in_flight_bytes = 0

@@ -1,8 +1,8 @@
 """Linearizable reads without a log entry, and how fresh a replica is.
 
-*Read-index* (Ongaro 2014, §6.4): a read that begins now may be answered from what is committed now, once a majority has
-answered a heartbeat that was sent after the read began: until then, nobody else can have committed anything. Each
-heartbeat carries the number of its round, and all reads that wait share one.
+*Read-index* (Ongaro 2014, §6.4): a read that begins now may be answered from the state that is committed now, once a
+majority has answered a heartbeat that was sent after the read began. Until then, no other leader can have committed an
+entry. Each heartbeat carries the number of its round, and all reads that wait share one.
 
 *Lease* (§6.4.1): a majority that answered a heartbeat sent at time *t* will not vote for another before
 ``t + election_ms_min`` on its own clocks. Counted from the leader's *send* time, which the answer echoes, and shortened
@@ -62,7 +62,8 @@ class Rounds:
         return self.current
 
     def confirm(self, number: int) -> float | None:
-        """A majority answered round ``number``: nobody else led when it began. Returns that time, where it is news."""
+        """Record that a majority answered round ``number``: no other node led when it began. Returns that time if it is
+        news."""
         if number <= self.confirmed:
             return None
         self.confirmed = number
@@ -72,14 +73,14 @@ class Rounds:
         return began_ms
 
     def confirm_now(self) -> None:
-        """Nobody else can lead now, by the lease or because there is nobody else: no message is needed."""
+        """Confirm a round without a message: by the lease, or as the only voter, no other node can lead now."""
         self.current += 1
         self.is_wanted = False
         self._began.clear()
         self.confirmed = self.current
 
     def leadership_ended(self) -> None:
-        """What was asked is never confirmed: an answer of a later term says nothing about this one."""
+        """Forget the rounds of this term: an answer of a later term says nothing about them."""
         self._began.clear()
         self.is_wanted = False
 
@@ -92,8 +93,9 @@ class Freshness:
         self._pending: deque[tuple[int, float]] = deque()
 
     def note(self, at_ms: float, fresh_index: int, applied_index: int) -> None:
-        """What is committed at ``at_ms`` is at or below ``fresh_index``."""
-        # A higher one from before is wrong, and would hold up all behind it: what was committed then is committed now.
+        """Record that the entries committed at ``at_ms`` are at or below ``fresh_index``."""
+        # An earlier note with a higher index is wrong, and would hold up all behind it: entries committed then are
+        # committed now.
         while self._pending and self._pending[-1][0] > fresh_index:
             self._pending.pop()
         if len(self._pending) == _PENDING_MAX:
@@ -102,7 +104,7 @@ class Freshness:
         self.applied(applied_index)
 
     def once_applied(self, index: int) -> float | None:
-        """What :attr:`as_of_ms` will be, at least, once entries up to ``index`` are applied."""
+        """Return the value that :attr:`as_of_ms` will have, at least, once entries up to ``index`` are applied."""
         known = [at_ms for needed_index, at_ms in self._pending if needed_index <= index]
         return max(known, default=self.as_of_ms)
 

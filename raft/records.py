@@ -34,7 +34,7 @@ _BODY: Final = pb.StoredEntry.BODY_FIELD_NUMBER
 _ENTRY_PLACE: Final = struct.Struct(">IcQ")
 _HARD_PLACE: Final = struct.Struct(">Ic")
 
-# What PySyncObj takes for an entry without a command: it never looks further into it.
+# PySyncObj's mark of an entry without a command: it never looks further into it.
 ENGINE_NO_OP: Final = b"\x01"
 
 Writes = list[LogRecord]
@@ -81,11 +81,11 @@ class Record:
         return self._stored
 
     def log_record(self, group_id: int) -> LogRecord:
-        """What the log files keep of it."""
+        """Return its record for the log files."""
         return LogRecord(RecordKind.ENTRY, group_id, self.index, self.term, self.stored(group_id))
 
     def taken_entry(self) -> Entry:
-        """The entry, to be applied. Where its bytes are kept, nothing else of it is from now on."""
+        """Return the entry, to be applied. If its bytes are kept, the record drops the decoded entry."""
         entry = self.entry if self.entry is not None else _decode_entry(self.index, self._stored)
         if self._stored is not None:
             self.entry = None
@@ -141,8 +141,8 @@ def _payload(kind: int, body: bytes) -> Payload:
 
 @dataclass(frozen=True, slots=True)
 class HardState:
-    """What a group's log keeps beside its entries; see ``HardState`` in ``proto/internal/raft.proto``. Of an empty log
-    it says the owner alone."""
+    """A group's state beside its entries; see ``HardState`` in ``proto/internal/raft.proto``. An empty log has the
+    owner alone."""
 
     term: int = 0
     voted_for: str = ""
@@ -152,7 +152,7 @@ class HardState:
     owner: str = ""
 
     def log_record(self, group_id: int) -> LogRecord:
-        """What the log files keep of it."""
+        """Return its record for the log files."""
         message = pb.HardState(
             format=FORMAT,
             term=self.term,
@@ -198,7 +198,7 @@ class StoredLog:
 
 def reset_to(group_id: int, stored: StoredLog, state: HardState) -> tuple[StoredLog, Writes]:
     """``stored``, begun anew behind the base of ``state``, and the writes that make it so. Entries behind that base
-    stay where the log agrees with it."""
+    stay if the log agrees with it."""
     base = state.base_index
     first = stored.hard_state.base_index
     terms = {first: stored.hard_state.base_term, **{each.index: each.term for each in stored.records}}
@@ -209,7 +209,7 @@ def reset_to(group_id: int, stored: StoredLog, state: HardState) -> tuple[Stored
 
 
 def decode_stored(group_id: int, hard_state: LogRecord | None, entries: Sequence[LogRecord]) -> StoredLog:
-    """Decode what the log files have of a group. Nothing stored is an empty hard state. Raises DataLoss."""
+    """Decode a group's records from the log files. Nothing stored is an empty hard state. Raises DataLoss."""
     if hard_state is None:
         if entries:
             raise DataLoss(f"the log of group {group_id}", "it has entries, but no hard state")

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 _LOG: Final = logging.getLogger(__name__)
-# Of so many senders it is remembered how often they were refused.
+# How many senders are remembered with the number of their refusals.
 _SENDERS_MAX: Final = 64
 
 
@@ -19,7 +19,7 @@ class Refusals:
         self.total = 0
 
     def note(self, sender: str, problem: str) -> None:
-        """A message is dropped. A sender's first is said, and then each whose number is a power of two."""
+        """Count a dropped message. A sender's first is logged, and then each whose number is a power of two."""
         self.total += 1
         if sender not in self._times and len(self._times) >= _SENDERS_MAX:
             self._times.clear()

@@ -1,4 +1,4 @@
-"""Where nodes are reached, and which data directory is whose: what the log says of nodes beside who votes.
+"""The registry of nodes in the log: their addresses, and the data directory of each.
 
 ::
 
@@ -7,16 +7,17 @@
                     removed: n0                              ids that are used up
 
 So a node that moves changes the registry, and no configuration. Both are replaced whole by entries of the log, and both
-take effect when their entry is appended: a replica that has an entry knows whom it may hear about it, applied or not.
+take effect when their entry is appended: a replica that has an entry knows which nodes may speak about it, applied or
+not.
 
-Whoever is in a configuration is in the registry. A member is added to the registry first and to the configuration by
+Every member of a configuration is in the registry. A member is added to the registry first and to the configuration by
 the entry behind it; it is removed from the configuration first and from the registry by the entry behind that. A log
 may end between the two: then the node is in the registry and belongs to no configuration, and the next leader completes
 its removal (:meth:`Registry.without`).
 
-**A node id that a data directory was bound to is never used again.** The registry keeps it among the removed ones: what
-is remembered of a removed node (votes, acknowledgements, a certificate) cannot be taken for another's. A member that
-was announced and never joined leaves nothing behind.
+**A node id that a data directory was bound to is never used again.** The registry keeps it among the removed ones. So a
+removed node's votes, acknowledgements and certificate cannot be taken for another's. A member that was announced and
+never joined leaves nothing behind.
 
 As bytes they are ``cortado.internal.Registry`` and ``Roster`` (``proto/internal/raft.proto``), golden files pin them.
 """
@@ -39,8 +40,8 @@ IDS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Peers reach it at ``peer_address``, clients at ``address`` (host:port each). Whoever announces it knows the first
-    one; ``storage_id`` and ``address`` are empty until it has presented itself.
+    """Peers reach it at ``peer_address``, clients at ``address`` (host:port each). ``peer_address`` is known when it is
+    announced; ``storage_id`` and ``address`` are empty until it has presented itself.
 
     ``storage_id`` is drawn when a data directory is created, and bound to the id once: a disk that was lost cannot come
     back empty under the name of the voter that it was."""
@@ -62,12 +63,12 @@ class Registry:
         return next((each for each in self.nodes if each.node_id == node_id), None)
 
     def with_node(self, node: Member) -> Registry:
-        """``node`` in the place of what was known of it, if anything was."""
+        """Return this registry with ``node``, in the place of its earlier record if there was one."""
         others = (each for each in self.nodes if each.node_id != node.node_id)
         return Registry(_sorted((*others, node)), self.removed)
 
     def without(self, node_ids: Iterable[str]) -> Registry:
-        """These nodes are gone; the ids of those that had joined are used up."""
+        """Return this registry without these nodes; the ids of those that had joined are used up."""
         gone = frozenset(node_ids)
         used_up = {each.node_id for each in self.nodes if each.node_id in gone and each.storage_id}
         left = tuple(each for each in self.nodes if each.node_id not in gone)
@@ -106,7 +107,7 @@ class Roster:
 
     @classmethod
     def of(cls, voters: Iterable[Member] = (), learners: Iterable[Member] = ()) -> Roster:
-        """A group of these members, where nobody was removed."""
+        """Return the roster of these members, with no removed ids."""
         voting, learning = _sorted(voters), _sorted(learners)
         ids = (tuple(each.node_id for each in some) for some in (voting, learning))
         return cls(Configuration(*ids), Registry(_sorted((*voting, *learning))))
@@ -125,7 +126,7 @@ class Roster:
         return self._known(self.configuration.learners)
 
     def member(self, node_id: str) -> Member | None:
-        """None for a node that belongs to no configuration, whatever the registry has of it."""
+        """Return the member; None for a node that is not in the configuration, even if the registry has it."""
         return self.registry.node(node_id) if node_id in self.configuration.members else None
 
     def is_voter(self, node_id: str) -> bool:

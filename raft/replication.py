@@ -1,8 +1,8 @@
 """The leader's side: entries and heartbeats to every member, and what their answers prove.
 
-PySyncObj decides what each member is sent next, and counts what is committed. This room bounds what is under way,
-splits it into messages, sends what was lost again, and lets an acknowledgement in only as far as our own disk is:
-entries leave before the leader's sync, so a majority that counts the leader must wait for it.
+PySyncObj decides which entries each member is sent next, and counts the commit index. This room bounds the entries
+under way, splits them into messages, sends lost ones again, and lets an acknowledgement in only as far as our own disk
+is: entries leave before the leader's sync, so a majority that counts the leader must wait for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Replication:
     # --- a leadership ---------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """We lead: nothing is known of anyone."""
+        """Begin a leadership: nothing is known of any member."""
         core = self._core
         self._began_ms = core.now_ms
         self.heartbeat_due_ms = core.now_ms
@@ -67,7 +67,7 @@ class Replication:
     # --- out --------------------------------------------------------------------------------------------------------
 
     def send_entries(self, to: str, message: Sent) -> None:
-        """PySyncObj wants entries sent, as many as it has: send what the member's window takes."""
+        """Send as many of PySyncObj's entries as the member's window takes."""
         core = self._core
         progress = self._members.get(to)
         entries: Sequence[EngineEntry] = message.get("entries", ())
@@ -123,9 +123,9 @@ class Replication:
         core.send(progress.node_id, message, core.journal.vote_sequence)
 
     def tick(self) -> None:
-        """Heartbeats, entries that were not answered, and news of what is committed."""
+        """Send heartbeats, unanswered entries, and a new commit index."""
         core, rounds = self._core, self.rounds
-        # Where nobody else votes, nobody else's word is needed.
+        # A sole voter needs no other's word.
         if core.configuration.majority == 1 or (rounds.is_wanted and self._has_lease()):
             rounds.confirm_now()
             self._note_fresh(core.now_ms)
@@ -134,7 +134,7 @@ class Replication:
             return
         if core.now_ms >= self.heartbeat_due_ms or rounds.may_begin:
             self._beat()
-        # Not with the heartbeat alone: where reads begin rounds all the time, none is ever due.
+        # Not with the heartbeat alone: while reads begin rounds all the time, no heartbeat is ever due.
         self._resend()
         self._announce()
 
@@ -154,7 +154,7 @@ class Replication:
         progress.told_commit = max(progress.told_commit, commit_index)
 
     def _resend(self) -> None:
-        """What a member that answers has not acknowledged for long was lost on the way."""
+        """Send entries again that an answering member has not acknowledged for long: they were lost on the way."""
         core = self._core
         is_any = False
         for progress in self._members.values():
@@ -170,7 +170,7 @@ class Replication:
             core.engine.send_entries()
 
     def _announce(self) -> None:
-        """Tell members what is committed, unless an entry soon does: an apply of its own costs a follower a sync."""
+        """Tell members the commit index, unless an entry soon does: an apply of its own costs a follower a sync."""
         core = self._core
         committed = core.durable_commit_index
         if committed > self._announced and self._committed_ms is None:
@@ -250,7 +250,7 @@ class Replication:
             core.engine.disconnect(progress.node_id)
 
     def became_durable(self) -> bool:
-        """Our own disk has caught up: acknowledgements that were held back count now. Whether there were any."""
+        """Count acknowledgements that were held back until our own disk caught up. Returns whether there were any."""
         is_any = False
         for progress in self._members.values():
             if progress.counted_index < progress.match_index:
@@ -283,7 +283,7 @@ class Replication:
             progress.pending_fresh, progress.fresh_round = member_time, rounds.current + 1
 
     def _note_fresh(self, led_at_ms: float | None) -> None:
-        """Nobody else led at that time: what was committed by then is what we know to be committed."""
+        """Note a time at which no other node led: we know all entries that were committed by then."""
         core = self._core
         if led_at_ms is not None and core.has_applied_own_term:
             core.freshness.note(led_at_ms, core.durable_commit_index, core.applied[0])
@@ -299,7 +299,7 @@ class Replication:
         echoed = [core.now_ms, *(each.echoed_ms for each in self._voters())]
         return core.now_ms < reached_by(core.configuration.majority, echoed) + core.settings.lease_ms
 
-    # --- what others ask ----------------------------------------------------------------------------------------------
+    # --- answers to other rooms ---------------------------------------------------------------------------------------
 
     def member(self, node_id: str) -> Progress | None:
         return self._members.get(node_id)
@@ -321,7 +321,7 @@ class Replication:
         return listed
 
     def voters_room(self) -> list[VoterRoom]:
-        """Of each reachable voter, what it may store beside all that we hold and it does not."""
+        """Return the room of each reachable voter, less all entries that we hold and it does not."""
         journal, rooms = self._core.journal, list[VoterRoom]()
         for each in self.reachable_voters():
             left = None if each.room is None else each.room.less(journal.bytes_after(each.match_index))
@@ -329,7 +329,7 @@ class Replication:
         return rooms
 
     def snapshot_needs(self) -> list[str]:
-        """Members that answer, and whose next entry is gone."""
+        """Return the members that answer and have a next entry that is gone."""
         core = self._core
         near_ms = core.settings.election_ms_max
         return [
@@ -339,7 +339,7 @@ class Replication:
         ]
 
     def lowest_match(self) -> int | None:
-        """How far the last member is; None where there is no other."""
+        """Return the lowest matched index of the other members; None if there are none."""
         return min((each.match_index for each in self._members.values()), default=None)
 
     def offer(self, to: str, meta: SnapshotMeta) -> None:

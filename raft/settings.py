@@ -1,4 +1,4 @@
-"""What can be tuned in a group's log: each with its unit, its bound, and what follows from it."""
+"""The settings of a group's log, each with its unit, its bound and its effect."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RaftSettings:
     max_drift_ppm: float = 10_000
     """How far apart the speeds of two hosts' monotonic clocks may be, in millionths. Shortens the lease."""
     notice_ms: float = 20
-    """How long a leader waits for an entry to carry the news of what is committed, before it sends it alone. Less lets
-    followers apply sooner; under single writes, each such apply is a sync of its own."""
+    """How long a leader waits for an entry to carry a new commit index, before it sends it alone. Less lets followers
+    apply sooner; under single writes, each such apply is a sync of its own."""
     window_bytes_max: int = 16 << 20
     """Bytes of entries sent to a member and not acknowledged yet. At least one message is always allowed."""
     window_messages_max: int = 64
@@ -37,7 +37,7 @@ class RaftSettings:
     message_bytes_max: int = 1 << 20
     """Entries are gathered into one message up to this size. A larger entry goes alone."""
     entry_bytes_max: int = 6 << 20
-    """An entry's largest encoded size, at most 7 MiB; what is larger is refused where it is appended."""
+    """An entry's largest encoded size, at most 7 MiB; a larger entry is refused on append."""
     retain_entries: int = 10_000
     """Entries that are kept after compaction for members that are a little behind ..."""
     retain_bytes: int = 64 << 20

@@ -1,4 +1,4 @@
-"""Whose messages count: those of members, and of who was vouched for.
+"""The senders whose messages count: members, and nodes that members vouched for.
 
 A certificate proves a node's name, never that it belongs here. So each message is asked for its sender first::
 
@@ -7,18 +7,18 @@ A certificate proves a node's name, never that it belongs here. So each message 
      +-------+---+------+
 
 *Every configuration that may be in force* counts: the one at the last entry that is known to be committed, and each
-that follows it. The newest alone would be wrong. Where it removes a member and was never committed, that member may
-lead the others, and must be heard for the removal to be taken back.
+that follows it. The newest alone would be wrong. If it removes a member and was never committed, that member may lead
+the others, and must be heard for the removal to be taken back.
 
-*A replica that was away* may lack the entry that added its leader. It believes a stranger where members that it knows
+*A replica that was away* may lack the entry that added its leader. It believes a stranger if members that it knows
 vouch for it (:mod:`cortado.store.peers.vouching`), and only until its own log is as long as the voucher's was: from
-then on its own configuration answers. By log matching (Ongaro 2014, §3.5), a log whose last term and index are no lower
-contains what was committed in the other.
+then on its own configuration answers. By log matching (Ongaro 2014, §3.5), a log with no lower last term and index
+contains all committed entries of the other.
 
-*A replica without a log* knows the members that let it join, and nobody else.
+*A replica without a log* knows the members that let it join, and no other node.
 
-*Who was removed is refused for good* once that is committed, whatever it says of its own log: its id is never used
-again (:mod:`~cortado.raft.registry`).
+*A removed member is refused for good* once the removal is committed, whatever it says of its own log: its id is never
+used again (:mod:`~cortado.raft.registry`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from cortado.raft.registry import Member, Roster
 
 
 class Word(NamedTuple):
-    """What a member says of a stranger, and where its own log ends (term, index)."""
+    """A member's word about a stranger, and the last place of its own log (term, index)."""
 
     is_member: bool
     position: tuple[int, int]
 
 
 def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int, int] | None:
-    """Up to which position a stranger is to be believed, None where it is not: the word of the member whose log is
-    furthest counts, where that is further than ``ours``. Who is behind it may not know of a removal yet.
-    A position that no log reaches is no answer."""
+    """Return up to which position a stranger is to be believed; None if it is not. The word of the member with the
+    furthest log counts, if that is further than ``ours``. Members behind it may not know of a removal yet. A position
+    that no log reaches is no answer."""
     words = [each for each in words if not problem_of_position(each.position, ours[0])]
     furthest = max(words, key=lambda word: (word.position, not word.is_member), default=None)
     if furthest is None or not furthest.is_member or furthest.position <= ours:
@@ -51,10 +51,10 @@ def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int,
 
 
 class Standing:
-    """What this replica knows of members, in any configuration that may be in force, and of strangers."""
+    """The nodes that this replica hears: members in any configuration that may be in force, and believed strangers."""
 
     def __init__(self, core: Core, joined: Roster) -> None:
-        """``joined``: who let this replica in, known to it before it has a log."""
+        """``joined``: the members that let this replica in, known to it before it has a log."""
         self._core = core
         self._joined = joined
         self._newest = Configuration()
@@ -72,18 +72,19 @@ class Standing:
         return self.member(node_id) is not None or self.is_believed(node_id)
 
     def member(self, node_id: str) -> Member | None:
-        """As the newest registry knows it, where a configuration has it: also one that is being removed."""
+        """Return the member as the newest registry knows it, if a configuration has it: also one that is being
+        removed."""
         found = (each.member(node_id) for each in reversed(self._in_force()))
         return next((each for each in found if each is not None), None)
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """All that :meth:`member` finds. Before anything was received: who let this replica in."""
+        """All that :meth:`member` finds. Before any entry was received: the members that let this replica in."""
         found = {each.node_id: each for roster in self._in_force() for each in roster.members}
         return tuple(found[node_id] for node_id in sorted(found))
 
     def is_removed(self, node_id: str) -> bool:
-        """Whether it is known to be committed that this id is used up."""
+        """Return whether a committed entry says that this id is used up."""
         return node_id in self._in_force()[0].registry.removed
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
@@ -92,7 +93,7 @@ class Standing:
         self._believed[node_id] = max(position, self._believed.get(node_id, position))
 
     def is_believed(self, node_id: str) -> bool:
-        """Whether somebody's word for ``node_id`` still tells more than our own log."""
+        """Return whether a voucher's word for ``node_id`` still tells more than our own log."""
         position = self._believed.get(node_id)
         if position is None:
             return False

@@ -1,12 +1,12 @@
-"""What the log files are given: one batch of writes at a time; and whether the disk keeps up.
+"""Hand the log files one batch of writes at a time, and tell whether the disk keeps up.
 
 ::
 
     durable        handed over          last
        | outstanding  |   the next ready  |
 
-A disk hangs where a write takes far longer than it did, or than the others' disks take for the same entries. A leader
-whose disk hangs gives way.
+A disk hangs if a write takes far longer than before, or than the others' disks take for the same entries. A leader with
+a hung disk gives way.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from cortado.raft.core import Core
 from cortado.raft.records import Writes
 from cortado.raft.replication import Replication
 
-# A disk hangs where a write takes so many times as long as the others', or as the slowest of late where they are not
-# asked for the same; or so many election timeouts.
+# A disk hangs if a write takes this many times as long as the others' disks, or as our slowest of late if they were not
+# sent the same entries; or HUNG_ELECTIONS election timeouts.
 _SLOWER_THAN_USUAL: Final = 3
 HUNG_ELECTIONS: Final = 10
 _USUAL_FADES: Final = 0.9
 
 
 class Storing:
-    """Hands over what must become durable, and hears when it has."""
+    """Hands over writes that must become durable, and hears when they are."""
 
     def __init__(self, core: Core, replication: Replication) -> None:
         self._core = core
@@ -77,8 +77,8 @@ class Storing:
         return True
 
     def leadership_ended(self) -> None:
-        """What we counted alone and do not have on our disk was not committed: the next leader may put something else
-        in its place."""
+        """Take back the commit index of entries that we counted alone and that our disk lacks: they were not committed,
+        and the next leader may put others in their place."""
         core = self._core
         commit_index, durable_index = core.engine.commit_index, core.journal.durable_index
         if durable_index < commit_index:
@@ -88,8 +88,9 @@ class Storing:
     # --- a disk that hangs --------------------------------------------------------------------------------------------
 
     def is_disk_hung(self) -> bool:
-        """Whether another node could do better than this one. A disk that is slow, and no slower than the others', is
-        no reason to give way: the next leader would be deposed as we are, and the one after it. Asked at each tick."""
+        """Return whether another node could do better than this one. A disk that is slow, and no slower than the
+        others', is no reason to give way: the next leader would be deposed as we are, and the one after it. Asked at
+        each tick."""
         core = self._core
         if self._outstanding is None:
             return False
@@ -104,7 +105,7 @@ class Storing:
         return waits_ms > min(_SLOWER_THAN_USUAL * usual_ms, HUNG_ELECTIONS * election_ms)
 
     def _see_how_others_store(self) -> None:
-        """How long a majority without us took for what our disk still works on."""
+        """Note how long a majority without us took for the writes that our disk still works on."""
         core = self._core
         index = core.journal.storing_to
         if not core.is_leading or self._others_stored_ms is not None or index is None:

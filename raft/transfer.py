@@ -1,7 +1,7 @@
 """Handing leadership over: stop appending, wait until the target has everything, tell it to campaign at once.
 
-Until the target has won or an election timeout has passed, nothing can be appended: what was would be lost to the
-target's log, or delay it. The target's request says that the leader asked for it, so that voters do not refuse it for
+Until the target has won or an election timeout has passed, nothing can be appended: the target's log would lose such an
+entry, or be delayed by it. The target's request says that the leader asked for it, so that voters do not refuse it for
 having heard of a leader; from then on a lease proves nothing.
 """
 
@@ -14,7 +14,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.replication import Replication
 
-# How many election timeouts a leader that should not lead waits after nobody took over.
+# How many election timeouts a leader that should not lead waits after no voter took over.
 _REST_ELECTIONS: Final = 10
 
 
@@ -31,7 +31,7 @@ class Transfer:
 
     def begin(self, to: str = "") -> str:
         """Begin to hand leadership to the voter ``to`` (empty: the one that is furthest), and return its id. Raises
-        NotLeader, InvalidArgument where ``to`` is no other voter, Unavailable where there is none to be reached."""
+        NotLeader; InvalidArgument if ``to`` is no other voter; Unavailable if no voter can be reached."""
         self._core.check_may_append()
         return self._begin(to)
 
@@ -54,8 +54,8 @@ class Transfer:
         return core.transferee
 
     def begin_unasked(self) -> None:
-        """We should not lead: hand over to whoever can be reached, one after another, and then rest for a while. Where
-        nobody takes it, a leader that should not be one is better than none."""
+        """Hand over, since we should not lead: to each voter that can be reached, one after another, and then rest for
+        a while. If no voter takes over, a leader that should not be one is better than none."""
         core = self._core
         reachable = self._replication.reachable_voters()
         if core.transferee or not reachable or core.now_ms < self._unasked_from_ms:
