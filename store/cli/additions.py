@@ -1,4 +1,4 @@
-"""The options of what adds to a number: how much, and the bounds of the sum."""
+"""The options of an addition to a number: the addend, and the bounds of the sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INT64: Final = (-(1 << 63), (1 << 63) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What is added, and the bounds of the sum."""
+    """The addend, and the bounds of the sum."""
 
     by: Annotated[
         int,

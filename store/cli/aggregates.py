@@ -1,4 +1,4 @@
-"""Which rows ``scan`` and ``count`` look at, and how what they come to is shown."""
+"""The rows that ``scan`` and ``count`` read, and how they show aggregates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ChosenRows(TypedDict):
-    """What chooses rows, as a table's reads take it."""
+    """The arguments that choose rows, as a table's reads take them."""
 
     lower: KeyLike
     upper: KeyLike
@@ -62,7 +62,7 @@ def _parts(table: TableDescriptor, index: str | None) -> tuple[KeyPart, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """The first ``limit`` groups; of a table ``shown_max`` at most."""
+    """The first ``limit`` groups; in a table ``shown_max`` at most."""
 
     groups: Groups
     limit: int | None

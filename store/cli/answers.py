@@ -1,7 +1,7 @@
-"""What a command answers: one value, which is shown as a table to a person and as JSON to a script.
+"""The answer of a command: one value, shown as a table to a person and as JSON to a script.
 
-A command returns its answer, and :meth:`Session.answer` shows it in the form that was asked for; no command asks which
-one that is. The three shapes here fit most commands. One with a shape of its own returns a class of its own.
+A command returns its answer, and :meth:`Session.answer` shows it in the form that the user chose; no command reads
+that choice. The three shapes here fit most commands. One with a shape of its own returns a class of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cortado.store.cli.render import Renderer
 
 
 class Answer(Protocol):
-    """What was found or done. ``exit_code`` is not 0 where a check found something."""
+    """The result of a command. ``exit_code`` is not 0 if a check found a problem."""
 
     @property
     def exit_code(self) -> int: ...

@@ -1,4 +1,4 @@
-"""The app: where each command at the top is, and how a run of it ends."""
+"""The app: the modules of the commands at the top, and the end of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cortado.store.cli.session import ALONE, Outer, Output, Session, global_opti
 from cortado.store.cli.tree import Group, Home, outer_of
 
 COMPLETE_VARIABLE: Final = "_CORTADO_COMPLETE"
-"""What a shell's script sets when it asks what may come next."""
+"""The variable that a shell's script sets to ask for completions."""
 
 HELP: Final = """Cortado: a replicated, ordered key-value and document store.
 
@@ -113,7 +113,7 @@ def _globals(**values: Any) -> None:
 
 
 def execute(arguments: Sequence[str], outer: Outer) -> None:
-    """Parses the command line, and runs the command. Raises what the command raises."""
+    """Parse the command line, and run the command. Raises the command's errors."""
     app = build()
     with app.make_context("cortado", list(arguments), obj=outer) as ctx:
         try:
@@ -123,7 +123,7 @@ def execute(arguments: Sequence[str], outer: Outer) -> None:
 
 
 def run(arguments: Sequence[str], outer: Outer = ALONE) -> int:
-    """One run; returns the exit code. What went wrong is one line on standard error, never a traceback."""
+    """Run a command line; return the exit code. An error is one line on standard error, never a traceback."""
     try:
         execute(arguments, outer)
         return failures.OK
@@ -174,7 +174,7 @@ def _reported(error: Exception, *, as_json: bool) -> int:
 
 
 def wants_json(arguments: Sequence[str], outer: Outer = ALONE) -> bool:
-    """Whether ``-o json`` was asked for, also where the rest does not parse; else what is around the run says."""
+    """Return whether ``-o json`` was given, also if the rest does not parse; else the default of ``outer``."""
     wanted: bool | None = None
     for i, argument in enumerate(arguments):
         if argument == "--":

@@ -1,8 +1,8 @@
-"""Before something is destroyed: what would be, and whether it shall.
+"""Before something is destroyed: show it, and ask.
 
-Every command that destroys has ``--dry-run``, which says what would happen and changes nothing, and what cannot be
-brought back asks first. ``--yes`` answers for a script. Where nobody can be asked the command is refused, and not
-taken for a no that somebody gave.
+Every command that destroys has ``--dry-run``, which shows the effect and changes nothing. A command whose effect cannot
+be undone asks first. ``--yes`` answers for a script. If no user can be asked, the command is refused: that is not
+taken for a no.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Answer yes to
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return where the answer is yes. Raises Abort for a no, InvalidArgument where there is no answer.
+    """Return if the answer is yes. Raises Abort for a no, InvalidArgument without an answer.
 
-    Question and answer stay off standard output, which may be somebody's JSON.
+    Question and answer stay off standard output, which may be a script's JSON.
     """
     while not yes:
         answer = _answer(f"{harmless(question)} [y/N]: ")
@@ -37,7 +37,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def _answer(prompt: str) -> str:
-    """What is typed behind the prompt. Where a pipe answers, the prompt waits until it has: it may have nothing."""
+    """Read the answer behind the prompt. If a pipe answers, show the prompt only after it: the pipe may be empty."""
     is_asked = sys.stdin.isatty()
     if is_asked:
         _write(prompt)
@@ -56,7 +56,7 @@ def _write(text: str) -> None:
 
 
 def dry_delete(etag: str | None, if_match: str | None) -> Said:
-    """What a delete of one thing would do: ``etag`` is that of what is there, None where nothing is."""
+    """Return the effect that a delete of one thing would have. ``etag`` is the thing's, None if it does not exist."""
     would = etag is not None and if_match in (None, etag)
     if etag is None:
         text = "would delete nothing: it does not exist"

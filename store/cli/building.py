@@ -1,4 +1,4 @@
-"""Waiting for a job, with a bar, so that whoever stops waiting knows that it goes on."""
+"""Waiting for a job, with a bar, so that a user that stops waiting knows that the job goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of a cluster on this machine: what their processes do, and what they say."""
+"""The nodes of a cluster on this machine: their processes and their status."""
 
 from __future__ import annotations
 

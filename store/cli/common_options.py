@@ -1,4 +1,4 @@
-"""Arguments and options that several groups of commands share. Light: what completes them is imported when it is
+"""Arguments and options that several groups of commands share. Light: completions import their modules when they are
 used."""
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ ClusterDirOption: TypeAlias = Annotated[Path, Option("--dir", help="The cluster'
 
 
 def as_of(client: Client, at: Moment | None) -> Client:
-    """What reads at the time of ``--at``, tables by the names that they had then."""
+    """Return a reader at the time of ``--at``, with tables by the names that they had then."""
     return client if at is None else client.at(at)
 
 

@@ -1,4 +1,4 @@
-"""Names that a shell offers: what a server says within a moment, and nothing where none answers."""
+"""Names that a shell offers: those that a server returns within a moment, else none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cortado.store.cli.session import Given
     from cortado.store.client import Client
 
-# Somebody has pressed a key, and waits.
+# The user has pressed a key, and waits.
 _TIMEOUT_S: Final = 0.5
 
 _ASK: Final[dict[str, Callable[[Client], Iterable[str]]]] = {

@@ -2,14 +2,14 @@
 
 ::
 
-    current = "prod"                                   # the one that is used where none is named
+    current = "prod"                                   # the one that is used unless one is named
 
     [contexts.prod]
     endpoints = ["db1:7621", "db2:7621", "db3:7621"]
     tls-ca = "ca.crt"                                  # relative to this file
 
-The file says whom to trust with data, so one that others may write is refused. It holds names of key files and never
-a key. A command that changes it changes the lines that it must, and leaves the rest, comments too, as it is.
+The file names the servers to trust with data, so one that others may write is refused. It holds names of key files and
+never a key. A command that changes it changes the lines that it must, and leaves the rest, comments too, as it is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """What the file holds; nothing where there is none."""
+    """The contexts in the file; none without a file."""
 
     file: TomlFile
 
@@ -81,7 +81,7 @@ class Contexts:
 
 
 def contexts_path(environment: Mapping[str, str]) -> Path | None:
-    """Where the file is, or would be. None for a user without a home directory."""
+    """Return the path of the file, which need not exist. None for a user without a home directory."""
     if environment.get(CONFIG_VARIABLE):
         return Path(environment[CONFIG_VARIABLE])
     directory = user_directory(environment, "XDG_CONFIG_HOME", ".config")
@@ -89,10 +89,10 @@ def contexts_path(environment: Mapping[str, str]) -> Path | None:
 
 
 def read_contexts(environment: Mapping[str, str], *, may_be_missing: bool = False) -> Contexts | None:
-    """The file's contexts, its shape checked; None where nobody named a file and there is none.
+    """Return the file's contexts, its shape checked; None if the default file does not exist.
 
-    Raises InvalidArgument: a file that is named and missing (unless it ``may_be_missing``), that cannot be read, that
-    others may write, or that holds something else.
+    Raises InvalidArgument for a file that is named and missing (unless it ``may_be_missing``), that cannot be read,
+    that others may write, or that holds something else.
     """
     path = contexts_path(environment)
     if path is None:
@@ -107,7 +107,7 @@ def read_contexts(environment: Mapping[str, str], *, may_be_missing: bool = Fals
 
 
 def choose(contexts: Contexts | None, flag: str | None, environment: Mapping[str, str]) -> Chosen:
-    """The context that is to be used. Raises NotFound where it is named and there is none of that name."""
+    """Return the context to use. Raises NotFound if the named context does not exist."""
     chosen = Chosen()
     if flag is not None:
         chosen = Chosen(flag, "--context")
@@ -183,7 +183,7 @@ def with_current(contexts: Contexts, name: str) -> Contexts:
 
 
 def with_context(contexts: Contexts, name: str, changes: Mapping[str, Any]) -> Contexts:
-    """The context has these settings, in the form of TOML; one that is None it has no more."""
+    """Return the file with these settings in the context, in the form of TOML. A setting that is None is removed."""
     file = contexts.file
     if name not in contexts.names:
         head = file.text if file.text.endswith("\n") or not file.text else f"{file.text}\n"
@@ -213,7 +213,7 @@ def without_context(contexts: Contexts, name: str) -> Contexts:
 
 
 def _with(file: TomlFile, key: Key, value: Any) -> TomlFile:
-    """The file with one key set, or taken out where ``value`` is None. Raises InvalidArgument: cannot be done."""
+    """Return the file with one key set, or removed if ``value`` is None. Raises InvalidArgument: cannot be done."""
     lines = file.text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
@@ -234,7 +234,7 @@ def _with(file: TomlFile, key: Key, value: Any) -> TomlFile:
 
 
 def _place_for(file: TomlFile, table: Key) -> int | None:
-    """Before which line, from 0, a new key of a table goes: after what the table has; None where it has no header."""
+    """Return the line, from 0, before which a new key goes: after the table's last; None if it has no header."""
     if not table:
         return next((each.first - 1 for each in file.statements), len(file.text.splitlines()))
     place = None

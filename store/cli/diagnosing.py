@@ -1,4 +1,4 @@
-"""What ``cortado doctor`` looks at, and how it says what it found."""
+"""The sources that ``cortado doctor`` examines, and how it shows its findings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _line(check: dict[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was checked and found. Exit code 8 where a check failed."""
+    """The checks and their findings. Exit code 8 if a check failed."""
 
     report: dict[str, Any]
     note: str

@@ -1,4 +1,4 @@
-"""Where files of the user's are, as the XDG Base Directory Specification has it."""
+"""Paths of the user's files, by the XDG Base Directory Specification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def user_directory(environment: Mapping[str, str], variable: str, below_home: str) -> Path | None:
     """Cortado's directory where ``variable`` says, or else below the home directory. None for a user without one."""
     base = Path(environment.get(variable, ""))
-    if not base.is_absolute():  # What is relative there counts as not set.
+    if not base.is_absolute():  # A relative path there counts as not set.
         try:
             base = Path.home() / below_home
         except RuntimeError:

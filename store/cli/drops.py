@@ -1,4 +1,4 @@
-"""Records of what was dropped, as commands show them."""
+"""Records of dropped tables and namespaces, as commands show them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dropped_rows(records: Sequence[DropRecord]) -> Rows:
 
 
 def record_json(record: DropRecord) -> dict[str, Any]:
-    """What was dropped, as JSON."""
+    """Return a record of a drop as JSON."""
     return {
         "number": record.number,
         "kind": record.kind,

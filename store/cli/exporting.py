@@ -1,4 +1,4 @@
-"""What ``cortado export`` does: into a directory, into one file, or onto standard output."""
+"""The work of ``cortado export``: into a directory, into one file, or onto standard output."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from cortado.store.transfer.run_import import NAMESPACE_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is asked for. ``format`` and ``compression`` are None where the destination says them, ``null_text`` where
-    CSV says null by an empty cell."""
+    """An export's arguments. ``format`` and ``compression`` are None if the destination determines them, ``null_text``
+    if CSV writes null as an empty cell."""
 
     source: str
     destination: str
@@ -74,7 +74,7 @@ def run_export(client: Client, request: ExportRequest, report: Report) -> Export
 
 @dataclass(frozen=True, slots=True)
 class ExportAnswer:
-    """What was written where."""
+    """The result of an export, and its destination."""
 
     request: ExportRequest
     done: Exported

@@ -1,6 +1,6 @@
-"""How a command ends that did not work: one line on standard error, and an exit code that a script can use.
+"""The end of a command that failed: one line on standard error, and an exit code that a script can use.
 
-:data:`EXIT_CODES` says what each code means and what to do about it. It is the one source: ``docs/exit-codes.md`` is
+:data:`EXIT_CODES` gives each code's meaning and remedy. It is the one source: ``docs/exit-codes.md`` is
 held to it by a test, and an error finds its code by its class.
 """
 
@@ -49,7 +49,7 @@ BROKEN_PIPE: Final = 141
 
 @dataclass(frozen=True, slots=True)
 class ExitCode:
-    """A way to end. ``action`` is what whoever called, a person or a script, can do then."""
+    """A way to end. ``action`` is the next step of the caller, a person or a script."""
 
     code: int
     meaning: str
@@ -142,7 +142,7 @@ _CODE_OF: Final[list[tuple[type[CortadoError], int]]] = [
 
 
 class CheckFailed(Exception):
-    """A check did its work and found something; what it found is on standard output already."""
+    """A check did its work and found a problem; its findings are on standard output already."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -171,7 +171,7 @@ def report(error: CortadoError, *, as_json: bool, **more: Any) -> None:
         _line(json_text({"error": body}, default=str))
         return
     where = "".join(f"{name} {value}: " for name, value in more.items())
-    # A list of incompatibilities has lines of its own, each of which says where.
+    # A list of incompatibilities has lines of its own, and each names its place.
     _line(harmless(f"error: {where}{error.message()}"))
 
 
@@ -185,10 +185,10 @@ def report_usage(message: str, *, as_json: bool) -> None:
 
 def _line(text: str) -> None:
     try:
-        # Somebody may have given a token where something else is to stand.
+        # The user may have given a token in place of another argument.
         sys.stderr.write(f"{without_tokens(text)}\n")
         sys.stderr.flush()
     except OSError:
-        # Where nobody can be told, the exit code still tells; the interpreter would try once more at its end, and end
+        # If standard error is gone, the exit code still tells; the interpreter would try once more at its end, and end
         # with a code of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,8 +1,8 @@
-"""What was typed at the shell's prompt, in a file that its user alone may read, so that the next shell has it too.
+"""The lines typed at the shell's prompt, in a file that its user alone may read, so that the next shell has them too.
 
-Lines may hold documents and keys, so the file is made 0600, and mended where it is found wider. Each line is added when
-it is typed: a shell that is killed loses nothing, and several shells write to one file. The file is cut when a shell
-begins, to the last :data:`LINES_MAX` lines; a line that begins with a space is not remembered, as other shells have it.
+Lines may hold documents and keys, so the file is made 0600, and set to that if it is found wider. Each line is added
+when it is typed: a shell that is killed loses nothing, and several shells write to one file. A new shell cuts the file
+to the last :data:`LINES_MAX` lines; a line that begins with a space is not remembered, as other shells have it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cortado.store.regular_files import open_regular
 LINES_MAX: Final = 1_000
 """How many lines a shell begins with."""
 LINE_LENGTH_MAX: Final = 4_096
-"""Longer lines, in characters, are not remembered: somebody has pasted data."""
+"""Longer lines, in characters, are not remembered: they are pasted data."""
 _BYTES_MAX: Final = LINES_MAX * LINE_LENGTH_MAX * 4
 
 
@@ -50,7 +50,7 @@ class History:
         return lines
 
     def add(self, line: str) -> bool:
-        """Remembers a line, durable where the system has written it. False: it is none to remember. Raises OSError."""
+        """Add a line, durable once the system has written it. False: the line is not remembered. Raises OSError."""
         if line[:1] in ("", " ") or line == self._last or len(line) > LINE_LENGTH_MAX:
             return False
         descriptor = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -1,4 +1,4 @@
-"""What a command reads: files, standard input, and the JSON values in them."""
+"""The input of commands: files, standard input, and the JSON values in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cortado.schema.json_text import not_utf8
 
 STDIN: Final = "-"
 BYTES_MAX: Final = 64 << 20
-"""Of a value or a schema, which is held in memory as a whole: far above what a server takes."""
+"""Bytes of a value or a schema, which is held in memory as a whole: far above a server's limit."""
 
 
 def read_bytes(name: str) -> bytes:
@@ -43,7 +43,7 @@ def read_text(name: str) -> str:
 
 
 def tell_that_it_waits(what: str) -> None:
-    """Says that a command reads standard input, where somebody sits before it and may not know."""
+    """Say that a command reads standard input, if a user sits before it and may not know."""
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(f"reading {what}; end with Ctrl-D\n")
         sys.stderr.flush()
@@ -89,7 +89,7 @@ def _json_input(name: str, source: BinaryIO) -> JsonInput:
     content = head + source.read()
     values = _values(content)
     if values is None and any(map(_is_whole, content.splitlines())):
-        return JsonInput(name, None, io.BytesIO(content))  # Lines, the first of which is none.
+        return JsonInput(name, None, io.BytesIO(content))  # Lines, though the first is no JSON.
     if values is None or len(values) == 1:
         try:
             only = content.decode().strip()
@@ -111,7 +111,7 @@ def _up_to_content(source: BinaryIO) -> bytes:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        # As text: of bytes it would guess another encoding, and take a byte order mark for none.
+        # As text: from bytes it would guess another encoding, and ignore a byte order mark.
         json.loads(line.decode())
     except (ValueError, RecursionError):
         return False

@@ -1,6 +1,6 @@
-"""What the inspecting commands share: where they look, and how keys and timestamps of messages are shown.
+"""Shared by the inspecting commands: the node to inspect, and keys and timestamps of messages as text.
 
-They look at one node: the running one that ``--endpoint`` names, whoever leads, or with ``--data-dir`` the directory of
+They read one node: the running one that ``--endpoint`` names, leader or not, or with ``--data-dir`` the directory of
 one that is stopped. Both answer with the same messages.
 """
 
@@ -43,13 +43,13 @@ def running_node(session: Session) -> NodeInspector:
 
 @contextmanager
 def inspected(session: Session, data_dir: Path | None) -> Iterator[Inspected]:
-    """Where a command looks."""
+    """Open the node that a command inspects."""
     with running_node(session) if data_dir is None else stopped_node(data_dir) as node:
         yield node
 
 
 def table_of(session: Session, node: Inspected, name: str) -> TableDescriptor:
-    """A table's description, from where a command looks; of a running cluster its leader's. Raises NotFound."""
+    """Return a table's description from the inspected node; of a running cluster, the leader's. Raises NotFound."""
     if isinstance(node, NodeInspector):
         with session.client() as client:
             return client.describe(name)
@@ -90,7 +90,7 @@ def shown_ts(message: common_pb2.Timestamp) -> str | None:
 
 
 def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
-    """A stored key as JSON; what does not belong to its kind is left away."""
+    """Return a stored key as JSON; fields that its kind does not have are left out."""
     found: dict[str, Any] = {"key": key.key.hex(), "kind": str(key.kind), "text": key.text(names)}
     optional = {
         "table_id": key.table_id,

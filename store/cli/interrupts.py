@@ -18,12 +18,12 @@ from typing import Final
 
 _LATER_S: Final = 0.002
 _TIMES_MAX: Final = 1_000
-"""Whatever it waits for there, Ctrl-C ends it."""
+"""After this many, Ctrl-C ends the command, also within such a wait."""
 _WITHIN_A_LOCK: Final[set[CodeType]] = {threading.Condition.__enter__.__code__, threading.Condition.__exit__.__code__}
 
 
 class _Interrupt:
-    """What Ctrl-C does in the main thread."""
+    """The handler of Ctrl-C in the main thread."""
 
     def __init__(self) -> None:
         self._times = 0

@@ -1,8 +1,8 @@
-"""How a table fits where it is shown: as columns, or where they would break words one field a line.
+"""The layout of a table: as columns, or, if columns would break words, one field a line.
 
 Columns are two spaces and a rule's width apart. A column needs the width of its longest word, up to :data:`WORD_MAX`;
-what is left goes to the columns that would fold least. Where not even the words fit, rows are shown one field a line,
-as psql does under ``\\x auto``. Pure: text in, widths and lines out.
+spare width goes to the columns that would fold least. If not even the words fit, rows are shown one field a line, as
+psql does under ``\\x auto``. Pure: text in, widths and lines out.
 """
 
 from __future__ import annotations

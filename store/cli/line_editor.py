@@ -1,6 +1,6 @@
-"""The shell's prompt on a terminal: readline edits the line, recalls what was typed before, and completes at TAB.
+"""The shell's prompt on a terminal: readline edits the line, recalls earlier lines, and completes at TAB.
 
-What may come next is click's answer to the question that bash, zsh and fish ask it, without a process for it.
+Completions are click's, as bash, zsh and fish get them, without a process for it.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class LineEditor:
             readline.add_history(line)
         readline.set_completer_delims(_WORDS_END_AT)
         readline.set_completer(self._complete)
-        # What macOS calls readline is libedit, which has other words for the same.
+        # macOS has libedit under the name readline, with other words for the same.
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
     def _complete(self, text: str, state: int) -> str | None:
-        """readline asks for one after the other, from 0 on, until there is none."""
+        """Return the next completion: readline asks for one after the other, from 0 on, until it gets None."""
         if state == 0 and self._readline is not None:
             line = self._readline.get_line_buffer()[: self._readline.get_endidx()]
             self._offered = candidates(line, text, self._outer)
@@ -91,7 +91,7 @@ def _readline() -> ModuleType | None:
 
 
 def candidates(line: str, text: str, outer: Outer) -> list[str]:
-    """What may stand in the place of ``text``, with which ``line`` ends, as it is to be typed.
+    """Return the completions of ``text``, with which ``line`` ends, as they are to be typed.
 
     Nothing is offered within quotes: readline sees a part of such a word, and would replace no more than that.
     """
@@ -107,7 +107,7 @@ def candidates(line: str, text: str, outer: Outer) -> list[str]:
     is_first = not words
     if words[:1] == [HELP]:
         del words[0]
-    # Of --output=j click completes the value alone.
+    # In --output=j click completes the value alone.
     option = f"{text.partition('=')[0]}=" if text.startswith("-") and "=" in text else ""
     found = []
     for each in ShellComplete(build(), {"obj": outer}, "cortado", "").get_completions(words, text):
@@ -121,5 +121,5 @@ def candidates(line: str, text: str, outer: Outer) -> list[str]:
 
 
 def _files(typed: str) -> list[str]:
-    names = sorted(glob.glob(f"{glob.escape(typed)}*"))  # noqa: PTH207 - a path would lose what was typed of it.
+    names = sorted(glob.glob(f"{glob.escape(typed)}*"))  # noqa: PTH207 - a path would lose a part of the typed text.
     return [f"{shlex.quote(name)}/" if os.path.isdir(name) else f"{shlex.quote(name)} " for name in names]  # noqa: PTH112

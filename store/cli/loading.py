@@ -1,6 +1,6 @@
 """Many rows at once, for ``import``, ``put`` and ``kv put``: each is stored or refused by itself, and all are counted.
 
-What was stored before a load ended is stored, however it ended; so the count is shown in any case.
+A load that ends early keeps the rows that it has stored, so the count is shown in any case.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LoadedAnswer:
-    """What became of the rows. ``bad_rows``: where bad ones are set aside; ``is_rehearsal``: nothing was stored."""
+    """The counts of a load. ``bad_rows``: the file of refused rows; ``is_rehearsal``: nothing was stored."""
 
     target: str
     loaded: Loaded
@@ -87,7 +87,7 @@ def counted(session: Session, answer: LoadedAnswer) -> Iterator[None]:
         yield
     except BaseException:
         if answer.loaded.written or answer.loaded.refused:
-            # What ended the load says more than its first bad row.
+            # The error that ended the load says more than its first bad row.
             with suppress(failures.CheckFailed):
                 session.answer(answer)
         raise

@@ -47,7 +47,7 @@ def stop(directory: Path) -> bool:
 
 
 def _detached(files: ClusterFiles) -> None:
-    """Start a supervisor of its own, and show what it says until the cluster is ready. Raises Unavailable."""
+    """Start a detached supervisor, and show its output until the cluster is ready. Raises Unavailable."""
     with os.fdopen(create_anew(files.supervisor_log), "wb") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "cortado.store.local_cluster", str(files.directory.absolute())],
@@ -63,7 +63,7 @@ def _detached(files: ClusterFiles) -> None:
         supervisor.terminate()
         supervisor.wait()
         raise
-    supervisor.returncode = 0  # It goes on without us: nobody is to complain that it was not waited for.
+    supervisor.returncode = 0  # It goes on without us: Python must not complain that it was not waited for.
 
 
 def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) -> None:

@@ -58,7 +58,7 @@ def node_table(nodes: Sequence[NodeSample], leader: str, width: int) -> Table:
 
 
 def problem_lines(nodes: Sequence[NodeSample]) -> Iterator[Text]:
-    """What is wrong, a line for each node."""
+    """Yield the problems, a line for each node."""
     for node in nodes:
         if not node.reached:
             # gRPC wraps the cause in several sentences.

@@ -1,4 +1,4 @@
-"""What a command takes, declared beside the types of its parameters, and turned into click's parameters.
+"""A command's arguments and options, declared beside the types of its parameters, and turned into click's parameters.
 
 ::
 
@@ -9,8 +9,8 @@
 
 Options that belong together, or that many commands share, are the fields of a dataclass, which is one parameter.
 
-A parameter's type says how the text is read (``bool`` is a flag, ``list`` may be repeated, an enum is a choice) and a
-parameter's default is the function's own: what is not given on the command line is not passed.
+A parameter's type decides how the text is read (``bool`` is a flag, ``list`` may be repeated, an enum is a choice). Its
+default is the function's own: an option that is not on the command line is not passed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import click
 import click.shell_completion
 
 Completion: TypeAlias = Callable[[click.Context, str], list[str]]
-"""The values that begin with what is typed so far."""
+"""The values that begin with the typed text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A positional argument. ``show_default`` says in words what holds where it is not given."""
+    """A positional argument. ``show_default`` says its default in words."""
 
     help: str
     metavar: str
@@ -83,7 +83,7 @@ class ShownArgument(click.Argument):
     """click's argument, with a line in the help, which click has for options alone."""
 
     def __init__(self, declared: Argument, *, is_needed: bool, **more: Any) -> None:
-        # click reads what may be repeated first, and would miss it before the arguments that stand before it.
+        # click reads repeatable arguments first, and would report them missing before the arguments before them.
         super().__init__(required=is_needed and more["nargs"] == 1, **more)
         self.is_needed = is_needed
         self.help_line = _help(declared.help, declared.show_default)
@@ -99,7 +99,7 @@ class ShownArgument(click.Argument):
 
 
 class _Parsed(click.ParamType):  # type: ignore[type-arg]
-    """A value that a function of ours reads, whose refusal names the option, the value and the bound."""
+    """A value that a function of ours reads; the refusal names the option, the value and the bound."""
 
     name = "value"
 
@@ -114,7 +114,7 @@ _OF_FILES: Final = ("FILE", "PATH", "PEM", "DESTINATION")
 
 
 def _completed(declared: Option | Argument) -> Callable[..., list[click.shell_completion.CompletionItem]] | None:
-    """What a shell offers for a value: names of ours, files, or what click knows of the type."""
+    """Return the completion of a value: our own names, files, or click's completions for the type."""
     complete = declared.completion
     if complete is not None:
         return lambda ctx, _param, typed: [click.shell_completion.CompletionItem(each) for each in complete(ctx, typed)]
@@ -138,7 +138,7 @@ def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
 
 
 def arguments_of(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the function is to be called with, of what the user gave; a group of options is made of its fields."""
+    """Return the function's arguments from the user's values; a group of options is made of its fields."""
     found: dict[str, Any] = {}
     for name, hint, _ in _taken(function):
         group = _group(hint)
@@ -169,7 +169,7 @@ def option(name: str, kind: Any, declared: Option, *, default: Any = None, requi
     return ShownOption(
         declared,
         param_decls=[name, *_names(name, declared)],
-        # Without a default of click's, so that what was not given can be told from what was.
+        # Without a default of click's, so that a missing option can be told from one given with its default.
         default=None,
         required=required,
         multiple=is_repeated,
@@ -207,7 +207,7 @@ def missing(params: list[click.Parameter], values: dict[str, Any]) -> click.Para
 
 
 def given(params: list[click.Parameter], values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What the user gave, by the parameters' names; the rest is the function's to fill in."""
+    """Yield the user's values, by the parameters' names; the rest is the function's to fill in."""
     for each in params:
         value = values.get(each.name or "")
         if value is None or (isinstance(value, tuple) and not value):

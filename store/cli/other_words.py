@@ -1,4 +1,4 @@
-"""Words of other systems for what is called otherwise here: a refusal of one says which of ours was meant.
+"""Words of other systems for things that have another name here: their refusal suggests the word of ours.
 
 A word may mean several of ours; the first one that the command has is suggested.
 """
@@ -70,7 +70,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "--force": ("--yes",),
     "--no-confirm": ("--yes",),
     "--dryrun": ("--dry-run",),
-    # where, and as whom: etcd, psql, curl, kubectl
+    # endpoints and credentials: etcd, psql, curl, kubectl
     "--endpoints": ("--endpoint",),
     "--host": ("--endpoint",),
     "--hosts": ("--endpoint",),
@@ -138,6 +138,6 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def meant(word: str, words: Mapping[str, tuple[str, ...]], there: Collection[str]) -> str:
-    """Which of ``there`` was meant by ``word``: what other systems call so, or the nearest name. Empty for none."""
+    """Return the word of ``there`` for ``word``: its name here, or the nearest name. Empty for none."""
     known = next((each for each in words.get(word, ()) if each in there), "")
     return known or nearest(word, there)

@@ -21,7 +21,7 @@ LINE_EVERY_S: Final = 5.0
 
 @contextmanager
 def showing_progress(*, quiet: bool) -> Iterator[Report]:
-    """What is to be called with each step."""
+    """Yield the function to call with each step."""
     if quiet:
         yield silent
     elif sys.stderr.isatty():
@@ -55,7 +55,7 @@ class _Bar:
         self._task = bar.add_task("", total=None, rows="")
 
     def __call__(self, step: Step) -> None:
-        # What is done may be more than was thought that there is.
+        # More may be done than was estimated.
         total = max(step.total, step.done) if step.total else None
         self._bar.update(
             self._task,

@@ -1,9 +1,9 @@
 """Answers on standard output: tables for people, JSON lines for scripts.
 
-A table fits the terminal by folding, or is shown one field a line (``layout.py``), and never cuts anything; where the
-output is no terminal it is as wide as its content. JSON has no colour, is never cut, and has one object a line. What
-comes from documents is data: nothing in it is read as markup or obeyed by a terminal (``terminal.py``). rich is
-imported for a terminal alone: a script has no use for it.
+A table fits the terminal by folding, or is shown one field a line (``layout.py``), and never cuts anything. If the
+output is no terminal, it is as wide as its content. JSON has no colour, is never cut, and has one object a line. Text
+from documents is data: nothing in it is read as markup or obeyed by a terminal (``terminal.py``). rich is imported for
+a terminal alone: a script has no use for it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Renderer:
         sys.stdout.write(json_text(value, indent=indent) + "\n")
 
     def note(self, text: str) -> None:
-        """A remark for people, beside the output: behind what was written before it, where both go to one file."""
+        """Write a remark for people, after all earlier output, if both go to one file."""
         sys.stdout.flush()
         sys.stderr.write(f"{harmless(text)}\n")
 

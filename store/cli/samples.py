@@ -1,7 +1,7 @@
-"""What ``cortado top`` shows of a node: from two of its statistics, rates and latencies of the time between them.
+"""A node's figures in ``cortado top``: rates and latencies of the time between two readings of its statistics.
 
 Counters only grow while a process lives, so a rate is a difference by the node's own clock; a process that was started
-between the two has no rates yet. Latencies are quantiles of what fell into a histogram's buckets meanwhile.
+between the two has no rates yet. Latencies are quantiles of the increments of a histogram's buckets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class NodeSample:
     """A node at one moment. None where it is not known: the node did not answer, or nothing happened to measure.
 
     Rates are per second, latencies and lags in seconds. ``queue_use`` is the fullest queue's part of its bound, and
-    ``queue`` its name. ``lag_entries`` and ``lag_s`` are what the leader says of it. ``clock_offset_s`` is how far the
-    clock that differs most is from the node's, at least.
+    ``queue`` its name. ``lag_entries`` and ``lag_s`` are the leader's figures. ``clock_offset_s`` is the least offset
+    from the node's clock of the clock that differs most.
     """
 
     node_id: str
@@ -144,7 +144,7 @@ def _fullest(now: Statistics) -> tuple[str | None, float | None]:
 
 
 def _of_member(leader: Statistics | None, member: Statistics, name: str) -> float | None:
-    """What the leader says of a member that is not itself."""
+    """Return the leader's figure for another member."""
     return None if leader is None else leader.by_label(name).get((member.node_id,))
 
 

@@ -1,4 +1,4 @@
-"""What ``cortado scrub`` does: asks every replica, or a stopped node's directory, and says what it found."""
+"""The work of ``cortado scrub``: asks every replica, or a stopped node's directory, and shows the findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LABEL: Final = "cortado scrub"
 
 @dataclass(slots=True)
 class _Replicas:
-    """Whom to ask: ``skipped`` says who is not, and why."""
+    """The replicas to ask; ``skipped`` names the others and the reasons."""
 
     live: list[Inspected] = field(default_factory=list)
     up_to: Timestamp = ZERO
@@ -86,7 +86,8 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
 
 
 def _choose(replicas: _Replicas, nodes: list[tuple[NodeInspector, Timestamp]]) -> None:
-    """All that have data, up to what all of these have applied. Where nothing was ever written, nobody lacks any."""
+    """Choose the replicas that have data, and the last timestamp that all have applied. If nothing was ever written,
+    choose all."""
     written = [applied for _, applied in nodes if applied != ZERO]
     replicas.up_to = min(written, default=ZERO)
     for node, applied in nodes:
@@ -97,7 +98,7 @@ def _choose(replicas: _Replicas, nodes: list[tuple[NodeInspector, Timestamp]]) -
 
 
 def _lease(session: Session, stack: ExitStack, replicas: _Replicas) -> None:
-    """Keep what is compared from being collected, until the scrub ends. Where nobody leads, nothing is collected."""
+    """Keep the compared versions from being collected, until the scrub ends. Without a leader, nothing is collected."""
     if replicas.up_to == ZERO:
         return
     client = stack.enter_context(session.client())
@@ -134,7 +135,7 @@ def _stopped(node: Any) -> tuple[_Replicas, list[str], KeyNames]:
     return replicas, [table.full_name for table in found], key_names(found)
 
 
-# --- what it says ----------------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------------------
 
 
 class _ProgressLine:

@@ -1,4 +1,4 @@
-"""What every command has: the options that are global, the client, and how to show what it found.
+"""Shared by all commands: the global options, the client, and how to show an answer.
 
 A command is a plain function whose first parameter is a :class:`Session`. The global options are added to its own
 (:mod:`cortado.store.cli.tree`), so that they work before the command and after it: ``cortado -o json get ...`` and
@@ -125,7 +125,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What is around one run: nothing, or a shell with global options of its own and what its commands share."""
+    """The surroundings of one run: nothing, or a shell with global options and a client that its commands share."""
 
     given: Given = field(default_factory=Given)
     shared: Shared | None = None
@@ -161,9 +161,9 @@ class Session:
 
     @classmethod
     def resolve(cls, given: Given, environment: Mapping[str, str], *, strict: bool = True) -> Session:
-        """The settings of this run. Raises InvalidArgument where one is wrong, NotFound for an unknown context.
+        """Return the session of this run. Raises InvalidArgument for a wrong setting, NotFound for an unknown context.
 
-        One that is not ``strict`` goes on with what was given, for a command that may need no server.
+        One that is not ``strict`` goes on with the given options, for a command that may need no server.
         """
         try:
             return cls._resolved(given, environment)
@@ -204,7 +204,7 @@ class Session:
         )
 
     def answer(self, answer: Answer) -> None:
-        """Shows what a command found or did. Raises CheckFailed where that has an exit code of its own."""
+        """Show a command's answer. Raises CheckFailed if the answer has an exit code of its own."""
         if self.as_json:
             for each in answer.as_json():
                 self.show.json(each)
@@ -250,7 +250,7 @@ class Session:
         return made
 
     def _place(self, setting: Setting) -> str:
-        """Where it stands: a flag, a variable, or the line of a file."""
+        """Return the place of a setting: a flag, a variable, or the line of a file."""
         return next((each.named() for each in self.found if each.setting is setting), setting.flag)
 
 

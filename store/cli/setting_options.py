@@ -30,13 +30,13 @@ def setting_options(settings: Sequence[Setting]) -> list[click.Parameter]:
 
 
 def flags_of(settings: Sequence[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given of them, by the settings' names."""
+    """Return the given values, by the settings' names."""
     return {each.name: values[each.field] for each in settings if each.field in values}
 
 
 def _option(setting: Setting) -> click.Parameter:
     is_list = setting.kind is ADDRESSES
-    # What the environment or a file switches on, a flag can switch off.
+    # A flag can switch off a setting that the environment or a file switches on.
     names = f"{setting.flag}/--no-{setting.name}" if setting.kind is FLAG else setting.flag
     declared = Option(
         names,

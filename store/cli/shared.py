@@ -1,8 +1,8 @@
-"""What the commands of one shell share: a client, and the names that completion found a moment ago.
+"""Shared by the commands of one shell: a client, and the names that completion found a moment ago.
 
 A command borrows the client and gives it back, so that the next one finds a connection and need not make one. It is
-kept only where the cluster has answered: behind a broken connection, a timeout or Ctrl-C nobody knows what state it is
-in, and the next command connects anew, with the certificates as they are by then.
+kept only if the cluster has answered. After a broken connection, a timeout or Ctrl-C its state is unknown: the next
+command connects anew, with the certificates as they are by then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES_S: Final = 10.0
 
 
 class Shared:
-    """At most one client that nobody uses, and names. Of one thread."""
+    """At most one idle client, and names. Of one thread."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -61,7 +61,8 @@ class Shared:
         return client
 
     def names(self, key: Hashable, ask: Callable[[], list[str]]) -> list[str]:
-        """What ``ask`` said a moment ago, or says now; also where it said nothing, since it may have taken its time."""
+        """Return the names that ``ask`` returned a moment ago, or returns now. An empty answer counts, too: it may have
+        taken long."""
         now_s = self._monotonic_s()
         known = self._names.get(key)
         if known is None or now_s - known[0] > NAMES_S:
@@ -73,7 +74,7 @@ class Shared:
         self._names.clear()
 
     def close(self) -> None:
-        """Closes the client that nobody uses."""
+        """Close the idle client."""
         if self._idle is not None:
             _, client = self._idle
             self._idle = None

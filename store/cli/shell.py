@@ -38,12 +38,12 @@ LINE_BYTES_MAX: Final = 16 << 20
 EXIT: Final = "exit"
 HELP: Final = "help"
 _QUOTED_OR_OPERATOR: Final = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'[^']*'|([|&;<>])""", re.S)
-# Nobody reads what would be said, or it cannot be written: the run has closed standard output.
+# The run has closed standard output: nobody reads it, or it cannot be written.
 _OUTPUT_IS_GONE: Final = (failures.BROKEN_PIPE, failures.DISK)
 
 
 class Editor(Protocol):
-    """What reads a line from somebody."""
+    """The source of the user's lines."""
 
     def read(self, prompt: str) -> str:
         """Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
@@ -51,7 +51,7 @@ class Editor(Protocol):
 
 
 class _Left(Exception):
-    """Somebody said exit."""
+    """The user said exit."""
 
 
 def words_of(line: str) -> list[str]:
@@ -77,7 +77,7 @@ def words_of(line: str) -> list[str]:
 
 
 class Lines:
-    """Runs lines, in what is around them."""
+    """Runs lines, with the options and the client of ``outer``."""
 
     def __init__(self, run: Run, outer: Outer, *, as_json: bool) -> None:
         self._run = run
@@ -85,7 +85,7 @@ class Lines:
         self._as_json = as_json
 
     def run(self, line: str) -> int:
-        """The exit code of one line. What went wrong was told. Raises _Left."""
+        """Run one line; return its exit code. Its error has been shown. Raises _Left."""
         try:
             words = words_of(line)
             if words[:1] == [EXIT]:
@@ -103,7 +103,7 @@ class Lines:
 
 
 def converse(lines: Lines, editor: Editor, session: Session) -> int:
-    """Reads and runs lines until exit or Ctrl-D. Ctrl-C ends what runs, or drops what is typed; the shell goes on."""
+    """Read and run lines until exit or Ctrl-D. Ctrl-C ends the command, or drops the line; the shell goes on."""
     code = failures.OK
     while True:
         try:
@@ -162,7 +162,7 @@ def _numbered(source: BinaryIO) -> Iterator[tuple[int, str]]:
         number += 1
         if len(line) > LINE_BYTES_MAX:
             raise InvalidArgument("standard input", f"line {number} is longer than {size_text(LINE_BYTES_MAX)}")
-        # As the arguments of a process: what is no UTF-8 is refused where it matters.
+        # As the arguments of a process: text that is no UTF-8 is refused by the command that takes it.
         yield number, line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 

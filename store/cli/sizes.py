@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 def rows_text(size: Size | None) -> str:
-    """How many there are; "-" of what may not be read."""
+    """Return the number of rows; "-" without the right to read it."""
     return "-" if size is None else count_text(size.count, is_estimated=size.is_estimated)
 
 
 def bytes_text(size: TableSize | Size | None) -> str:
-    """Such as "12 MiB"; "-" of what may not be read."""
+    """Return a size such as "12 MiB"; "-" without the right to read it."""
     return "-" if size is None else size_text(size.bytes)
 
 
 def size_json(size: TableSize | None) -> dict[str, Any] | None:
-    """Of a table; None of one that may not be read."""
+    """Return a table's size as JSON; None without the right to read it."""
     if size is None:
         return None
     return {
@@ -37,7 +37,7 @@ def size_json(size: TableSize | None) -> dict[str, Any] | None:
 
 
 def database_json(size: DatabaseSize | None) -> dict[str, Any] | None:
-    """Of a database; None of one that may not be read."""
+    """Return a database's size as JSON; None without the right to read it."""
     if size is None:
         return None
     rows = size.rows

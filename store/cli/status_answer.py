@@ -1,4 +1,4 @@
-"""What ``cortado status`` shows: one node's own words, and what each member of its cluster says."""
+"""The answer of ``cortado status``: one node's status, and the status of each member of its cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEMBER_TIMEOUT_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """A node's state, and for each member what it said, or why it said nothing."""
+    """A node's state, and the answer or the error of each member."""
 
     found: Status
     members: Members
@@ -62,7 +62,7 @@ def damage_json(item: DamagedItem) -> dict[str, Any]:
 
 
 def ask_each(client: Client, members: Members, found: Status, timeout_s: float) -> list[Status | CortadoError]:
-    """What each member says, or why it says nothing. The one that answered already is not asked again."""
+    """Return each member's status or error. The one that answered already is not asked again."""
     asking = client.with_timeout(min(timeout_s, _MEMBER_TIMEOUT_S))
 
     def ask(member: MemberStatus) -> Status | CortadoError:
@@ -151,7 +151,7 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
 
 
 def _verified(patrol: PatrolStatus) -> str:
-    """How far the pass over all that is stored is, and what was met."""
+    """Return the progress of the pass over all stored data, and the damage that it found."""
     part = min(100, 100 * patrol.read_bytes // max(patrol.expected_bytes, 1))
     before = "none before" if patrol.last_pass_ms is None else f"{patrol.passes} before"
     damaged = f", {patrol.damaged} places damaged" if patrol.damaged else ", no damage"

@@ -1,4 +1,4 @@
-"""Commands that run until somebody ends them: Ctrl-C or SIGTERM lets them end what they are at."""
+"""Commands that run until the user ends them: after Ctrl-C or SIGTERM they finish their current step."""
 
 from __future__ import annotations
 

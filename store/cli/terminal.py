@@ -1,7 +1,7 @@
-"""What a terminal would obey, taken out of what is shown: stored data must not move its cursor or turn its text around.
+"""Escapes characters that a terminal would obey: stored data must not move its cursor or turn its text around.
 
 Controls (C0, DEL and C1: U+009B begins an escape sequence), changes of the direction of text (U+202E), line separators
-and whatever else has no picture of its own become escapes. They do so wherever the output goes, since a pipe may end on
+and every other character without a picture become escapes. They do so wherever the output goes, since a pipe may end on
 a terminal. JSON has escapes of its own, which give the characters back: :func:`cortado.schema.json_text.json_text`.
 """
 

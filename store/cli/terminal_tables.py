@@ -16,7 +16,7 @@ def terminal_width() -> int:
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], *, gap: int) -> None:
-    """A table whose columns are so wide."""
+    """Print a table with columns of these widths."""
     raw = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     for name, width in zip(columns, widths, strict=True):
         raw.add_column(Text(name), overflow="fold", header_style="bold", width=width)

@@ -1,4 +1,4 @@
-"""Times as people give them on a command line.
+"""Times as users give them on a command line.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The views of ``cortado top``: each member asked for its statistics, and what a terminal shows of that."""
+"""The views of ``cortado top``: the statistics of each member, as a terminal shows them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cortado.store.client.statistics import NodeStatistics, Statistics
 
 # A node that does not answer must not hold up the view of the others.
 _ANSWER_S_MAX: Final = 1.5
-# So often the cluster is asked who belongs to it.
+# The cluster's members are read again after this many rounds.
 _MEMBERS_ROUNDS: Final = 10
 # From so many columns on there is room for the whole id of a cluster.
 _WIDE: Final = 100
@@ -75,7 +75,7 @@ class View:
         }
 
     def rendered(self, width: int) -> RenderableType:
-        """A head, a table that fits into ``width`` columns, and what is wrong, a line each."""
+        """Return a head, a table that fits into ``width`` columns, and the problems, a line each."""
         reached = sum(each.reached for each in self.nodes)
         shown_id = self.cluster_id if width >= _WIDE else self.cluster_id[:8]
         head = Text(no_wrap=True, overflow="ellipsis")
@@ -125,7 +125,7 @@ class Watch:
         members = self._members.members
         found = dict(zip(members, run_all(self._ask, members), strict=True))
         told = [each for each in found.values() if isinstance(each, Statistics)]
-        # Where two say that they lead, the one of the older term does not know yet.
+        # If two say that they lead, the one of the older term does not know yet.
         leading = sorted(
             (each for each in told if each.value("cortado_role", "leader")), key=lambda each: each.value("cortado_term")
         )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def apply_operation(transaction: Transaction, value: Any) -> None:
-    """One operation, to be committed with the others. Raises InvalidArgument naming the member, and what the client
-    refuses."""
+    """Add one operation, to be committed with the others. Raises InvalidArgument naming the member, and the client's
+    errors."""
     asked = read_operation(value)
     if asked.table:
         _on_row(transaction, asked)

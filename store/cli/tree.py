@@ -27,7 +27,7 @@ from cortado.store.settings.setting import Setting
 
 HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
 _COLUMN_MAX: Final = 34
-# What the API calls otherwise than a command's parameters.
+# The API's names for parameters that commands name otherwise.
 _OPTION_OF: Final = {
     "condition.etag": ("if_match",),
     "aggregates": ("aggregate",),
@@ -66,7 +66,7 @@ class Declared:
 
 
 class Home(NamedTuple):
-    """What is known of a command or a group at the top without importing it: its modules, and a line of help."""
+    """A command or a group at the top, described without importing it: its modules, and a line of help."""
 
     help: str
     modules: tuple[str, ...]
@@ -130,7 +130,7 @@ class Command(click.Command):
             _refuse_option(ctx, unknown.option_name)
 
     def invoke(self, ctx: click.Context) -> None:
-        """Resolves the session, runs the function, and shows what it answers."""
+        """Resolve the session, run the function, and show its answer."""
         outer = outer_of(ctx)
         if outer.shared is not None and not self.declared.in_shell:
             name = ctx.command_path.partition(" ")[2]
@@ -157,7 +157,7 @@ class Command(click.Command):
             raise
 
     def _rename(self, refused: InvalidArgument) -> None:
-        """Names what is wrong as it was given: the option ``--if-match``, and not the API's ``condition.etag``."""
+        """Name the wrong value as it was given: the option ``--if-match``, and not the API's ``condition.etag``."""
         listed = _LISTED.match(refused.field)
         field = refused.field if listed is None else listed[1]
         names = _OPTION_OF.get(field, (field,))
@@ -182,7 +182,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands that begin with the same words. ``homes``: where those at the top are; ``helps``: of groups below."""
+    """Commands that begin with the same words. ``homes``: the modules of those at the top; ``helps``: groups below."""
 
     def __init__(
         self, path: tuple[str, ...], help: str, homes: Mapping[str, Home], helps: Mapping[str, str], **more: Any
@@ -276,7 +276,7 @@ def _options_of(command: click.Command) -> list[str]:
 
 
 def outer_of(ctx: click.Context) -> Outer:
-    """What is around the run of which ``ctx`` is a part."""
+    """Return the surroundings of the run that ``ctx`` belongs to."""
     found = ctx.find_root().obj
     return found if isinstance(found, Outer) else ALONE
 

@@ -1,4 +1,4 @@
-"""What ``cortado watch`` shows: every event until the end, and where another run would continue."""
+"""The output of ``cortado watch``: every event until the end, and the point from which another run would continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show_all(
             if isinstance(event, Resolved):
                 if session.as_json:
                     session.show.json({"type": "resolved", "timestamp": str(event.ts)})
-                # What was written is complete up to here: whoever reads a pipe shall have it.
+                # All changes up to here are complete: the reader of a pipe shall have them.
                 sys.stdout.flush()
             elif session.as_json:
                 kind = "put" if isinstance(event, Changed) else "delete"

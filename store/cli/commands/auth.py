@@ -1,4 +1,4 @@
-"""``cortado auth``: who may do what."""
+"""``cortado auth``: principals, their tokens and their roles."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _issued(issued: Issued, token_out: Path | None, text: str) -> Answer:
             token_out.touch(mode=0o600, exist_ok=False)
             token_out.write_text(issued.token.text + "\n", encoding="ascii")
         except OSError as error:
-            # Nobody else has it: of the only admin, it must not be lost.
+            # There is no other copy: if it is the only admin's, it must not be lost.
             note = f"{token_out} cannot be written ({error.strerror}); {note}"
         else:
             return Said(f"{text}; its token is in {token_out}", {**record, "token_file": str(token_out)})

@@ -166,7 +166,7 @@ def show(
 
 
 def _certificates() -> Any:
-    """What makes certificates. Raises Unsupported where the package behind it is not installed."""
+    """Return the module that makes certificates. Raises Unsupported if its package is not installed."""
     with needing("server", "making certificates"):
         from cortado.store.peers import certificates
     return certificates
@@ -197,7 +197,7 @@ def _write(directory: Path, name: str, made: certificates_module.Pair, *, force:
             raise AlreadyExists("file", str(path))
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # The key first: a certificate without its key is of no use to anybody.
+        # The key first: a certificate without its key is useless.
         _write_file(key, made.key, 0o600)
         _write_file(certificate, made.certificate, 0o644)
     except OSError as error:

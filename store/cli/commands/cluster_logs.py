@@ -1,4 +1,4 @@
-"""``cortado cluster logs``: what the nodes of a cluster on this machine have written."""
+"""``cortado cluster logs``: the logs of the nodes of a cluster on this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``cortado completion``: the script that lets a shell complete commands, options, tables and databases.
 
-A shell calls ``cortado`` itself for its suggestions, with what is typed so far in the environment. The scripts are
-click's, and do no more than that: they need not change with the commands.
+A shell calls ``cortado`` itself for its suggestions, with the typed part of the line in the environment. The scripts
+are click's, and do no more than that: they need not change with the commands.
 """
 
 from __future__ import annotations

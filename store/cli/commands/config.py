@@ -122,7 +122,7 @@ def _as_context(described: dict[str, str | None]) -> Described:
 
 
 def _of_node(session: Session) -> list[Described]:
-    """Of the first of the endpoints that answers. Raises what the last one said where none does."""
+    """Return the settings of the first endpoint that answers. Raises the last one's error if none answers."""
     if session.problem is not None:
         raise session.problem
     from cortado.store.client.endpoints import parse_endpoints
@@ -149,7 +149,7 @@ def _of_node(session: Session) -> list[Described]:
 
 
 def _refuse_flags(flags: Mapping[str, Any], config: Path | None) -> None:
-    # Certificates may be what the node is asked with.
+    # The client may need its certificates to reach the node.
     given = [f"--{name}" for name in flags if not name.startswith("tls-")] + (
         ["--config"] if config is not None else []
     )

@@ -189,7 +189,7 @@ def remove(_: Session, name: _Name) -> Answer:
 
 
 def _existing(contexts: Contexts | None, name: str) -> Contexts:
-    """The file's contexts, of which ``name`` is one. Raises NotFound."""
+    """Return the file's contexts, with ``name`` among them. Raises NotFound."""
     if contexts is None:
         choose(None, name, os.environ)
     assert contexts is not None

@@ -1,4 +1,4 @@
-"""``cortado damage``: what is damaged on the nodes of a cluster, and how a loss is accepted that nobody can undo."""
+"""``cortado damage``: damaged places on the nodes of a cluster, and how to accept a loss that cannot be undone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Damage:
-    """What each node that answered knows, and why the others said nothing."""
+    """The status of each node that answered, and the errors of the others."""
 
     reached: dict[str, Status]
     silent: dict[str, str]

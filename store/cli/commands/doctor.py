@@ -1,4 +1,4 @@
-"""``cortado doctor``: what is wrong, and what a report about it needs."""
+"""``cortado doctor``: problems, and the data that a report about them needs."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ class OneDocument:
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """Documents as they come; of a table ``shown_max`` at most."""
+    """Documents as they come; in a table ``shown_max`` at most."""
 
     documents: Iterable[Document]
     shown_max: int | None

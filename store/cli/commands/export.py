@@ -101,5 +101,5 @@ def export(
     if destination != STDIN:
         session.answer(answer)
     elif not quiet:
-        # What is on standard output is the rows, and nothing else.
+        # Standard output holds the rows, and nothing else.
         session.show.note(f"{answer.rows} of {source} at {done.timestamp}")

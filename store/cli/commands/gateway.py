@@ -1,6 +1,6 @@
 """``cortado gateway``: HTTP before a cluster, in the foreground.
 
-Its options are the settings of :mod:`cortado.store.settings.gateway`. What serves is imported when it is started.
+Its options are the settings of :mod:`cortado.store.settings.gateway`. The server's modules are imported at its start.
 """
 
 from __future__ import annotations

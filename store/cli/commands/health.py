@@ -70,7 +70,7 @@ def _node_state(session: Session, address: str) -> str:
             try:
                 return node.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse).state
             except (Unauthenticated, PermissionDenied):
-                # Whether it serves is no secret; why it does not is for who may know.
+                # Whether it serves is no secret; the reasons are for callers with rights.
                 return SERVING if node.is_serving() else "does not serve"
     except InvalidArgument:
         raise

@@ -17,7 +17,7 @@ from cortado.store.cli.tree import command
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """The table that is made where there is none."""
+    """The table to make if there is none."""
 
     create: Annotated[bool, Option("--create", help="Create the table if it does not exist.")] = False
     key: Annotated[
@@ -49,7 +49,7 @@ class Making:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happens to rows that are bad, and to an import that was interrupted."""
+    """The handling of bad rows, and of an interrupted import."""
 
     bad_rows: Annotated[str | None, Option("--bad-rows", help="Write refused rows to this file.", metavar="FILE")] = (
         None

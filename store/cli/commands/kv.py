@@ -387,7 +387,7 @@ def _dry_range(pairs: Iterable[KvPair]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Pairs as they come; of a table ``shown_max`` at most."""
+    """Pairs as they come; in a table ``shown_max`` at most."""
 
     pairs: Iterable[KvPair]
     shown_max: int | None

@@ -1,4 +1,4 @@
-"""``cortado lease``: who keeps old versions from being collected."""
+"""``cortado lease``: the leases that keep old versions from being collected."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _row(lease: HeldLease) -> tuple[str, ...]:
 
 
 def shown_label(lease: HeldLease) -> str:
-    """Who holds it, and why."""
+    """Return the lease's holder and its reason."""
     consumer = f"consumer {lease.consumer}" if lease.consumer else ""
     principal = f"principal {lease.principal}" if lease.principal else ""
     return ", ".join(filter(None, (lease.label, consumer, lease.owner, principal)))

@@ -1,4 +1,4 @@
-"""``cortado member``: who belongs to the cluster, and who leads it."""
+"""``cortado member``: the cluster's members and its leader."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _removal_rehearsed(found: Members, member: MemberStatus) -> Answer:
 
 
 def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
-    """Who is removed, and who is left."""
+    """Return the text of the removed member, and of the members that are left."""
     voters = sum(each.voter for each in found.members)
     left = voters - member.voter
     what = "voter" if member.voter else "learner"

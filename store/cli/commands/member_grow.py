@@ -59,7 +59,7 @@ def grow(
                 if _step(patient, wanted):
                     break
             except (TryAgain, DeadlineExceeded, OutcomeUnknown) as not_yet:
-                # Of an unknown outcome the next look at the members tells.
+                # The next look at the members shows an unknown outcome.
                 if time.monotonic() >= deadline_s:
                     raise
                 if not session.as_json and not_yet.message() != told:

@@ -1,4 +1,4 @@
-"""``cortado recover``: what is done on a stopped node, by hand, when nothing else helps."""
+"""``cortado recover``: repairs by hand on a stopped node, when nothing else helps."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _forced(found: Survey, cluster_id: str) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _TermAnswer:
-    """What became of a term."""
+    """The repair of a term, or the report of it."""
 
     report: TermReport
     was_changed: bool
@@ -136,7 +136,7 @@ class _TermAnswer:
 
 
 def _show(show: Renderer, found: Survey) -> None:
-    """Before the question: what is kept, and what is lost."""
+    """Show, before the question, which data is kept and which is lost."""
     show.record(
         [
             ("node", f"{found.member.node_id} ({found.member.peer_address})"),

@@ -223,7 +223,7 @@ def check(
     text = read_text(file)
     with session.client() as client:
         found = client.schemas.check(subject, text, mode)
-        # After the check: a schema that is none is refused as such, whatever the subject.
+        # After the check: an invalid schema is refused as such, for every subject.
         if not new:
             _require_version(client, subject)
     problems = found.incompatibilities

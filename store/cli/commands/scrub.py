@@ -1,4 +1,4 @@
-"""``cortado scrub``: is everything that the replicas have stored what was written, and do they hold the same?"""
+"""``cortado scrub``: do the replicas still store the data as it was written, and do they hold the same?"""
 
 from __future__ import annotations
 

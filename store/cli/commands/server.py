@@ -1,7 +1,7 @@
 """``cortado server``: run a node in the foreground.
 
-Its options are the settings of :mod:`cortado.store.settings.server`. What runs the server is imported when one is
-started and not before.
+Its options are the settings of :mod:`cortado.store.settings.server`. The server's modules are imported at its start,
+not before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``cortado status``: what a node says of itself, and how the other nodes of its cluster are."""
+"""``cortado status``: a node's own status, and that of the other nodes of its cluster."""
 
 from __future__ import annotations
 

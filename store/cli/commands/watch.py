@@ -1,4 +1,4 @@
-"""``cortado watch``: what changes in a namespace or in a table, as it changes."""
+"""``cortado watch``: the changes in a namespace or in a table, as they happen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cortado.store.transfer.byte_text import parse_bytes
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """From when to when is watched, and what is said of a change."""
+    """The times between which changes are watched, and the parts of a change that are shown."""
 
     after: Annotated[
         str | None,
