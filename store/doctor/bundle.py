@@ -1,4 +1,4 @@
-"""The bundle: one archive to send along with a report, of what was found, the logs without secrets, and metrics."""
+"""The bundle: one archive for a report, with the findings, the logs without secrets, and metrics."""
 
 from __future__ import annotations
 

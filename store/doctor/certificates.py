@@ -1,4 +1,4 @@
-"""Until when certificates are valid. Keys are looked at only for who may read them; never for what is in them."""
+"""The expiry of certificates. Of key files only the permissions are read, never the content."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _FILE_BYTES_MAX: Final = 1 << 20
 
 
 def file_facts(path: Path) -> dict[str, Any]:
-    """Of a PEM file with a certificate. Raises OSError, CortadoError."""
+    """Return the facts of a PEM file with a certificate. Raises OSError, CortadoError."""
     return {"file": str(path), **_described(read_regular(path, _FILE_BYTES_MAX, follows_links=True), str(path))}
 
 
 def served_facts(address: str, timeout_s: float) -> dict[str, Any]:
-    """Of the certificate that is served at ``address``, whoever signed it. Raises OSError, CortadoError."""
+    """Return the facts of the certificate served at ``address``, by any signer. Raises OSError, CortadoError."""
     host, _, port = check_endpoint(address).rpartition(":")
     pem = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=timeout_s)
     return {"address": address, **_described(pem.encode(), address)}
 
 
 def key_facts(path: Path) -> dict[str, Any]:
-    """Who may read a key's file. Raises OSError."""
+    """Return the permissions of a key's file. Raises OSError."""
     mode = stat.S_IMODE(path.stat().st_mode)
     return {"file": str(path), "mode": f"{mode:03o}", "others_may_read": bool(mode & 0o077)}
 

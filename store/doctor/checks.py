@@ -124,7 +124,7 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
 
 
 def _log(path: str, log: Facts) -> Check:
-    """Of a directory's log files, the worst that there is."""
+    """Check a directory's log files, and return the worst finding."""
     name = f"log of {path}"
     advice = "remove the node and let it join again with an empty directory; a cluster of one: restore a backup of it"
     if problem_of(log):

@@ -1,4 +1,4 @@
-"""Verdicts on what the nodes of a cluster say of themselves: for ``cortado doctor`` and for the console. Pure."""
+"""Verdicts on the status of a cluster's nodes: for ``cortado doctor`` and for the console. Pure."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _majority(nodes: Facts) -> Iterator[Check]:
 
 
 def _addresses(nodes: Facts) -> Iterator[Check]:
-    """Where nodes were started with each other's directories: each is well, and nobody finds it by its name."""
+    """Find nodes that were started with each other's directories: each is well, but its name leads to another."""
     found = answering(nodes)
     for member in max((each["members"] for each in found.values()), key=len, default=()):
         there = found.get(member["address"])

@@ -35,7 +35,7 @@ _TLS_FILES: Final = ("tls-ca", "tls-cert", "tls-key")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where to look. ``client`` are the settings of the command line, or why they could not be found."""
+    """The sources of facts. ``client`` are the settings of the command line, or the error that they raised."""
 
     client: tuple[Found, ...] | CortadoError
     endpoints: tuple[str, ...]
@@ -59,7 +59,7 @@ class Collected:
 
 
 def collect(sources: Sources) -> Collected:
-    """Everything that can be found, in some seconds at most. Raises nothing for what is broken: that is a fact, too."""
+    """Collect all facts, in some seconds at most. Raises nothing for a broken part: that is a fact, too."""
     server = _server_settings(sources)
     cluster = _cluster_facts(sources.cluster)
     probes: dict[str, Callable[[], Any]] = {"host": host_facts, "nodes": partial(_nodes, sources)}
@@ -95,7 +95,7 @@ def _client_settings(client: tuple[Found, ...] | CortadoError) -> Any:
 
 
 def _server_settings(sources: Sources) -> tuple[Found, ...] | Facts | None:
-    """Of a server that would be started here, where anybody has said something about one."""
+    """Return the settings of a server that would be started here, if a file or a variable sets any."""
     if sources.config is None and not any(name.startswith(PREFIX) for name in sources.environment):
         return None
     try:
@@ -146,7 +146,7 @@ def _directory(found: Facts, path: Path) -> Any:
 
 
 def _directories_of_nodes(nodes: Facts) -> list[Path]:
-    """Of nodes that run on this host, as far as their addresses tell."""
+    """Return the data directories of nodes that run on this host, as far as their addresses tell."""
     paths = [Path(each["data_dir"]) for address, each in answering(nodes).items() if address.startswith(_LOOPBACK)]
     return [each for each in dict.fromkeys(paths) if each.is_dir()]
 
@@ -174,7 +174,7 @@ def _certificates(found: Facts) -> Facts:
     certificates = {}
     for name, value in found.items():
         kind, _, rest = name.partition(" ")
-        # That nothing is served there is what the nodes' own check says.
+        # The nodes' own check reports an address that does not answer.
         if kind == "certificate" or (kind == "served" and not problem_of(value)):
             certificates[rest] = value
     return certificates
@@ -184,7 +184,7 @@ def _certificates(found: Facts) -> Facts:
 
 
 def _cluster_facts(files: ClusterFiles | None) -> Facts:
-    """Of a cluster on this machine: what was planned, and how its processes do."""
+    """Return the facts of a cluster on this machine: its plan, and its processes."""
     if files is None:
         return {"data_dirs": []}
     try:
@@ -215,7 +215,7 @@ def _cluster_facts(files: ClusterFiles | None) -> Facts:
 
 
 def cluster_endpoints(files: ClusterFiles) -> tuple[tuple[str, ...], Tls | None]:
-    """Where its members are, and the certificates that a client needs. Raises CortadoError."""
+    """Return the addresses of its members, and the certificates that a client needs. Raises CortadoError."""
     plan = files.read_plan()
     return tuple(each.address for each in plan.members), client_tls(files, plan)
 
@@ -244,7 +244,7 @@ def _node_ids(nodes: Facts) -> Sequence[str]:
 
 
 def _metrics_urls(nodes: Facts) -> dict[str, str]:
-    """Of the nodes that serve metrics, as far as their settings tell where."""
+    """Return the URLs of the nodes that serve metrics, as far as their settings tell."""
     urls = {}
     for address, node in answering(nodes).items():
         listen = setting_of(node, "metrics-listen")

@@ -29,7 +29,7 @@ _TEXT_BYTES_MAX: Final = 4_096
 
 
 def data_directory_facts(path: Path) -> Facts:
-    """What lies at ``path``. Raises OSError where it cannot be looked at."""
+    """Return the facts of the directory ``path``. Raises OSError if it cannot be read."""
     path = path.absolute()
     text = _text(path / "FORMAT").strip()
     names = sorted(each.name for each in path.iterdir())
@@ -39,7 +39,7 @@ def data_directory_facts(path: Path) -> Facts:
         "format": text,
         "identity": _identity(path / "identity.json"),
         "owner_process": _owner(path / "LOCK"),
-        # What is no node's is nobody's business, and may be large.
+        # Files of a directory that is no node's are private, and may be large.
         "files": list(islice(_sizes(path), FILES_MAX)) if text else [],
         "unknown_files": [name for name in names if name not in _KNOWN][:FILES_MAX] if text else [],
         "disk": {
@@ -87,7 +87,7 @@ def _owner(path: Path) -> dict[str, Any]:
 
 
 def _sizes(path: Path) -> Iterator[dict[str, Any]]:
-    """Of every file, as long as it is and what it takes on the disk (LMDB's file is sparse)."""
+    """Yield each file's length and its size on the disk (LMDB's file is sparse)."""
     for folder, _, names in os.walk(path):
         for name in sorted(names):
             file = Path(folder) / name

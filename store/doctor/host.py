@@ -1,4 +1,4 @@
-"""What runs where: versions, memory, limits of the process, and whether the clock is synchronized."""
+"""Facts of the host: versions, memory, limits of the process, and whether the clock is synchronized."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIME_ERROR: Final = 5
 
 
 def host_facts() -> Facts:
-    """Of this machine and this interpreter."""
+    """Return the facts of this machine and this interpreter."""
     return {
         "cortado": cortado.__version__,
         "python": platform.python_version(),
@@ -96,7 +96,7 @@ def _clock() -> dict[str, Any]:
 
 
 def _is_synchronized() -> bool | None:
-    """What the kernel says: whether somebody (chrony, ntpd) keeps its clock right. None where it does not tell."""
+    """Return whether a daemon (chrony, ntpd) synchronizes the kernel's clock. None if the kernel does not tell."""
     if sys.platform != "linux":
         return None
     with suppress(OSError, AttributeError):

@@ -1,9 +1,9 @@
-"""Facts of a node's log files, from outside: how many, how large, whose, and what of them is damaged.
+"""Facts of a node's log files, from outside: their number, sizes, permissions and damaged places.
 
 Nothing is changed and no lock is taken, so the node may be running: it appends to the newest segment and drops old ones
-meanwhile. What looks damaged is therefore looked at twice, and is damage where both looks find the same.
+meanwhile. A place that looks damaged is therefore read twice, and is damaged if both reads find the same.
 
-It needs what the server needs. Where only a client is installed, sizes and permissions are all that is told.
+It needs the server's packages. If only a client is installed, it returns sizes and permissions alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHERS: Final = 0o077
 
 
 def log_facts(data_dir: Path, *, sleep_s: Callable[[float], None] = time.sleep) -> Facts:
-    """Of the folder in ``data_dir``. Raises OSError where it cannot be looked at."""
+    """Return the facts of the folder in ``data_dir``. Raises OSError if it cannot be read."""
     folder = data_dir.absolute() / LOG_FOLDER
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     if not files:
@@ -57,7 +57,7 @@ def _damage(folder: Path, sleep_s: Callable[[float], None]) -> Facts:
 
 
 def _look(folder: Path) -> list[str]:
-    """What is damaged, by where."""
+    """Return the damaged places and their defects."""
     from cortado.store.engine.failures import StorageFailed
     from cortado.store.log_files.files import FolderFiles
     from cortado.store.log_files.walk import walk

@@ -1,4 +1,4 @@
-"""What a node said of itself, as facts: for the doctor, which asks by threads, and for the console, which does not.
+"""A node's status as facts: for the doctor, which asks in threads, and for the console, which does not.
 
 ::
 
@@ -34,12 +34,12 @@ def facts_of_node(
 
 
 def answering(nodes: Facts) -> Facts:
-    """Those that answered; none where there was nobody to ask."""
+    """Return those that answered; none if there was no node to ask."""
     return {} if problem_of(nodes) else {address: facts for address, facts in nodes.items() if not problem_of(facts)}
 
 
 def setting_of(node: Facts, name: str) -> str | None:
-    """What a node's setting is; None where that is not known, or there is no value."""
+    """Return the value of a node's setting; None if it is not known, or has no value."""
     settings = node.get("settings")
     if not isinstance(settings, list):
         return None

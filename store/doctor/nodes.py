@@ -1,4 +1,4 @@
-"""What the nodes say of themselves: each is asked alone, beside the others, and may be silent."""
+"""The status of the nodes: each is asked on its own thread, and may be silent."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Facts: TypeAlias = dict[str, Any]
 
 
 def run_probes(probes: Mapping[str, Callable[[], Any]], timeout_s: float) -> Facts:
-    """What each probe found, by its name; ``{"problem": why}`` for one that failed or took longer than the others may.
+    """Return each probe's facts, by its name; ``{"problem": why}`` for one that failed or took too long.
 
     All run at once, so this takes about ``timeout_s`` at most.
     """
@@ -33,7 +33,7 @@ def _run(name: str, probe: Callable[[], Any], found: Facts) -> None:
     try:
         found[name] = probe()
     except Exception as error:
-        # Whatever it is: it is one line of a report, and not its end.
+        # Any error is one line of a report, and not its end.
         found[name] = {"problem": describe(error)}
 
 

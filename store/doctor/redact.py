@@ -1,9 +1,9 @@
-"""Logs without what must not leave a host: keys, values, documents, credentials.
+"""Removes from logs all text that must not leave a host: keys, values, documents, credentials.
 
-A log line is prose with names and numbers in it. Names that we know (nodes, addresses, paths of ours) stay; text in
-quotes, long runs of hexadecimal or base64, and what follows a word such as ``password`` go. Of a log in JSON the fields
-that are known to be harmless stay, and every other text goes. It is better to lose a word that would have helped than
-to keep one that should not have been seen.
+A log line is prose with names and numbers in it. Known names (nodes, addresses, paths of ours) stay. Text in quotes,
+long runs of hexadecimal or base64, and text after a word such as ``password`` go. In a JSON log, the fields that are
+known to be harmless stay, and all other text goes. Losing a helpful word is better than keeping one that should not
+have been seen.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NAMED: Final = re.compile(
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID: Final = re.compile(r"[0-9a-f-]{1,64}")
 _TOKEN: Final = re.compile(r"ctd_[\w-]*|eyJ[\w-]*\.[\w.-]*")
-"""What begins as a token of ours, or as a JSON web token, wherever it stands."""
+"""A token of ours or a JSON web token, by its beginning, anywhere in the text."""
 _RUN: Final = re.compile(r"[A-Za-z0-9+_-]{12,}={0,2}")
-"""Whatever stands beside it: a slash, a dot and a letter hide no secret."""
+"""A run with any neighbour: a slash, a dot and a letter hide no secret."""
 _RUN_LENGTH_MAX: Final = 31
 _HEX: Final = re.compile(r"(?![0-9]*(?![0-9a-fA-F]))[0-9a-fA-F]{12,}")
 _WORD: Final = r"(?:[A-Z]?[a-z]+|[A-Z]+)[0-9]{0,2}"

@@ -1,6 +1,6 @@
-"""What a check says: what is well, what is odd, what is wrong, and what to do about it.
+"""The verdict of a check: well, odd or wrong, and the remedy.
 
-``fail`` is what stops something or is about to; ``warn`` is what would, if more came to it.
+``fail`` is a defect that stops something or is about to; ``warn`` is one that would, if more came to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``name`` is stable; ``found`` says what is, ``advice`` what to do where that is not well."""
+    """``name`` is stable; ``found`` is the finding, ``advice`` the remedy if it is not well."""
 
     name: str
     verdict: Verdict
