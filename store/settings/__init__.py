@@ -1,4 +1,4 @@
-"""Settings: what may be set, where it may be written, and where each value came from.
+"""Settings: their table, the places that may set them, and the place that each value came from.
 
 ::
 
@@ -11,6 +11,6 @@
 
     client.py      the same of the command line: CORTADO_ENDPOINTS, and contexts in a file
 
-``gather.py`` takes the first that says something, of flags, environment, file and default, and keeps the place.
-Nothing here needs more than the standard library, so that a command line without a server can show and check.
+``gather.py`` takes the first value from flags, environment, file and default, and keeps its place. Nothing here needs
+more than the standard library, so that a command line without a server can show and check.
 """

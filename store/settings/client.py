@@ -1,4 +1,4 @@
-"""The settings of the command line: whom it talks to, how that is protected, and how answers are shown.
+"""The settings of the command line: the cluster, its protection, and the form of answers.
 
 They may stand in a context, which is a table of a file, as well as in the environment and in flags.
 """
@@ -14,7 +14,7 @@ PREFIX: Final = "CORTADO_"
 CONFIG_VARIABLE: Final = "CORTADO_CONFIG"
 CONTEXT_VARIABLE: Final = "CORTADO_CONTEXT"
 TOKEN_VARIABLE: Final = "CORTADO_TOKEN"
-# What else the command line looks at.
+# Other variables that the command line reads.
 OTHER_VARIABLES: Final = (CONFIG_VARIABLE, CONTEXT_VARIABLE, TOKEN_VARIABLE, "CORTADO_DEBUG")
 
 TIMEOUT_S_DEFAULT: Final = 10.0

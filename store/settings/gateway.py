@@ -1,5 +1,5 @@
-"""The settings of an HTTP gateway: flags of ``cortado gateway``, and variables. Whom it talks to, and how, are the
-command line's (:mod:`cortado.store.settings.client`)."""
+"""The settings of an HTTP gateway: flags of ``cortado gateway``, and variables. The settings of its connection to the
+cluster are the command line's (:mod:`cortado.store.settings.client`)."""
 
 from __future__ import annotations
 

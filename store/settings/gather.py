@@ -1,8 +1,7 @@
-"""From what is written in several places to one value for each setting, and the place that it came from.
+"""Reduces settings from several places to one value each, and the place that it came from.
 
 Flags win over the environment, that over the file, that over the default; each setting by itself. A name that is no
-setting is refused wherever it stands, with the nearest one there is: what was meant to be set would else be silently
-left as it is.
+setting is refused in every place, with the nearest known name: else the intended setting would silently keep its value.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def check_variables(settings: Sequence[Setting], environment: Mapping[str, str],
     """Raises InvalidArgument for a variable that begins with ``prefix`` and sets nothing."""
     known = {each.variable(prefix) for each in settings} | ({prefix + also} if also else set())
     for variable in sorted(environment):
-        # A service called cortado-server makes Kubernetes set such names, which nobody wrote.
+        # For a service called cortado-server, Kubernetes itself sets such variables.
         is_of_kubernetes = re.fullmatch(re.escape(prefix) + r"(SERVICE_(HOST|PORT).*|PORT(_[0-9]+_.*)?)", variable)
         if variable.startswith(prefix) and variable not in known and not is_of_kubernetes:
             near = nearest(variable.removeprefix(prefix), [each.removeprefix(prefix) for each in known])
@@ -104,7 +103,7 @@ def check_variables(settings: Sequence[Setting], environment: Mapping[str, str],
 
 
 def check_near_variables(known: Collection[str], environment: Mapping[str, str], prefix: str) -> None:
-    """Raises InvalidArgument for a variable whose name is nearly one of ``known``. Others are not ours to judge."""
+    """Raise InvalidArgument for a variable whose name is nearly one of ``known``. Others belong to other programs."""
     for variable in sorted(environment):
         if not variable.startswith(prefix) or variable in known:
             continue

@@ -1,7 +1,7 @@
 """The kinds of values that a setting may have: how each is written, read and shown.
 
-A reader takes the place of what was written (for a refusal) and what was written: text from a flag or a variable, a
-TOML value from a file. It raises InvalidArgument naming the place.
+A reader takes the place of the value (for a refusal) and the value as written: text from a flag or a variable, a TOML
+value from a file. It raises InvalidArgument naming the place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind:
 
 
 def shown(value: object) -> str:
-    """What was written, for a refusal: short, on one line, and never a token or the content of a key."""
+    """Return a written value for a refusal: short, on one line, and never a token or the content of a key."""
     text = value if isinstance(value, str) else repr(value)
     if holds_token(text):
         return "(a token, which is not shown)"

@@ -1,4 +1,4 @@
-"""Whom a client calls, and as whom, where the environment says it: for the command line, applications and Spark alike.
+"""The endpoints and the credentials of a client, from the environment: for command line, applications and Spark alike.
 
 =========================================================  ==============================================
 ``CORTADO_ENDPOINTS``                                      nodes of the cluster; 127.0.0.1:7621
@@ -56,7 +56,7 @@ def reach_of_environment(environment: Mapping[str, str]) -> Reach:
 
 
 def check_variables_of_clients(environment: Mapping[str, str]) -> None:
-    """Raises InvalidArgument for a variable whose name is nearly one of a client's."""
+    """Raise InvalidArgument for a variable whose name is nearly one of a client's."""
     known = {each.variable(PREFIX) for each in CLIENT_SETTINGS} | set(OTHER_VARIABLES)
     ours = {name: value for name, value in environment.items() if not name.startswith(_OF_OTHERS)}
     check_near_variables(known, ours, PREFIX)

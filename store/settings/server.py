@@ -1,7 +1,7 @@
 """The settings of a server: the one table of them.
 
-Flags, variables, files, refusals, ``config show`` and docs/configuration.md all come from it. What must hold between
-two settings is in :meth:`cortado.store.server.config.ServerConfig.check`.
+Flags, variables, files, refusals, ``config show`` and docs/configuration.md all come from it. Conditions between
+two settings are in :meth:`cortado.store.server.config.ServerConfig.check`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TESTS: Final = "For tests only"
 
 REQUIRED: Final = "required"
 NONE: Final = "none"
-"""Of ``client-certificates``."""
+"""A value of ``client-certificates``."""
 NATIVE: Final = "native"
-"""Of ``front``."""
+"""A value of ``front``."""
 
 COUNT_MAX: Final = 1_000_000_000
 BYTES_MAX: Final = 1 << 40

@@ -18,11 +18,11 @@ _USERINFO: Final = re.compile(r"(://)[^/\s@]+@")
 class Setting:
     """``name`` is the flag without its dashes and the key in a file; a dot stands before the key in a file's table.
 
-    - ``default`` is the value where nobody says anything; where it is None, ``default_text`` says what happens.
-    - ``low`` and ``high`` bound a number, both included; ``bound`` says in words what else must hold.
-    - ``flag_name`` is the flag where that has another name than the setting.
+    - ``default`` is the value if no place sets one; if it is None, ``default_text`` says what happens.
+    - ``low`` and ``high`` bound a number, both included; ``bound`` says further conditions in words.
+    - ``flag_name`` is the flag if that has another name than the setting.
     - ``is_secret``: a value is never shown, only that there is one.
-    - ``is_for_tests``: for rehearsals, and for who starts a server; in no list for operators.
+    - ``is_for_tests``: for rehearsals, and for programs that start a server; in no list for operators.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Setting:
         return f"{prefix}{self.field.upper()}"
 
     def read(self, place: str, written: Any) -> Any:
-        """The value of what was written at ``place``. Raises InvalidArgument naming the place and the bound."""
+        """Return the value written at ``place``. Raises InvalidArgument naming the place and the bound."""
         value = self.kind.read(place, written)
         self.check(place, value)
         return value
@@ -73,14 +73,14 @@ class Setting:
         return f"between {self.kind.show(self.low)} and {self.kind.show(self.high)}"
 
     def show(self, value: Any) -> str:
-        """A value for people; what stands for none is the default's text."""
+        """Return a value for people; for a missing one, the default's text."""
         text = self.text(value)
         if text is None:
             return f"({self.default_text})" if self.default_text else "(none)"
         return text
 
     def text(self, value: Any) -> str | None:
-        """A value as it may be given again; None where there is none."""
+        """Return a value as it may be given again; None without one."""
         if value is None or value in ("", ()):
             return None
         return HIDDEN if self.is_secret else _USERINFO.sub(r"\1***@", self.kind.show(value))

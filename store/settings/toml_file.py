@@ -32,7 +32,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """``path``, its text, what it holds as nested dictionaries, and its statements in their order."""
+    """``path``, its text, its content as nested dictionaries, and its statements in their order."""
 
     path: Path
     text: str
