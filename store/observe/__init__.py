@@ -7,6 +7,6 @@
                                                                   ├─► /metrics (Prometheus)
                                                                   └─► cortado.v1.Statistics ─► cortado top
 
-What a hot path does for it is adding to a number or to a bucket of a histogram; everything else happens when somebody
-asks. :mod:`~cortado.store.observe.definitions` is the one list of what there is and what it means.
+For this, a hot path adds to a number or to a bucket of a histogram; everything else happens when a scraper or a caller
+asks. :mod:`~cortado.store.observe.definitions` is the one list of the metrics and their meanings.
 """

@@ -1,4 +1,4 @@
-"""The request that is being answered: whoever logs or measures deep below finds here what it belongs to.
+"""The request that is being answered: code deep below finds here the request that it logs or measures for.
 
 A service sets :data:`CURRENT` where a call begins. On the coalescing stream many calls begin in one task, one after the
 other; each that waits goes on in a task of its own, made directly after its first step, which takes the value along. So
@@ -14,8 +14,8 @@ from cortado.store.observe.measures import EntryTimes
 
 
 class Write(Protocol):
-    """What is known of a write on its way through the node. Times are monotonic milliseconds of the node, 0 for what
-    has not happened."""
+    """The times of a write on its way through the node, in the node's monotonic milliseconds; 0 for a step that has not
+    happened."""
 
     @property
     def request_id(self) -> bytes: ...
@@ -34,8 +34,8 @@ class Write(Protocol):
 
 
 class Call:
-    """One request. ``began_s`` is of a clock that only whoever made this knows; ``traceparent`` is the caller's, in the
-    form of W3C's Trace Context, or empty. ``read_wait_ms`` is what a read waited before it might look."""
+    """One request. ``began_s`` is of its maker's clock; ``traceparent`` is the caller's, in the form of W3C's Trace
+    Context, or empty. ``read_wait_ms`` is the time that a read waited before it could look."""
 
     __slots__ = ("began_s", "is_over", "method", "read_wait_ms", "traceparent", "write")
 

@@ -1,4 +1,4 @@
-"""From what a node is now to samples of what is defined: worked out when somebody asks, on the node's loop.
+"""Samples of the defined metrics from a node's present state, computed on demand on the node's loop.
 
 It only reads. A scrape costs a few milliseconds of the loop, most of it LMDB's and the operating system's.
 """
@@ -34,7 +34,7 @@ _MS: Final = 1000.0
 
 @dataclass(slots=True, eq=False)
 class Sources:
-    """What is looked at. ``calls_use`` gives open streams of calls and the calls in flight on them."""
+    """The sources of samples. ``calls_use`` gives open streams of calls and the calls in flight on them."""
 
     host: Host
     transport: PeerTransport

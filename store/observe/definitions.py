@@ -1,6 +1,6 @@
-"""Every metric there is: name, kind, labels and meaning. The endpoint, ``Statistics`` and docs/metrics.md follow it.
+"""All metrics: name, kind, labels and meaning. The endpoint, ``Statistics`` and docs/metrics.md follow it.
 
-Names begin with ``cortado_`` and end with their base unit (seconds, bytes); what only grows ends with ``_total``, and
+Names begin with ``cortado_`` and end with their base unit (seconds, bytes). A counter ends with ``_total``, and
 is counted from the start of the process. A label's values come from a set that Cortado bounds: methods, codes, queues,
 members; never a key, a table or a caller.
 """

@@ -1,4 +1,4 @@
-"""What was collected, in the formats that Prometheus reads: its text, or OpenMetrics where a scraper asks for that."""
+"""The samples in the formats that Prometheus reads: its text, or OpenMetrics if a scraper asks for that."""
 
 from __future__ import annotations
 

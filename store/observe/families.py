@@ -1,4 +1,4 @@
-"""What was collected: samples of the metrics that are defined."""
+"""The collected samples of the defined metrics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Family:
 
 
 def families(definitions: dict[str, Definition], found: Iterable[Found]) -> list[Family]:
-    """Those of which something was found, in the order of the definitions."""
+    """Return the families with at least one sample, in the order of the definitions."""
     samples: dict[str, list[Sample]] = {name: [] for name in definitions}
     for name, labels, value in found:
         samples[name].append(Sample(labels, value))

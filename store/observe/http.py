@@ -1,7 +1,7 @@
 """A server of a few pages over HTTP: enough for a scraper, a probe and curl, and nothing else.
 
-It lives on the node's loop, so that what it says is of one moment, and so that a node whose loop is stuck does not say
-that it is alive. Everything is bounded: a request's head, how long it may take to come, and how many come at once. Each
+It lives on the node's loop, so that its answer is of one moment, and so that a node whose loop is stuck does not say
+that it is alive. Everything is bounded: a request's head, the time for it to come, and the requests at once. Each
 connection carries one request.
 """
 
@@ -116,7 +116,7 @@ class HttpServer:
 
 
 def _parsed(head: str) -> tuple[str, Request]:
-    """The method and the rest. Raises ValueError for what is no HTTP/1."""
+    """Return the method and the rest. Raises ValueError for text that is no HTTP/1."""
     first, *lines = head.split("\r\n")
     method, target, version = first.split(" ")
     if not version.startswith("HTTP/1."):

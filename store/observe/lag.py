@@ -1,11 +1,11 @@
-"""How long a member is behind, in time: the leader remembers when its log ended where.
+"""How long a member is behind, in time: the leader remembers the end of its log at each time.
 
 ::
 
     samples   (t0, 40) (t1, 55) (t2, 55) (t3, 90)            now, last 97
     member has 55  ──►  the first sample beyond 55 is (t3, 90): behind since then, so for now - t3
 
-A member that has everything which the last sample shows is not behind, whatever came within the last quarter second.
+A member that has all entries of the last sample is not behind, even if more came within the last quarter second.
 """
 
 from __future__ import annotations

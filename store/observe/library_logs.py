@@ -1,8 +1,8 @@
-"""Bounds of what libraries log: a stranger's bytes can make a library log, at a rate that the stranger chooses.
+"""Bounds of the log lines of libraries: a stranger's bytes can make a library log, at a rate that the stranger chooses.
 
 gRPC logs each metadata value that is no UTF-8, up to three times a call. The value may be 4 KB, and HPACK sends it as
-one byte from the second call on. So a line of the log is longer than what caused it, and fills the disk. Such a value
-may also hold a token.
+one byte from the second call on. So a log line is longer than the bytes that caused it, and fills the disk. Such a
+value may also hold a token.
 
 Each library has LINES_AT_ONCE lines, and then one every LINE_S. The first line behind a gap says how many are missing.
 Bytes in a message are replaced by their number. Cortado's own lines are not bounded here.

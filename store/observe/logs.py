@@ -1,4 +1,4 @@
-"""What a server says to whoever reads its log: lines for people, or one JSON object a line for machines.
+"""The log of a server: lines for people, or one JSON object a line for machines.
 
 ::
 
@@ -6,12 +6,12 @@
     {"time": "2026-11-20T20:14:03.512Z", "level": "info", "logger": "cortado.store.node.driver", "message": "leads in
      term 7", "cluster_id": "c-1", "node_id": "n1"}
 
-Times are UTC. What is logged while a request is answered carries its method, its request id where it has one, and its
-trace where its caller sent one. A record may bring fields of its own: ``extra={"fields": {...}}``.
+Times are UTC. Lines that are logged while a request is answered carry its method, and, if it has them, its request id
+and its caller's trace. A record may bring fields of its own: ``extra={"fields": {...}}``.
 
-No secret and nothing that a document holds belongs into a log. Log lines are written with that in mind; the message of
-an unexpected exception is not, since it may quote what it tripped over. So of such an exception only its kind and its
-frames are written, unless the level is ``debug``. Cortado's own errors and the operating system's are written whole.
+No secret and no content of a document belongs in a log. Log lines are written with that in mind; the message of
+an unexpected exception is not, since it may quote the value that caused it. So only the kind and the frames of such an
+exception are written, unless the level is ``debug``. Cortado's own errors and the operating system's are written whole.
 The lines of libraries are bounded (:mod:`cortado.store.observe.library_logs`).
 """
 
@@ -80,8 +80,8 @@ class JsonFormatter(_Formatter):
 
 
 def log_to_stderr(form: str = "text", level: str = "info", always: dict[str, str] | None = None) -> None:
-    """From ``level`` up, as ``form`` (text or json). For the process of a server, before anything else is done; a
-    second call changes how, when more is known of who logs."""
+    """Log from ``level`` up, as ``form`` (text or json). A server's process calls it before anything else; a second
+    call changes the form, once more is known of the node."""
     shows_all = level == "debug"
     formatter: logging.Formatter
     if form == "json":
@@ -108,7 +108,7 @@ def _time_of(record: logging.LogRecord) -> str:
 
 
 def _of_the_request() -> dict[str, str]:
-    """What is known of the request that is being answered, where one is."""
+    """Return the fields of the request that is being answered, if there is one."""
     call = CURRENT.get()
     if call is None or call.is_over:
         return {}
@@ -122,7 +122,7 @@ def _of_the_request() -> dict[str, str]:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """The traceback without what the exceptions of others say."""
+    """Return the traceback without the messages of other programs' exceptions."""
     lines = []
     seen: BaseException | None = error
     while seen is not None:

@@ -17,7 +17,7 @@ SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Upper bounds for durations: from a tenth of a millisecond, which a read takes, to what nobody waits for."""
+"""Upper bounds for durations: from a tenth of a millisecond, which a read takes, to more than any caller waits."""
 COUNTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0)
 BYTES: Final = (256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 8388608.0)
 
@@ -33,7 +33,7 @@ class Histogram:
         self.sum = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """Count ``value`` in the first bucket whose bound is not below it."""
+        """Count ``value`` in the first bucket with a bound at or above it."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
@@ -43,7 +43,7 @@ class Histogram:
 
 
 def quantile(bounds: Sequence[float], counts: Sequence[float], q: float) -> float | None:
-    """The value that a part ``q`` (0 to 1) of all lie at or below, None where there are none.
+    """Return the value that a part ``q`` (0 to 1) of all lie at or below, None without values.
 
     Within a bucket values are taken to be spread evenly, from its lower bound (0 for the first), as Prometheus'
     ``histogram_quantile`` does it; beyond the last bound nothing is known but that bound.
@@ -63,9 +63,9 @@ def quantile(bounds: Sequence[float], counts: Sequence[float], q: float) -> floa
 
 @dataclass(slots=True, eq=False)
 class EntryTimes:
-    """When things happened to one entry of the log, in monotonic milliseconds of the node; 0 where they did not yet.
+    """The times of one log entry's steps, in monotonic milliseconds of the node; 0 for a step that has not happened.
 
-    All writes of a batch share one, so that whoever asks where the time of a write went need not keep the batch.
+    All writes of a batch share one, so that their times can be read without keeping the batch.
     """
 
     appended_ms: float = 0.0
@@ -135,7 +135,7 @@ class TransactionMeasures:
 
 @dataclass(slots=True, eq=False)
 class CommitMeasures:
-    """An engine's write transactions: what was put into each, and the commit, which waits for the disk."""
+    """An engine's write transactions: the filling of each, and the commit, which waits for the disk."""
 
     filling: Histogram = field(default_factory=Histogram)
     committing: Histogram = field(default_factory=Histogram)
@@ -143,7 +143,7 @@ class CommitMeasures:
 
 @dataclass(slots=True, eq=False)
 class Traffic:
-    """What went to a peer and came from it, over all streams to it since the start."""
+    """The traffic with a peer, over all streams to it since the start."""
 
     connections: int = 0
     sent_batches: int = 0

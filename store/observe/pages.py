@@ -1,4 +1,4 @@
-"""What a node shows over HTTP: ``/metrics``, ``/healthz`` (it is alive) and ``/readyz`` (it can serve, or why not)."""
+"""A node's pages over HTTP: ``/metrics``, ``/healthz`` (it is alive) and ``/readyz`` (it can serve, or why not)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cortado.store.observe.readiness import Readiness
 
 
 class Pages:
-    """Made before the node starts; what it can say then is that it is alive. :attr:`sources` is set when it has."""
+    """Made before the node starts, when it can only say that it is alive. :attr:`sources` is set after the start."""
 
     def __init__(self, readiness: Readiness) -> None:
         self._readiness = readiness

@@ -1,4 +1,4 @@
-"""What the operating system says of this process. What it does not tell is left out, never made up."""
+"""The operating system's figures of this process. Missing ones are left out, never made up."""
 
 from __future__ import annotations
 

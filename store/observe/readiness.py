@@ -16,7 +16,7 @@ from cortado.store.node.replica import Role
 from cortado.store.node.status import node_status
 
 READY_LAG_MS_DEFAULT: Final = 10_000
-# A full look asks the disk. Who asks all the time is content with one that is so old.
+# A full look asks the disk. In between, callers get the last result, at most this old.
 _LOOK_AGAIN_MS: Final = 500.0
 
 
@@ -43,7 +43,7 @@ class Problem:
 
 
 class Readiness:
-    """Looks at a node. ``lag_ms_max``: a follower that may have missed what was committed so long ago is not ready."""
+    """Looks at a node. ``lag_ms_max``: a follower that may miss entries committed this long ago is not ready."""
 
     def __init__(self, monotonic_ms: Callable[[], float], *, lag_ms_max: int = READY_LAG_MS_DEFAULT) -> None:
         self._monotonic_ms = monotonic_ms
@@ -64,7 +64,7 @@ class Readiness:
         self._host = host
 
     def is_ready(self) -> bool:
-        """Cheap enough to be asked ten times a second: what takes a look at the disk may be half a second old."""
+        """Return whether it can serve. Cheap enough for ten calls a second: a look at the disk may be 0.5 s old."""
         if self._host is None or not self._host.meta.ready or not self._is_served():
             self._looked_ms = float("-inf")
             return False

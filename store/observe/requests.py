@@ -32,9 +32,9 @@ NEVER_S: Final = float("inf")
 _RESOURCES_MAX: Final = 64
 
 CALLER: Final[ContextVar[Any]] = ContextVar("cortado_caller", default=None)
-"""gRPC's context of the call or stream that is served: whose it is, should somebody ask."""
+"""gRPC's context of the call or stream that is served, from which its caller can be read."""
 TRACEPARENT: Final[ContextVar[str]] = ContextVar("cortado_traceparent", default="")
-"""What the caller said of its trace. Only set where there is a tracer."""
+"""The caller's trace context. Only set if there is a tracer."""
 
 
 _make_current: Final = CURRENT.set
@@ -81,11 +81,11 @@ class Requests:
         return found
 
     def received_bytes(self) -> int:
-        """Of all calls, since the start."""
+        """Return the bytes of all calls, since the start."""
         return sum(each.received_bytes for each in self.methods.values())
 
     def refused(self, error: CortadoError) -> None:
-        """Count a refusal, where it is for want of something."""
+        """Count a refusal for lack of a resource."""
         if isinstance(error, ResourceExhausted):
             resource = error.resource or "other"
             known = resource in self.refusals or len(self.refusals) < _RESOURCES_MAX
@@ -93,7 +93,7 @@ class Requests:
 
 
 class MethodMeasures:
-    """One method. Of a stream ``codes`` counts the ends, and ``durations`` stays empty: it lasts as callers like."""
+    """One method. For a stream ``codes`` counts the ends, and ``durations`` stays empty: callers choose its length."""
 
     __slots__ = (
         "_counts",
@@ -116,7 +116,7 @@ class MethodMeasures:
         self._counts = self.durations.counts
         self.ok = 0
         self.codes: Counter[str] = Counter()
-        """Ends by their codes, but for those that are OK, of which there are too many for a dictionary."""
+        """Ends by their codes, except OK, which is too frequent for a dictionary."""
         self.received_bytes = 0
         self.sent_bytes = 0
         self.is_stream = False
@@ -134,7 +134,7 @@ class MethodMeasures:
     # --- unary calls -------------------------------------------------------------------------------------------
 
     def begin(self) -> Call:
-        """A call begins: what is logged and measured from here on belongs to it."""
+        """Begin a call: later log lines and measures belong to it."""
         call = Call(self.name, self._now_s(), "" if self._of.tracer is None else TRACEPARENT.get())
         _make_current(call)
         return call
@@ -154,7 +154,7 @@ class MethodMeasures:
         of = self._of
         if seconds >= of.slow_s or of.tracer is not None:
             self._show(Ended(call, code, request, reply_bytes, seconds))
-        # The task's context outlives the call where many share it, and must not keep what was written.
+        # The task's context outlives the call if many calls share it, and must not keep the written data.
         call.write = None
         call.is_over = True
 

@@ -1,4 +1,4 @@
-"""The log of slow calls: what took long, how long, and where the time went; never what was written or read.
+"""The log of slow calls: the call, its time, and the stages of that; never written or read data.
 
 ::
 
@@ -6,8 +6,8 @@
     bytes for namespace sessions, from ipv4:127.0.0.1:51514, request 0000019a...
 
 Names of namespaces, databases, tables and subjects are shown, keys and values are not. A node that is slow is slow for
-thousands of callers at once: so many lines a second are written, and the next one says how many were left out. The
-last ones are kept besides, for whoever asks the node (``cortado.v1.Statistics/ListSlowCalls``).
+thousands of callers at once: lines a second are bounded, and the next one says how many were left out. The last ones
+are also kept for callers of ``cortado.v1.Statistics/ListSlowCalls``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LOG: Final = logging.getLogger(__name__)
 BURST: Final = 10
 PER_S: Final = 2.0
 KEPT: Final = 200
-"""So many calls are kept: some hundred bytes each, whatever they asked for."""
+"""The number of calls kept: some hundred bytes each, for any request."""
 
 _NAMED: Final = ("namespace", "database", "subject", "index", "name")
 _NAME_CHARS_MAX: Final = 100
 
 
 class RateLimit:
-    """Lets ``burst`` through at once, and ``per_s`` a second from then on. Counts what it holds back."""
+    """Lets ``burst`` through at once, and ``per_s`` a second from then on. Counts those that it holds back."""
 
     def __init__(self, monotonic_s: Callable[[], float], *, burst: int = BURST, per_s: float = PER_S) -> None:
         self._monotonic_s = monotonic_s
@@ -134,7 +134,7 @@ def _fields(slow: SlowCall) -> dict[str, Any]:
 
 
 def split_ms(call: Call, now_ms: float) -> Iterator[tuple[str, float]]:
-    """Where a call's time went, as far as it is known: the stages of a write, and the round that a read waited for."""
+    """Yield the known parts of a call's time: the stages of a write, and the round that a read waited for."""
     if call.read_wait_ms:
         yield "read_round", round(call.read_wait_ms, 1)
     for stage in stages_of(call, now_ms):
@@ -142,7 +142,7 @@ def split_ms(call: Call, now_ms: float) -> Iterator[tuple[str, float]]:
 
 
 def names_in(request: Message) -> Iterator[tuple[str, str]]:
-    """What a request is about: the names of things in it that have one, never its keys or values."""
+    """Yield the names of things in a request, never its keys or values."""
     for field in request.DESCRIPTOR.fields:
         if field.name in _NAMED and field.type == field.TYPE_STRING:
             value = getattr(request, field.name)

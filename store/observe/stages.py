@@ -1,4 +1,4 @@
-"""Where a call's time in the node went, for the log of slow calls and for traces: both have the same words.
+"""The stages of a call's time in the node, for the log of slow calls and for traces: both use the same words.
 
 ::
 
@@ -26,8 +26,8 @@ class Stage(NamedTuple):
 
 
 def stages_of(call: Call, now_ms: float) -> Iterator[Stage]:
-    """What is known of a write's way through the node, outer stages before those within them. What has not ended lasts
-    until now."""
+    """Yield the known stages of a write in the node, outer stages before those within them. A stage that has not ended
+    lasts until now."""
     write = call.write
     if write is None or not write.proposed_ms:
         return
@@ -39,6 +39,6 @@ def stages_of(call: Call, now_ms: float) -> Iterator[Stage]:
     if not entry.appended_ms:
         return
     yield Stage("commit", entry.appended_ms, entry.committed_ms or now_ms)
-    # Where the others were a majority without this node's disk, nobody waited for it.
+    # If the others were a majority without this node's disk, the write did not wait for it.
     if entry.stored_ms or not entry.committed_ms:
         yield Stage("fsync", entry.appended_ms, entry.stored_ms or now_ms, within="commit")

@@ -24,7 +24,7 @@ class TraceParent(NamedTuple):
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """None for what is none: it is then as if nothing had been sent."""
+    """Return the parsed header; None for an invalid one, which counts as not sent."""
     found = _FORM.fullmatch(text)
     if found is None or found[1] == "ff" or (found[1] == "00" and found[5]):
         return None
@@ -35,6 +35,6 @@ def parse_traceparent(text: str) -> TraceParent | None:
 
 
 def trace_id_of(text: str) -> str:
-    """The trace's id in hex, empty where there is none."""
+    """Return the trace's id in hex, empty without a valid one."""
     parent = parse_traceparent(text) if text else None
     return "" if parent is None else f"{parent.trace_id:032x}"

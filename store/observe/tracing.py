@@ -1,4 +1,4 @@
-"""Calls as OpenTelemetry spans, sent to a collector. Imported where ``trace-endpoint`` names one, and nowhere else.
+"""Calls as OpenTelemetry spans, sent to a collector. Imported if ``trace-endpoint`` names one, and never else.
 
 ::
 
@@ -6,9 +6,9 @@
       └─ cortado.v1.KeyValue/Put         server, from the request to the reply
            └─ queued, batching, commit   the stages of a write (:mod:`cortado.store.observe.stages`)
 
-A span is made when its call is over, from times that the node keeps anyway: what is not sampled costs a look at the
-caller's flag, and nothing hot knows of traces. Who is sampled: calls whose callers say that they record, not those
-whose callers say that they do not, and of the others so many in a hundred.
+A span is made when its call is over, from times that the node keeps anyway. An unsampled call costs a look at the
+caller's flag, and nothing hot knows of traces. If the caller says whether it records, that decides; of the other calls
+a percentage is sampled.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CallTracer:
         chance: Random,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """``percent`` of the calls are sampled whose callers say nothing. ``node_now_ms`` is the node's clock."""
+        """Of calls without a caller's decision, ``percent`` are sampled. ``node_now_ms`` is the node's clock."""
         resource = Resource.create(
             {
                 "service.name": "cortado",
@@ -91,7 +91,7 @@ class CallTracer:
             self._record(ended, set_span_in_context(NonRecordingSpan(caller), Context()))
 
     def shutdown(self) -> None:
-        """Send what is left. Blocks, for two seconds at most."""
+        """Send the remaining spans. Blocks, for two seconds at most."""
         self._provider.force_flush(SHUTDOWN_MS)
         self._provider.shutdown()
 
