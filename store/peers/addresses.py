@@ -1,4 +1,4 @@
-"""Where a node is reached: by clients at one address, by the other nodes at another (docs/adr/0028)."""
+"""A node's two addresses: one for clients, one for the other nodes (docs/adr/0028)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 class Admission:
     """``node`` is the one that peers reach (it raises Unavailable while there is none), ``report`` logs a problem with
-    the node of an id. Of ``cut`` nodes nobody is asked."""
+    the node of an id. ``cut`` nodes are never asked."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Admission:
         self._vouched: dict[str, str] = {}
 
     def check_role(self, certificate: tuple[str, str] | None) -> None:
-        """Before anything is read from a caller that cannot be a peer whatever it says. Raises PeerRefused."""
+        """Check the certificate's role before reading from a caller that cannot be a peer. Raises PeerRefused."""
         if certificate is None:
             return
         try:
@@ -54,7 +54,7 @@ class Admission:
             raise
 
     def check(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
-        """Whether the sender is a member by what is known here. Raises PeerRefused; a refusal is logged."""
+        """Check that the sender is a member by this node's knowledge. Raises PeerRefused; a refusal is logged."""
         try:
             refusal = self._why_no_member(hello, certificate)
             if refusal is not None:
@@ -74,7 +74,7 @@ class Admission:
         return hello
 
     async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
-        """As :meth:`check`, but for one that we do not know and whose log is ahead of ours, members are asked. Raises
+        """As :meth:`check`, but an unknown sender with a log ahead of ours is a peer if members vouch for it. Raises
         also ResourceExhausted."""
         group = self._node().meta
         try:
@@ -84,7 +84,7 @@ class Admission:
             ours = group.log_position()
             if (hello.last_term, hello.last_index) <= ours:
                 raise refusal
-            # Neither a stranger itself, nor we, nor who can't be reached.
+            # Not the stranger itself, nor this node, nor nodes that can't be reached.
             nobody = {hello.node_id, self._identity.node_id, *self._cut()}
             known = [each for each in group.known_members() if each.node_id not in nobody]
             position = await self._vouching.position_for(hello, known, ours, refusal)
@@ -100,7 +100,7 @@ class Admission:
         return self._vouched.get(node_id) == storage_id and self._node().meta.is_believed(node_id)
 
     def review(self) -> None:
-        """Forget whose word does not count any more."""
+        """Forget nodes that are vouched for no longer."""
         for node_id in [each for each in self._vouched if not self._node().meta.is_believed(each)]:
             del self._vouched[node_id]
 

@@ -11,7 +11,7 @@ from cortado.raft.registry import IDS_MAX
 FRAME_BYTES_MAX: Final = 8 << 20
 
 MESSAGES_MAX: Final = 16_384
-"""In one batch: four times what waits for a peer at most."""
+"""Messages in one batch: four times the most that wait for a peer."""
 MEMBERS_MAX: Final = 1_000
 _ROSTER: Final = {
     "cortado.internal.Configuration.voters": MEMBERS_MAX,

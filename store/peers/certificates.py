@@ -52,7 +52,7 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a certificate says, for people. ``hosts`` are DNS names and addresses."""
+    """A certificate's content, for people. ``hosts`` are DNS names and addresses."""
 
     subject: str
     issuer: str
@@ -135,7 +135,7 @@ def load_certificate(certificate: bytes, name: str) -> x509.Certificate:
 
 
 def describe(certificate: bytes, name: str) -> Description:
-    """What the first certificate of a PEM file says. Raises InvalidArgument with the file's ``name``."""
+    """Describe the first certificate of a PEM file. Raises InvalidArgument with the file's ``name``."""
     loaded = load_certificate(certificate, name)
     try:
         extensions = loaded.extensions

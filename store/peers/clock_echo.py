@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
 
 class ClockEcho:
-    """Of one stream. Times are given by the caller: ``now_ms`` monotonic, ``physical_ms`` since 1970."""
+    """The clock bounds of one stream. Callers give the times: ``now_ms`` monotonic, ``physical_ms`` since 1970."""
 
     def __init__(self) -> None:
         self._theirs_ms = 0.0

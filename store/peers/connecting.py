@@ -24,8 +24,8 @@ from cortado.store.peers.tls import check_shown, why_failed
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who is to be reached, where: the node ``node_id``, or, where that is empty, whoever is good for the host in
-    ``address``. ``certificates`` None: without TLS."""
+    """The node to reach and its address: the node ``node_id``, or, if that is empty, any node whose certificate is good
+    for the host in ``address``. ``certificates`` None: without TLS."""
 
     address: str
     certificates: Certificates | None
@@ -39,7 +39,7 @@ class Target:
 
 @asynccontextmanager
 async def connected(target: Target) -> AsyncIterator[Connection]:
-    """A connection for the length of the block. Raises Unavailable; who waits for it bounds the time."""
+    """Return a connection for the length of the block. Raises Unavailable; the caller bounds the time."""
     if not target.address:
         raise Unavailable(f"the address of {target.name} is not known")
     connection = await _connect(target)
@@ -50,7 +50,7 @@ async def connected(target: Target) -> AsyncIterator[Connection]:
 
 
 async def ask(target: Target, kind: Kind, request: bytes, answer: Kind) -> bytes:
-    """What a node answers to a request. Raises Unavailable, and the error that it answers with."""
+    """Return a node's answer to a request. Raises Unavailable, and the error that it answers with."""
     async with connected(target) as connection:
         connection.expect(**{answer.name: target.limits.frame_bytes_max})
         await connection.write(kind, request)
@@ -99,7 +99,7 @@ def _tls(target: Target) -> dict[str, Any]:
 
 def _reason(problem: Exception) -> str:
     text = str(problem)
-    # Of several addresses of one host none answered.
+    # None of the host's addresses answered.
     if "refused" in text or "Errno 111" in text:
         return "nothing listens there"
     return f"it cannot be reached: {getattr(problem, 'strerror', None) or text}"

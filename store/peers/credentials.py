@@ -4,7 +4,7 @@ Three PEM files make a side of a connection: its certificate (with intermediate 
 and the authorities (one or more) that the other side's certificate must come from. They serve both directions.
 
 :meth:`TlsFiles.check` lets the certificate authenticate itself to its own authorities, in a handshake in memory, and
-reads what it carries from that. So what passes here is what TLS itself takes, and every refusal names its file.
+reads its names from that. So it accepts the same files as TLS itself, and every refusal names its file.
 
 :class:`Certificates` looks at the files again before every handshake, on either side
 (:mod:`cortado.store.certificate_files`).
@@ -38,7 +38,7 @@ _NO_CHECK_TIME: Final = 0x200000
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the files held, checked. ``role`` and ``name`` are the certificate's. It ends at ``not_after_s``, the
+    """The files' content, checked. ``role`` and ``name`` are the certificate's. It ends at ``not_after_s``, the
     authority that lasts longest at ``authority_not_after_s``, both since 1970. ``contexts`` are for connections between
     nodes."""
 
@@ -54,10 +54,15 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """For a node that serves peers, for one that dials a node whose name it looks at itself, for one that dials an
-    address that the other's certificate must be good for, and for one that calls its own port for clients. Each side
-    shows its certificate. ``clients`` is for a node that serves clients that show theirs, ``anybody`` for one that asks
-    nobody for any."""
+    """TLS contexts; each side shows its certificate.
+
+    - ``serving``: a node that serves peers.
+    - ``calling``: a node that dials a node and checks its name itself.
+    - ``calling_host``: a node that dials an address; the other's certificate must be good for that.
+    - ``looking``: a node that calls its own port for clients.
+    - ``clients``: a node that serves clients with certificates.
+    - ``anybody``: a node that serves clients without asking for certificates.
+    """
 
     serving: ssl.SSLContext
     calling: ssl.SSLContext
@@ -76,10 +81,10 @@ class TlsFiles:
     ca: Path
 
     def check(self, *, role: Role | None = "node", name: str = "", wall_s: Callable[[], float] = time.time) -> Material:
-        """Read and check the files: each is readable PEM, the key is the certificate's, the certificate comes from the
-        authority, is valid now, and names a node or a client (``role``; None for either), ``name`` where that is given.
+        """Read and check the files: each is readable PEM, the key is the certificate's, and the certificate comes from
+        the authority and is valid now. It names a node or a client (``role``; None for either), and ``name`` if given.
 
-        Raises InvalidArgument naming the file and what is wrong with it.
+        Raises InvalidArgument naming the file and the defect.
         """
         cert, key, ca = (read_file(path) for path in (self.cert, self.key, self.ca))
         shown = _shown_certificate(self)
@@ -98,8 +103,8 @@ class TlsFiles:
 class Certificates(FollowedCertificate[Material]):
     """The newest good content of ``files``, for both sides of connections. From any thread.
 
-    Where ``node_id`` is given, only that node's certificate is taken. Raises InvalidArgument where the files are not
-    good at the start.
+    If ``node_id`` is given, only that node's certificate is accepted. Raises InvalidArgument if the files are not good
+    at the start.
     """
 
     def __init__(self, files: TlsFiles, *, node_id: str = "", wall_s: Callable[[], float] = time.time) -> None:
@@ -107,7 +112,7 @@ class Certificates(FollowedCertificate[Material]):
 
 
 def contexts_of(files: TlsFiles) -> Contexts:
-    """What connections between nodes are made with. Raises OSError, ssl.SSLError for files that were not checked."""
+    """Return the TLS contexts between nodes. Raises OSError, ssl.SSLError for files that were not checked."""
 
     def context(protocol: int, *, check_hostname: bool = False) -> ssl.SSLContext:
         made = ssl.SSLContext(protocol)
@@ -141,7 +146,7 @@ def _of_http2(context: ssl.SSLContext, asks: ssl.VerifyMode) -> ssl.SSLContext:
 
 
 def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
-    """What the certificate shows to a server of the same authority. Raises InvalidArgument naming the file at fault."""
+    """Return the certificate as a server of the same authority sees it. Raises InvalidArgument naming the file."""
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE

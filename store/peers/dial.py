@@ -16,7 +16,7 @@ from cortado.store.peers.interface import PeerLimits, Stream
 
 
 class Caller(Protocol):
-    """What dialling needs of the transport."""
+    """The parts of the transport that dialling uses."""
 
     certificates: Certificates | None
     limits: PeerLimits

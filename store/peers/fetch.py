@@ -16,10 +16,10 @@ from cortado.store.peers.frames import Kind
 
 
 async def fetch_snapshot(target: Target, request: FetchSnapshotRequest) -> AsyncIterator[bytes]:
-    """The bytes of a snapshot from ``request.offset`` on, each piece compared with its checksum, to the end of it.
+    """Yield the bytes of a snapshot from ``request.offset`` to its end, each piece compared with its checksum.
 
-    Raises Unavailable where the connection broke or a piece is not what was sent (to be resumed), NotFound where the
-    snapshot is gone, PeerRefused.
+    Raises Unavailable if the connection broke or a piece is corrupt (to be resumed), NotFound if the snapshot is gone,
+    PeerRefused.
     """
     node_id, expected = target.node_id, request.offset
     patience_s = target.limits.patience_ms / 1000
@@ -30,7 +30,7 @@ async def fetch_snapshot(target: Target, request: FetchSnapshotRequest) -> Async
                 connection.expect(SNAPSHOT_CHUNK=target.limits.frame_bytes_max, SNAPSHOT_END=0)
                 await connection.write(Kind.FETCH_SNAPSHOT, request.SerializeToString())
             while True:
-                # Not around the yield: what is done with a piece takes its own time.
+                # Not around the yield: the caller's work on a piece takes its own time.
                 async with asyncio.timeout(patience_s):
                     frame = await connection.read()
                 if frame is None:

@@ -10,9 +10,9 @@
                    of the   (Kind)  of kind and payload (docs/formats/peers.md)
                    payload
 
-Numbers are little-endian. Each side begins with the preamble, so that whoever speaks something else is told apart by
-its first bytes, and named. A reader says which kinds it expects, and how long each may be: another kind, or a greater
-length, is refused by the header alone, and not a byte of its payload is kept for it.
+Numbers are little-endian. Each side begins with the preamble, so that a caller with another protocol is recognized by
+its first bytes, and named. A reader declares the kinds that it expects, and the length of each. Another kind, or a
+greater length, is refused by the header alone, and no byte of its payload is kept.
 
 Nothing here touches a socket: bytes go in (:meth:`FrameBuffer.feed`), frames come out (:meth:`FrameBuffer.next`).
 """
@@ -34,7 +34,7 @@ HEADER_BYTES: Final = _HEADER.size
 
 
 class Kind(IntEnum):
-    """What a payload is. A connection's first frame is of one of the kinds that ask for something."""
+    """The kind of a payload. A connection's first frame is of a kind that is a request."""
 
     ERROR = 1
     """google.rpc.Status: why the sender ends the connection."""
@@ -58,7 +58,7 @@ ERROR_BYTES_MAX: Final = 16 << 10
 _SEED: Final = {kind: google_crc32c.value(bytes([kind])) for kind in Kind}
 _NAMES: Final = {int(kind): kind.name for kind in Kind}
 
-# What others say first, and who they are.
+# The first bytes of other protocols, and their names.
 _OTHERS: Final = (
     (b"\x16\x03", "TLS, and this connection has none"),
     (b"\x15\x03", "TLS, and this connection has none"),
@@ -75,7 +75,7 @@ _OTHERS: Final = (
 
 
 class BadFrame(Exception):
-    """What the other side did, as the rest of a sentence that begins with its name."""
+    """The other side's error, as the rest of a sentence that begins with its name."""
 
 
 class Frame(NamedTuple):
@@ -89,7 +89,7 @@ def encode_frame(kind: Kind, payload: bytes) -> bytes:
 
 
 class FrameBuffer:
-    """What arrived of a stream and is not a whole frame yet, or was not asked for. Begins before the preamble."""
+    """The bytes of a stream that are not yet a whole frame, or were not asked for. Begins before the preamble."""
 
     def __init__(self) -> None:
         self._data: bytes | bytearray = b""
@@ -142,11 +142,11 @@ class FrameBuffer:
         return Frame(kind, payload)
 
     def drop(self) -> None:
-        """Forget what is there."""
+        """Forget the buffered bytes."""
         self._data, self._at = b"", 0
 
     def _take_preamble(self) -> bool:
-        """Raises BadFrame naming what is spoken instead."""
+        """Return whether the preamble has come. Raises BadFrame naming the other protocol."""
         begun = bytes(self._data[: len(PREAMBLE)])
         if len(begun) < len(PREAMBLE):
             return False
@@ -163,7 +163,7 @@ def _named(code: int) -> str:
 
 
 def _language(first: bytes) -> str:
-    """What somebody speaks whose first bytes are these."""
+    """Return the name of the protocol that begins with these bytes."""
     if first.startswith(MAGIC):
         return f"version {first[len(MAGIC)]} of the peers' frames (this node version {VERSION})"
     for sign, name in _OTHERS:

@@ -1,13 +1,13 @@
-"""Who may be a peer: the checks of a Hello, each with a refusal that says exactly what is wrong.
+"""The checks of a Hello: each has a refusal that names the exact defect.
 
-Both sides of a stream introduce themselves and check the other. A node is a peer where its certificate, where there are
-any, is its own; where it belongs to the same cluster; where it meant to speak to this node; and where it is a member
+Both sides of a stream introduce themselves and check the other. A node is a peer on these conditions: its certificate,
+if connections have them, is its own; it belongs to the same cluster; it meant to speak to this node; and it is a member
 with the data directory that the cluster knows.
 
-**A certificate proves a name, never that its node belongs here**, and neither does what a node says about itself. So a
-node is a peer where it is a member by what is replicated. One that is not, but says that its log is ahead of ours,
-may have been added while this node was away, and may even lead: then members that we know are asked for it
-(:mod:`cortado.store.peers.vouching`). One that does not even say so is refused at once: whoever holds the entry that
+**A certificate proves a name, never that its node belongs here**, and neither does a node's own claim. So a node is a
+peer if it is a member by the replicated state. A node that is none, but says that its log is ahead of ours, may have
+been added while this node was away, and may even lead: then known members are asked for it
+(:mod:`cortado.store.peers.vouching`). One that does not even say so is refused at once: every node with the entry that
 removed a member refuses it.
 """
 
@@ -42,7 +42,7 @@ def make_hello(ours: Identity, peer_address: str, position: tuple[int, int], to_
 
 
 def read_hello(message: bytes) -> Hello:
-    """What a frame HELLO holds. Raises PeerRefused where it is none."""
+    """Return the Hello of a frame. Raises PeerRefused if it holds none."""
     try:
         hello = Hello.FromString(message)
     except DecodeError:
@@ -83,14 +83,14 @@ def check_hello(hello: Hello, ours: Identity) -> None:
 
 
 def why_removed(hello: Hello, ours: Identity) -> PeerRefused:
-    """The sender's node was removed, for good: whatever it says of its log, nobody is asked for it."""
+    """Return the refusal of a removed node. It was removed for good: whatever its log, no member is asked for it."""
     problem = f"was removed from cluster {ours.cluster_id}, and its id is never used again"
     advice = "an empty data directory joins under another one (cortado member add)"
     return PeerRefused(f"node {_shown(hello.node_id)} {problem}: {advice}")
 
 
 def why_no_member(hello: Hello, ours: Identity, member: Member | None) -> PeerRefused | None:
-    """Why the sender is none by what is known here, where ``member`` is whom we know under its node id. None: it is."""
+    """Return the refusal of a sender that is no member; None for a member. ``member`` is ours under its node id."""
     theirs = _shown(hello.node_id)
     if member is None:
         problem = f"is no member of cluster {ours.cluster_id}: it was removed, or never announced"

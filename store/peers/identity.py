@@ -1,12 +1,12 @@
-"""Whose a certificate is: one name, as a URI among its subject alternative names.
+"""The owner of a certificate: one name, as a URI among its subject alternative names.
 
 ::
 
-    cortado:node:n1           the node with the id n1: it may call the Peers service as n1, and as nobody else
+    cortado:node:n1           the node with the id n1: it may call the Peers service as n1, and as no other node
     cortado:client:reports    a client: it may call everything but the Peers service
 
-Host names and addresses in the same certificate say where it may be served, for clients that check it. They say nothing
-about who a peer is, since several nodes may share a host.
+Host names and addresses in the same certificate say where it may be served, for clients that check it. They do not
+identify a peer, since several nodes may share a host.
 
 A node's certificate carries its id as a DNS name, too, which a peer that dials it looks for::
 
@@ -43,7 +43,7 @@ def dns_name_of(node_id: str) -> str:
 
 
 def identity_of(uris: Iterable[str]) -> tuple[str, str]:
-    """Role and name of a certificate with these URIs. ("", "") where there is none of ours, or more than one: a
+    """Return role and name of a certificate with these URIs. ("", "") for none of ours, and for more than one: a
     certificate that names two nodes would be either."""
     found = {(match[1], match[2]) for uri in uris if (match := _URI.fullmatch(uri)) is not None}
     return found.pop() if len(found) == 1 else ("", "")

@@ -1,4 +1,4 @@
-"""What this package needs of a node, of a stream, and its bounds."""
+"""The interfaces to a node and to a stream, and the bounds of this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PeerNode(Protocol):
 
     @property
     def meta(self) -> PeerGroup:
-        """Its replica of the group that holds who is a member."""
+        """Its replica of the group that holds the members."""
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """Messages of one group from one peer, in the order in which it sent them. Never waits, never raises."""
@@ -30,11 +30,11 @@ class PeerNode(Protocol):
         """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
-        """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""
+        """Return the stored items of a range, or of its first part. Raises NotFound, Unavailable."""
 
 
 class PeerGroup(Protocol):
-    """Who is a member, as far as this node knows."""
+    """The members, as far as this node knows."""
 
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log."""
@@ -60,24 +60,24 @@ class PeerGroup(Protocol):
 
 
 class Receiver(Protocol):
-    """Who a stream tells what happens on it. Called from the loop, as it happens, and never after ``ended``."""
+    """Receives the events of a stream. Called from the loop, as they happen, and never after ``ended``."""
 
     def arrived(self, message: bytes) -> None:
-        """The next message. What it raises ends the stream."""
+        """Take the next message. An error that it raises ends the stream."""
 
     def writable(self) -> None:
         """The other side is slow no more."""
 
     def ended(self, reason: Exception) -> None:
-        """Nothing comes any more. Unavailable where the connection broke or was closed; or what the other side ended it
-        with; or PeerRefused for what it should not have sent."""
+        """Take the end of the stream: Unavailable if the connection broke or was closed; the error with which the
+        other side ended it; or PeerRefused for a message that it should not have sent."""
 
 
 class Stream(Protocol):
     """One open connection, from either end, that carries whole messages."""
 
     def start(self, receiver: Receiver) -> None:
-        """Tell ``receiver`` from now on; what came before is told at once."""
+        """Call ``receiver`` from now on; at once for messages that have already come."""
 
     @property
     def is_writable(self) -> bool:
@@ -91,19 +91,18 @@ class Stream(Protocol):
 class PeerLimits:
     """Bounds of one node's connections to its peers.
 
-    - ``queue_messages_max``, ``queue_bytes_max``: what waits for one peer, while a batch is being written. More is
-      dropped, and counted: Raft sends again.
+    - ``queue_messages_max``, ``queue_bytes_max``: messages that wait for one peer, while a batch is being written.
+      More are dropped, and counted: Raft sends again.
     - ``batch_bytes_max``: a batch takes messages until it has this much, and at least one.
     - ``message_bytes_max``: the largest single message; a larger one could not be received, and is dropped.
-    - ``idle_ms``: a stream on which nothing was sent for so long carries an empty batch, with the clock.
-    - ``silence_ms``: a stream on which nothing arrived for so long is cut, and the peer dialled again.
-    - ``patience_ms``: a snapshot of which nothing arrived, or nothing was taken, for so long is given up: its sender
-      reads from a disk, and its receiver writes to one.
-    - ``hello_ms``: how long connecting, TLS and both Hellos may take; half of it, members that are asked for a
-      stranger.
-    - ``connections_max``: connections of others, whatever they are for.
-    - ``handshakes_max``: those of them whose caller is no known member yet. Beyond either bound one is ended: the one
-      that is not known and has waited longest, or else the newest.
+    - ``idle_ms``: a stream on which nothing was sent for this long carries an empty batch, with the clock.
+    - ``silence_ms``: a stream on which nothing arrived for this long is cut, and the peer dialled again.
+    - ``patience_ms``: a snapshot is given up if nothing arrived, or nothing was taken, for this long: its sender reads
+      from a disk, and its receiver writes to one.
+    - ``hello_ms``: most time for connecting, TLS and both Hellos; half of it for asking members about a stranger.
+    - ``connections_max``: all connections of others.
+    - ``handshakes_max``: those of them whose caller is no known member yet. Beyond either bound one is ended: the
+      unknown one that has waited longest, or else the newest.
     - ``frame_bytes_max``: the largest payload of a frame.
     - ``vouched_max``: strangers that members are being asked for; more are refused at once.
     - ``hello_bytes_max``: the largest first frame.

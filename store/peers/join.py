@@ -1,8 +1,8 @@
-"""How a new data directory becomes a member: it asks any member, is sent on to the leader, and is bound there.
+"""The steps by which a new data directory becomes a member: any member sends it on to the leader, which binds it.
 
-``cortado member add n2 HOST:PORT`` announces it before. The node retries what passes (no leader yet, no member reached)
-until its deadline; any other refusal ends the attempt at once, with the cluster's reason. Joining is idempotent: a node
-that is bound already gets the same answer.
+``cortado member add n2 HOST:PORT`` announces it before. The node retries passing failures (no leader yet, no member
+reached) until its deadline; any other refusal ends the attempt at once, with the cluster's reason. Joining is
+idempotent: a node that is bound already gets the same answer.
 
 A node that is to found a cluster asks all other nodes first, and founds it only after each of them, in one round, has
 said that it belongs to none. So a node that lost its directory finds its old cluster, and a cluster whose nodes do not
@@ -101,8 +101,8 @@ async def _ask_all(
     problems: dict[str, str],
     without: set[str],
 ) -> JoinResponse | None:
-    """One round over the endpoints and the leaders that they name. None where nobody could let this node in now; those
-    that belong to no cluster are put into ``without``."""
+    """Ask each endpoint once, and the leaders that they name. Returns None if none could let this node in now; puts
+    those that belong to no cluster into ``without``."""
     waiting, hops = list(endpoints), 0
     while waiting:
         endpoint = waiting.pop(0)

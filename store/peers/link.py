@@ -6,8 +6,8 @@
                   `- full: dropped
     node.receive ◄── arrived ◄── stream                                   as it arrives
 
-A slow peer holds up its own queue only: that fills, and what has no room is dropped. Raft sends again what is missing;
-memory does not grow.
+A slow peer holds up its own queue only: that fills, and further messages are dropped. Raft sends again the missing
+ones; memory does not grow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Link:
         self.heard_ms = monotonic_ms()
         self.sent_ms = self.heard_ms
         self.lived_ms = -math.inf
-        """When the peer certainly ran, on our clock: what is heard may have lain in a buffer while we stood still."""
+        """When the peer certainly ran, on our clock: a message may have lain in a buffer while we stood still."""
         self._stream = stream
         self._node = node
         self._limits = limits
@@ -85,7 +85,7 @@ class Link:
         return True
 
     def flush(self) -> None:
-        """Send what is queued, as far as the peer takes it now; the rest follows by itself."""
+        """Send the queued messages that the peer takes now; the rest follows by itself."""
         while self._queue and self._stream.is_writable:
             self._send()
 
@@ -111,7 +111,7 @@ class Link:
             self._queue.clear()
             self._queue_bytes = 0
 
-    # --- what the stream calls -----------------------------------------------------------------------------------
+    # --- the stream's calls --------------------------------------------------------------------------------------
 
     def arrived(self, message: bytes) -> None:
         """See :class:`~cortado.store.peers.interface.Receiver`."""

@@ -68,7 +68,7 @@ class PeerListener:
         self._accepting = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
 
     async def close(self) -> None:
-        """Accept no more, and end what is open: streams that the transport has closed say so first."""
+        """Accept no more, and end open connections: streams that the transport has closed say so first."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
@@ -98,14 +98,14 @@ class PeerListener:
             task = asyncio.ensure_future(self._serve(connection, accepted))
             self._serving[task] = connection
             task.add_done_callback(self._serving.pop)
-            # So that it has begun before it can be ended: it closes what was accepted.
+            # So that it has begun before it can be ended: it closes the accepted socket.
             await asyncio.sleep(0)
 
     def _cannot_accept(self, why: str) -> None:
         self._transport.report("", "refused", Unavailable(why))
 
     async def _has_room(self) -> bool:
-        """End the one that is not known and has waited longest, where there are too many. False where there is none."""
+        """End the unknown connection that has waited longest, if there are too many. False if none can be ended."""
         unknown = [task for task, connection in self._serving.items() if not connection.is_known]
         limits = self._limits
         if len(unknown) < limits.handshakes_max and len(self._serving) < limits.connections_max:
@@ -137,8 +137,8 @@ class PeerListener:
                 accepted.close()
 
     async def _greeted(self, connection: Connection, accepted: socket.socket) -> _Greeted | None:
-        """The first frame of a caller, and who it is; a peer that said HELLO is admitted, and was answered. None where
-        it closed without a word."""
+        """Return a caller's first frame and its identity. A peer's HELLO has been admitted and answered. None if the
+        caller closed without a word."""
         try:
             async with asyncio.timeout(self._limits.hello_ms / 1000):
                 certificate = await self._connected(connection, accepted)
@@ -161,7 +161,7 @@ class PeerListener:
             raise Unavailable(f"no Hello within {self._limits.hello_ms} ms") from None
 
     async def _carried(self, connection: Connection, greeted: _Greeted | None) -> None:
-        """Give the connection to whom it is for, until it ends."""
+        """Serve the connection, as a stream or as a request, until it ends."""
         if greeted is None:
             return
         first, certificate, hello = greeted

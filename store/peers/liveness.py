@@ -24,7 +24,7 @@ async def watch_links(
     while True:
         await asyncio.sleep(_TICK_S)
         now_ms = monotonic_ms()
-        # Where this process itself stood still, what arrived meanwhile has not been read yet.
+        # If this process itself stood still, messages that arrived meanwhile have not been read yet.
         was_late = now_ms - last_ms > _TICK_S * 1000 + limits.silence_ms / 4
         last_ms = now_ms
         # A removal is committed at some time after the configuration without the member came.

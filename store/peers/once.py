@@ -9,8 +9,8 @@ WINDOW_MS: Final = 60_000.0
 
 
 class OncePerChange:
-    """:meth:`is_new` is True where the topic's last text was another. Of topics that are not known, at most
-    ``TOPICS_MAX`` a minute are news."""
+    """:meth:`is_new` is True if the topic's last text was another. At most ``TOPICS_MAX`` unknown topics a minute are
+    new."""
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
@@ -18,7 +18,7 @@ class OncePerChange:
         self._window_ends_ms = 0.0
 
     def is_new(self, topic: str, text: str, now_ms: float, *, known: bool) -> bool:
-        """``known``: the topic is one of a few, a member; not a name that anybody can make up."""
+        """``known``: the topic is one of a few, a member; not a name that a caller can make up."""
         if known:
             is_new = self._last.get(topic) != text
             self._last[topic] = text

@@ -27,7 +27,7 @@ class PeerStatus:
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """``address`` is where it is dialled, ``link`` the stream that counts, ``problem`` what was said of it last."""
+    """``address`` is its address, ``link`` the stream that counts, ``problem`` its last reported problem."""
 
     node_id: str
     address: str = ""

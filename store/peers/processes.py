@@ -1,11 +1,11 @@
 """One process at a time speaks for a node: another one with the same data directory runs on a copy of it.
 
-A copy has the same node id, storage id and certificate, and votes and acknowledges what the original has voted and
-acknowledged otherwise. So each process draws a number at its start, and says it with its age in each Hello. A peer
-compares that with when the process that speaks for the node certainly ran last, by the echoes in what it sent::
+A copy has the same node id, storage id and certificate, and its votes and acknowledgements contradict the original's.
+So each process draws a number at its start, and says it with its age in each Hello. A peer knows when the process that
+speaks for the node certainly ran last, by the echoes in its messages, and compares::
 
     ran          ────x────x────x                     the one that speaks for n2
-    a restart                        ├──► Hello      began behind all that is known of that: takes its place
+    a restart                        ├──► Hello      began after the last known moment: takes its place
     a copy                   ├──────────► Hello      both ran at that time: the younger one is refused
 
 - *A restart* is younger than the silence of the one before it. It takes its place, and the one before is refused for
@@ -13,13 +13,13 @@ compares that with when the process that speaks for the node certainly ran last,
 - *Two that ran at the same time* are an original and a copy. The one that began earlier is the original: it was there
   when the copy was made. The younger is refused for good, also if it spoke for the node here until then.
 
-When a message arrives says nothing of that: it may have lain in a buffer while this process stood still, and its sender
+The arrival of a message proves nothing: it may have lain in a buffer while this process stood still, and its sender
 may have been replaced since. An echo of our own clock says after which moment the message was sent.
 
-What is known is in the memory of each peer, and no entry of the log: a vote must be given before there is a leader. So
+This knowledge is in the memory of each peer, and no entry of the log: a vote must be given before there is a leader. So
 peers that cannot reach the original may hear a copy until they can (``docs/adr/0059-one-process-for-a-node.md``).
 
-A process that was refused stands aside by itself where no member hears it: one that starts later knows nothing of the
+A process that was refused stands aside by itself if no member hears it: one that starts later knows nothing of the
 original, and would hear the copy.
 """
 
@@ -58,7 +58,7 @@ class OpenLink(Protocol):
 
 
 class Processes:
-    """As one peer knows them. ``open_link`` finds a node's open stream; None where there is none."""
+    """The processes, as one peer knows them. ``open_link`` finds a node's open stream; None without one."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Processes:
 
 
 def refusal_of(node_id: str) -> PeerRefused:
-    """What a process is told that does not speak for its node."""
+    """Return the refusal of a process that does not speak for its node."""
     problem = f"another process speaks for node {node_id}, with the same data directory"
     advice = "the refused one runs on a copy of it, or was replaced while it was silent: stop it for good"
     return PeerRefused(f"{problem}: {advice}", node_id)

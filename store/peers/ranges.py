@@ -1,4 +1,4 @@
-"""What a peer has in a range of stored keys, on the wire: asked for where something of that range is damaged here."""
+"""A peer's items in a range of stored keys, on the wire: requested if part of that range is damaged here."""
 
 from __future__ import annotations
 

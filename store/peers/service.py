@@ -1,4 +1,4 @@
-"""What a peer's requests are answered with: joining, vouching, ranges, snapshots.
+"""The answers to a peer's requests: joining, vouching, ranges, snapshots.
 
 Each has a connection of its own. Nothing here changes state, or reads more than one small message, before the caller is
 known: by its certificate where connections have them, and by the Hello in its request.
@@ -47,7 +47,7 @@ Answering: TypeAlias = Callable[[bytes, Certificate, Connection], Awaitable[None
 
 
 class PeersService:
-    """Answers for ``node``. ``transport`` knows who is a peer."""
+    """Answers for ``node``. ``transport`` knows the peers."""
 
     def __init__(self, node: PeerNode, transport: PeerTransport) -> None:
         self._node = node
@@ -61,7 +61,7 @@ class PeersService:
 
     @property
     def requests(self) -> frozenset[Kind]:
-        """What may be asked."""
+        """The kinds of requests that it answers."""
         return frozenset(self._answering)
 
     async def answer(self, request: Frame, certificate: Certificate, connection: Connection) -> None:
@@ -100,7 +100,7 @@ class PeersService:
             raise Unavailable(f"nothing was taken for {patience_ms} ms") from None
 
     async def _vouch(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
-        """Of members alone: what a cluster's members are is not for everyone to ask."""
+        """Answer members alone: the members of a cluster are not public."""
         request = _decoded(VouchRequest(), message)
         self._check(request.hello, certificate, connection)
         member = self._node.meta.known_member(request.node_id)
@@ -125,7 +125,7 @@ class PeersService:
                 Member(request.node_id, request.peer_address, request.storage_id, request.address)
             )
         except NotLeader as elsewhere:
-            # Who leads is known to clients by another address.
+            # Clients know the leader by another address.
             members = self._transport.roster.members
             leader = next((each for each in members if each.address == elsewhere.leader), None)
             raise NotLeader(elsewhere.problem, leader="" if leader is None else leader.peer_address) from None

@@ -1,9 +1,9 @@
-"""What a TLS handshake that failed means, in words for an operator, and whose certificate a connection shows.
+"""The causes of a failed TLS handshake, in words for an operator, and the identity in a caller's certificate.
 
-Both sides show a certificate of an authority that the other one trusts. The one that dialled looks for the node that it
-meant: by the DNS name that each node's certificate carries, or, where it only knows an address, by the host in it. The
-one that was dialled takes role and name from the caller's certificate. TLS 1.3 lets a caller learn only from the first
-read that its certificate was not taken, and not why: the other side's log says it.
+Both sides show a certificate of an authority that the other one trusts. The dialling side checks for the node that it
+meant: by the DNS name that each node's certificate carries, or, if it only knows an address, by the host in it. The
+dialled side takes role and name from the caller's certificate. In TLS 1.3 a caller learns only from its first read
+that its certificate was refused, and not why: the other side's log says it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_TLS: Final = frozenset(
 
 
 def why_failed(problem: ssl.SSLError, whose: str) -> str:
-    """What is wrong with the other side, whose certificate was to be that of ``whose``."""
+    """Return the defect of the other side, whose certificate should have been that of ``whose``."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         if problem.verify_code == _EXPIRED:
             return "its certificate has expired"
@@ -45,7 +45,7 @@ def check_shown(shown: Mapping[str, Any] | None, node_id: str) -> None:
 
 
 def caller_of(shown: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Role and name of a caller's certificate. Raises PeerRefused where there is none."""
+    """Return role and name of a caller's certificate. Raises PeerRefused without one."""
     if not shown:
         raise PeerRefused("it shows no certificate")
     return shown_identity(shown)

@@ -1,6 +1,6 @@
 """The node's transport: chooses among several streams to one peer, and sends messages over it.
 
-One stream joins two nodes. Where both dialled at the same time (``dialling.py``), the smaller id's stream stays.
+One stream joins two nodes. If both dialled at the same time (``dialling.py``), the smaller id's stream stays.
 
 Messages to a peer without a stream are dropped and counted, and the peer is dialled again. A stream on which nothing
 arrives for two seconds is closed (``liveness.py``). Each attempt is a new connection, with the newest certificates.
@@ -92,7 +92,7 @@ class PeerTransport:
         self._dialling = Dialling(self, monotonic_ms=monotonic_ms, chance=chance, report=self.report)
 
     def attach(self, node: PeerNode) -> None:
-        """Whom messages are for."""
+        """Set the node that receives messages."""
         self._node = node
 
     @property
@@ -102,8 +102,8 @@ class PeerTransport:
     # --- the node's side ---------------------------------------------------------------------------------------
 
     def configure(self, roster: Roster) -> None:
-        """Whom to be connected to from now on: every member but ourselves. Streams of those who are none by any
-        configuration that may be in force are cut."""
+        """Connect to every member but ourselves from now on. Cuts streams of nodes that are members by no configuration
+        that may be in force."""
         if self._is_closed:
             return
         self.roster = roster
@@ -150,7 +150,7 @@ class PeerTransport:
                 peer.link.close(Unavailable(f"cut off from node {node_id}"))
 
     def status(self) -> list[PeerStatus]:
-        """Of every peer, in the order of their ids."""
+        """Return the status of every peer, in the order of their ids."""
         now_ms = self._monotonic_ms()
         return [self._peers[node_id].status(now_ms) for node_id in sorted(self._peers)]
 
@@ -178,7 +178,7 @@ class PeerTransport:
         await self.admission.admit(hello, None)
 
     async def carry(self, hello: Hello, stream: Stream, *, opened_by: str) -> None:
-        """Use a stream whose sides have accepted each other, until it ends. Always raises why."""
+        """Use a stream whose sides have accepted each other, until it ends. Always raises the reason."""
         if self._node is None or self._is_closed:
             raise Unavailable(f"node {self.node_id} stops")
         # Once more: the other side's Hello may have been waited for.
@@ -234,7 +234,7 @@ class PeerTransport:
         return link if link is not None and link.is_open else None
 
     def _review(self) -> None:
-        """Whether everyone whom we are connected to, or dial, still belongs here."""
+        """Disconnect peers that are members no longer, or whose node id belongs to another data directory now."""
         if self._node is None:
             return
         for peer in list(self._peers.values()):
@@ -274,7 +274,7 @@ class PeerTransport:
         return hello
 
     def report(self, node_id: str, what: str, problem: CortadoError) -> None:
-        """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up, or empty)."""
+        """Log a problem with a peer, or with a caller that claims to be one (``node_id`` may be made up, or empty)."""
         text = problem.message()
         if isinstance(problem, PeerRefused) and problem.replaced == self.node_id:
             self.processes.refused(problem)
@@ -282,7 +282,7 @@ class PeerTransport:
         is_known = self.roster.member(node_id) is not None
         if peer is not None:
             peer.problem = text
-        # Of who has no name, the problem is the matter that may change.
+        # For a caller without a name, the problem itself is the topic.
         topic = node_id or text
         if self._said.is_new(topic, f"{what}: {text}", self._monotonic_ms(), known=is_known):
             whom = f"node {node_id[:64]!r}" if node_id else "a caller"

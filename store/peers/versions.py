@@ -1,5 +1,5 @@
-"""Which versions of the peers' protocol, and of log entries, a build understands, and which builds can talk to each
-other.
+"""The versions of the peers' protocol and of log entries that a build understands, and the rule by which builds can
+talk to each other.
 
 ::
 
@@ -9,11 +9,11 @@ other.
     1.2              2          3        2, 3      ... and written by a later build
 
 So the nodes of two builds in a row understand each other, both ways: a cluster goes from one to the next node by node,
-and back. Two that do not are kept apart where they meet, before an entry passes between them: a node that could not
-read what its leader writes would otherwise stop at the first entry. Nothing is replicated for this, and nobody switches
-it on (docs/adr/0019-read-before-written.md).
+and back. Two that do not understand each other are kept apart when they meet, before an entry passes between them. Else
+a node that cannot read its leader's entries would stop at the first. Nothing is replicated for this, and no operator
+switches it on (docs/adr/0019-read-before-written.md).
 
-The protocol's version covers all that nodes say to each other: batches, messages of Raft, the frames of stored entries,
+The protocol's version covers all messages between nodes: batches, messages of Raft, the frames of stored entries,
 snapshot files.
 """
 
@@ -29,7 +29,7 @@ from cortado.store.node import log_entry
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What a build knows; ranges include both ends."""
+    """The versions that a build knows; ranges include both ends."""
 
     oldest_protocol: int
     newest_protocol: int
@@ -56,7 +56,7 @@ OURS: Final = Versions(
 
 
 def versions_of(message: Hello | JoinRequest) -> Versions:
-    """What the sender knows, by its own word."""
+    """Return the versions that the sender knows, by its own word."""
     entries = message.entries
     return Versions(
         oldest_protocol=message.oldest_protocol or message.protocol,
@@ -68,7 +68,7 @@ def versions_of(message: Hello | JoinRequest) -> Versions:
 
 
 def check_versions(theirs: Versions, their_name: str, our_name: str, ours: Versions = OURS) -> None:
-    """Whether the two understand each other, whoever leads. Raises PeerRefused naming both sides' versions."""
+    """Check that the two understand each other, with either as leader. Raises PeerRefused naming both versions."""
     if theirs.newest_protocol < ours.oldest_protocol or ours.newest_protocol < theirs.oldest_protocol:
         they_speak = _range(theirs.oldest_protocol, theirs.newest_protocol)
         we_speak = _range(ours.oldest_protocol, ours.newest_protocol)

@@ -8,7 +8,7 @@
                                                 n2 is furthest: n9 is heard until the log of n1 reaches (7, 412)
 
 The answer of the member whose log is furthest counts, if that is further than our own: it knows of every addition and
-removal that the others know of, and of all that we know. Where all members that this node knows are gone, nobody can
+removal that the others know of, and of all that we know. If all members that this node knows are gone, none can
 vouch, and it stays alone until one comes back: then it is to be removed, and added under a new id.
 """
 
@@ -56,8 +56,8 @@ class Vouching:
     async def position_for(
         self, stranger: Hello, members: Sequence[Member], ours: tuple[int, int], refusal: PeerRefused
     ) -> tuple[int, int]:
-        """Up to which place of the log ``stranger`` is to be believed. Raises PeerRefused where nobody vouches for it
-        (``refusal``, and what was heard), ResourceExhausted where too many are asked for already."""
+        """Return the place of the log up to which ``stranger`` is to be believed. Raises PeerRefused without a voucher
+        (``refusal``, and the members' answers), ResourceExhausted if too many strangers are asked for already."""
         key = (stranger.node_id, stranger.storage_id)
         until_ms, remembered = self._refused.get(key, (0.0, refusal))
         if self._monotonic_ms() < until_ms:
@@ -105,7 +105,7 @@ class Vouching:
 
 
 def _no_voucher(refusal: PeerRefused, members: Sequence[Member], heard: Sequence[Word | CortadoError]) -> PeerRefused:
-    """``refusal``, with what each member said that was asked."""
+    """Return ``refusal``, with the answer of each member that was asked."""
     said = [f"{member.node_id}: {_said(word)}" for member, word in zip(members, heard, strict=True)]
     asked = "; ".join(said) if said else "no other member is known"
     return PeerRefused(f"{refusal.problem}; no member that this node knows vouches for it ({asked})")

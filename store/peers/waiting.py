@@ -62,7 +62,7 @@ class WaitingListener:
             await self._room.acquire()
             accepted, _ = await accept(listening, _LOG.warning)
             self._start(self._serve(accepted))
-            # So that it has begun before it can be ended: it closes what was accepted.
+            # So that it has begun before it can be ended: it closes the accepted socket.
             await asyncio.sleep(0)
 
     async def _serve(self, accepted: socket.socket) -> None:
