@@ -1,4 +1,4 @@
-"""A cluster on one machine, for development and for trying out what happens when nodes die.
+"""A cluster on one machine, for development and for trying the death of nodes.
 
 ::
 
@@ -9,17 +9,17 @@
 
 Nodes are real servers on loopback, each with a data directory, a log and a port of its own. The supervisor begins the
 cluster as an operator would: it starts the first node, announces the others, lets them join, and promotes them. Then
-it starts again what dies. It answers no questions: what the other commands need stands in files.
+it restarts nodes that die. It answers no questions: the other commands read files.
 
 ::
 
     cortado-cluster/
-      cluster.json         the plan: the nodes, their addresses, what has been done of it
-      run.json             what runs: the process ids of the supervisor and the nodes, and how often each was started
-      supervisor.log       what a detached supervisor says
+      cluster.json         the plan: the nodes, their addresses, and their progress
+      run.json             the processes: ids of the supervisor and the nodes, and how often each was started
+      supervisor.log       the output of a detached supervisor
       supervisor.lock      held by the supervisor that runs
-      server.toml          settings for all nodes, where some were given
-      tls/                 certificates, where they were asked for
+      server.toml          settings for all nodes, if some were given
+      tls/                 certificates, if they were asked for
       n1/data, n1/server.log, n1/faults
 
 No process outlives the supervisor, however it ends: each node holds one end of a pipe, and ends when the other end

@@ -1,6 +1,6 @@
 """A detached supervisor, as ``cortado cluster up --detach`` starts it: its directory is the only argument.
 
-It finds the plan there. What it says goes to its standard output, which is a file.
+It finds the plan there. Its standard output is a file.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The files of a local cluster: where they are, what stands in them, and that they are whole.
+"""The files of a local cluster: their paths, their content, and their checks.
 
 ``cluster.json`` is the plan, which a later ``up`` goes on with; ``run.json`` is true while the supervisor runs. Both
-are replaced by a rename, so that whoever reads one finds it whole.
+are replaced by a rename, so that a reader finds them whole.
 
-A directory may have been made by anybody, so these files are not trusted. They are small and regular, and links are not
-followed. The directory and the files belong to this user or to root, and nobody else may write into the directory. All
-addresses are of this machine: a client may show its token there.
+Any user may have made the directory, so these files are not trusted. They are small and regular, and links are not
+followed. The directory and the files belong to this user or to root, and no other user may write into the directory.
+All addresses are of this machine: a client may show its token there.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class NodeRun:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the supervisor last said. ``problem`` is why the cluster is not ready, where something is wrong."""
+    """The supervisor's last report. ``problem`` is the reason if the cluster is not ready."""
 
     supervisor: ProcessId | None = None
     nodes: dict[str, NodeRun] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class ClusterFiles:
         self._write(self._plan, {"format": FORMAT, **dataclasses.asdict(plan)})
 
     def read_run(self) -> Run:
-        """What ran last; :meth:`running` tells whether it still does."""
+        """Return the last run; :meth:`running` tells whether it still runs."""
         if not self._run.exists() and not self._run.is_symlink():
             return Run()
         record = self._read(self._run)
@@ -227,7 +227,7 @@ class ClusterFiles:
     def _write(self, path: Path, record: Any) -> None:
         replace_small(path, f"{json.dumps(record, indent=2)}\n".encode())
 
-    # --- who is cut off from whom ------------------------------------------------------------------------------
+    # --- partitions --------------------------------------------------------------------------------------------
 
     def read_cut(self, node_id: str) -> set[str]:
         """The nodes that ``node_id`` neither hears nor speaks to."""
@@ -249,7 +249,7 @@ class ClusterFiles:
         """For the supervisor's life. Raises Unavailable where another one has it, InvalidArgument for the directory."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Data, logs and keys of all nodes are below, and whoever can open the lock could hold it.
+            # Data, logs and keys of all nodes are below, and a process that can open the lock could hold it.
             self.directory.chmod(0o700)
             descriptor = open_regular(self.lock, os.O_RDWR | os.O_CREAT)
         except OSError as error:

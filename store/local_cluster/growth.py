@@ -1,4 +1,4 @@
-"""How a local cluster comes about: as an operator would make it, one node after the other.
+"""The growth of a local cluster: as an operator would make it, one node after the other.
 
 ::
 
@@ -6,8 +6,8 @@
     n2 is announced (member add) ─► starts with --join ─► catches up ─► gets its vote (member promote)
     n3 likewise
 
-Each step looks first at what the cluster says of itself, so a growth that was cut off anywhere goes on from there. It
-says, too, which nodes somebody has removed; they are started no more.
+Each step first reads the cluster's own state, so a growth that was cut off anywhere goes on from there. That state
+also shows removed nodes; they are started no more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMOVALS_S: Final = 1.0
 
 
 class Site(Protocol):
-    """What growing needs of the supervisor."""
+    """The parts of the supervisor that growing uses."""
 
     @property
     def plan(self) -> Plan: ...
@@ -74,7 +74,7 @@ def watch_removals(site: Site, connect: Callable[[], Client]) -> None:
 
 
 def leave_removed(site: Site, client: Client) -> None:
-    """Mark the nodes that were members and are none any more. Only the leader is believed: others may not know yet."""
+    """Mark the nodes that were members and are no longer. Only the leader is believed: others may not know yet."""
     found = client.membership.members(at_leader=True)
     for node in site.plan.members:
         if node.is_voter and found.member(node.node_id) is None:
@@ -134,7 +134,7 @@ def _is_promoted(client: Client, node_id: str) -> bool:
 
 
 def _wait(site: Site, is_done: Callable[[], bool], not_yet: str) -> None:
-    """Until it is done. What can pass is tried again, and said where it takes long; anything else is raised."""
+    """Wait until it is done. A failure that can pass is retried, and reported if it takes long; others are raised."""
     began_s = said_s = time.monotonic()
     while True:
         try:

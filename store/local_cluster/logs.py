@@ -2,11 +2,11 @@
 
 ::
 
-    n1/server.log      what the node writes, always at the end of the file
-    n1/server.log.1    what was in it before it had grown to LOG_BYTES_MAX
+    n1/server.log      the node's output, always at the end of the file
+    n1/server.log.1    its content before it had grown to LOG_BYTES_MAX
 
 A node holds its log open, so the file is copied and cut rather than moved. It is cut as soon as a copy has caught up
-with it; what a node writes in between, within some microseconds, is lost.
+with it; lines that a node writes in between, within some microseconds, are lost.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def rotate(log: Path, bytes_max: int = LOG_BYTES_MAX) -> bool:
 
 
 def last_line(log: Path) -> str:
-    """What a node said last, which is why it ended."""
+    """Return a node's last line, which is the reason for its end."""
     lines = tail(log, 1)
     return lines[-1].removeprefix("error: ") if lines else f"see {log}"
 
 
 def tail(log: Path, lines: int, *, follows_links: bool = False) -> list[str]:
-    """The last lines of a log, from the file before it too where that is needed. Of very long ones the last part; none
-    of what is no regular file."""
+    """Return the last lines of a log, also from the file before it if needed. Of very long ones the last part; none
+    from a path that is no regular file."""
     found: list[str] = []
     for path in (log, log.with_name(f"{log.name}.1")):
         with suppress(OSError), os.fdopen(open_regular(path, follows_links=follows_links), "rb") as opened:
@@ -80,7 +80,7 @@ def merged(logs: Mapping[str, Path], lines: int) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class Follower:
-    """What is written to a log from now on; over a rotation too."""
+    """The lines written to a log from now on; over a rotation too."""
 
     log: Path
     _position: int = field(init=False, default=0)

@@ -1,4 +1,4 @@
-"""The processes of a local cluster's nodes: how each is started, and when one that ended is started again.
+"""The processes of a local cluster's nodes: their start, and their restart.
 
 ::
 
@@ -73,7 +73,7 @@ def environment() -> dict[str, str]:
 class Ended:
     """A node's process ended, by itself or by a signal (then ``code`` is negative).
 
-    ``next_start_in_s`` is None where it is not started again.
+    ``next_start_in_s`` is None if it is not started again.
     """
 
     node_id: str
@@ -119,7 +119,7 @@ class NodeProcess:
         return math.inf if self._process is not None or self._given_up else self._next_start_s
 
     def step(self, now_s: float) -> Ended | None:
-        """Look at the process, and start it where it is due. What happened, if it ended."""
+        """Look at the process, and start it if it is due. Returns its end, if it ended."""
         if self._process is None:
             if now_s >= self._next_start_s and not self._given_up:
                 self._start(now_s)

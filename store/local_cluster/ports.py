@@ -30,7 +30,7 @@ def free_ports(count: int, first: int = PORT_DEFAULT, *, taken: frozenset[int] =
 
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
-        # As servers do: what an earlier one's connections left behind does not hold the port.
+        # As servers do: leftover connections of an earlier one do not hold the port.
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((HOST, port))

@@ -1,6 +1,6 @@
-"""What must be there before a local cluster's nodes can start: a plan, ports, settings, certificates.
+"""Prepares a local cluster before its nodes start: a plan, ports, settings, certificates.
 
-Where the directory holds a cluster already, it is the one that goes on: its nodes keep their addresses and their data.
+If the directory holds a cluster already, that one goes on: its nodes keep their addresses and their data.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PEER_PORTS_AFTER: Final = 100
 CERTIFICATE_DAYS: Final = 3_650
 CLIENT_NAME: Final = "local"
 _FILE_BYTES_MAX: Final = 1 << 20
-# What may be in a directory in which a cluster is to be made.
+# Files that may be in a directory for a new cluster.
 _OURS: Final = {"supervisor.lock", "supervisor.log", "server.toml", "tls", "run.json"}
 
 
 def check_count(nodes: int | None) -> None:
-    """Before a directory is made for so many. Raises InvalidArgument."""
+    """Check the count before making a directory. Raises InvalidArgument."""
     if nodes is not None and not 1 <= nodes <= NODES_MAX:
         raise InvalidArgument("--nodes", f"must be between 1 and {NODES_MAX}", str(nodes))
 
@@ -138,7 +138,7 @@ def _take_settings(files: ClusterFiles, config: Path) -> None:
 
 
 def make_certificates(folder: Path, node_ids: list[str]) -> None:
-    """An authority, and certificates for nodes on loopback and for one client; what is there is left as it is."""
+    """Make an authority, and certificates for nodes on loopback and for one client; existing files stay."""
     with needing("server", "--tls"):
         from cortado.store.peers.certificates import Pair, load_authority, make_authority, make_client, make_node
     now = datetime.now(UTC)

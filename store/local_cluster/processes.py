@@ -3,8 +3,8 @@
 A process id comes back for another process some time after the first one has ended. Together with the time of its
 start, as the system counts it, it does not.
 
-The file that names a process may be anybody's. So a process is signalled only where it has a file open that it was
-started with: the supervisor its lock, a node its log. A process of another user shows nobody its files.
+The file that names a process may be any user's. So a process is signalled only if it has a file open that it was
+started with: the supervisor its lock, a node its log. A process of another user hides its open files.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _STARTED: Final = 19
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """``started`` is what the system says of when: clock ticks since the boot on Linux."""
+    """``started`` is the system's time of its start: clock ticks since the boot on Linux."""
 
     pid: int
     started: str
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """Of a process that exists: a child, which is there until it is waited for, or ourselves."""
+        """Return the id of a process that exists: a child, which is there until it is waited for, or ourselves."""
         found = _look_at(pid)
         return cls(pid, "" if found is None else found[1])
 
@@ -65,7 +65,7 @@ class ProcessId:
                     return False
                 os.kill(self.pid, signal_number)
                 return True
-            # Held first and looked at then: whatever has the id now is what the signal goes to.
+            # Opened first and checked then: the signal goes to the process that has been checked.
             held = os.pidfd_open(self.pid)
             try:
                 if not self._is_there(holding):

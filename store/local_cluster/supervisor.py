@@ -1,14 +1,14 @@
-"""The supervisor: starts the nodes of a local cluster, starts again what dies, and leaves nothing behind.
+"""The supervisor: starts the nodes of a local cluster, restarts those that die, and leaves nothing behind.
 
 ::
 
-    main thread     when a node ends, is due or was announced, and every second: look at the nodes, start what is due,
-                    write run.json where something changed, rotate logs that have grown long
+    main thread     when a node ends, is due or was announced, and every second: look at the nodes, start those that are
+                    due, write run.json if something changed, rotate logs that have grown long
     growth thread   member add, join, promote, until the cluster is as planned; then look for nodes that were removed
 
 All processes are started by the main thread. A signal (SIGTERM, SIGINT, SIGHUP) stops the nodes as an operator would,
-all at once; a second one, or ten seconds, kills them. Where a node ends in a way that no start cures before the cluster
-was ever complete, the supervisor ends too: what is wrong is for somebody to mend first.
+all at once; a second one, or ten seconds, kills them. If a node ends in a way that no start cures before the cluster
+was ever complete, the supervisor ends too: a user has to mend the cause first.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cortado.store.local_cluster.nodes import Ended, NodeProcess, command_of
 from cortado.store.local_cluster.processes import ProcessId
 
 STEP_S: Final = 1.0
-"""The longest time between two looks: what calls for one wakes the main thread."""
+"""The longest time between two looks: events that call for one wake the main thread."""
 END_STEP_S: Final = 0.1
 STOP_S: Final = 10.0
 GROWTH_END_S: Final = 0.2
 
 
 class Supervisor:
-    """Of the cluster in ``files``, as ``plan`` has it. ``say`` is given a line for people at a time."""
+    """Runs the cluster in ``files``, as ``plan`` has it. ``say`` is given a line for people at a time."""
 
     def __init__(
         self, files: ClusterFiles, plan: Plan, connect: Callable[[Plan], Client], say: Callable[[str], None]
@@ -60,7 +60,7 @@ class Supervisor:
         for each in (self._woken_fd, self._wake_fd):
             os.set_blocking(each, False)
         self._self = ProcessId.of(os.getpid())
-        # The nodes end when this process does, however it does: nobody else holds the end that is never written to.
+        # The nodes end when this process does, in any way: no other process holds the end that is never written to.
         self._parent_fd, self._kept_open = os.pipe()
         self._nodes = {each.node_id: self._process(each) for each in plan.nodes}
 
@@ -102,7 +102,7 @@ class Supervisor:
                 self._rest_until(self._step())
         finally:
             self._end()
-        # It waits for nothing but a call that is under way, whose answer nobody needs any more.
+        # It waits only for a call that is under way, and its answer is needed no more.
         growth.join(GROWTH_END_S)
         if self._problem and not self._is_ready:
             raise Unavailable(self._problem)
@@ -139,7 +139,7 @@ class Supervisor:
         for name in self._nodes:
             rotate(self._files.log(name))
         if not self._stop.is_set():
-            # Else the end is written, once nothing runs any more: who reads a problem before may start the next one.
+            # Else the end is written once nothing runs any more: a reader of a problem may start the next run.
             self._write()
         return due_s
 
@@ -203,7 +203,7 @@ class Supervisor:
 
 
 def say_on_stdout(text: str) -> None:
-    """A line on standard output. One that nobody reads any more does not matter."""
+    """Write a line on standard output. A closed output does not matter."""
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
