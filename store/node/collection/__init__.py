@@ -1,1 +1,1 @@
-"""Removing what nobody can read any more: old versions, what was deleted long ago, what was dropped."""
+"""Garbage collection: old versions, versions below deletes, dropped tables."""

@@ -1,4 +1,4 @@
-"""The leader removes what nobody can read any more: it raises the safepoints, and looks for what lies below them.
+"""The leader collects garbage that no read can reach: it raises the safepoints, and searches for garbage below them.
 
 ::
 
@@ -6,11 +6,11 @@
     each piece    that was written below them: slices on the scan thread ──► what is garbage ──► through the log
     each drop     whose grace is over: its ranges ──► cleared some thousand items at a time, through the log
 
-All replicas remove the same items at the same place in the log, since they are to hold the same bytes (G8). Versions
-that are found are garbage for ever, so it does not matter what is written until they go. Nothing is kept but in memory:
-a next leader begins with everything.
+All replicas remove the same items at the same place in the log, since they are to hold the same bytes (G8). A version
+that is garbage stays garbage, whatever is written before it is removed. The collector's state is in memory only: a new
+leader begins with everything.
 
-It takes a fifth of the scan thread's time at most beside others, and small steps; what is idle it uses.
+Beside other work it takes a fifth of the scan thread's time at most, in small steps; an idle thread it uses whole.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ STEP_MS_MAX: Final = 60_000.0
 STEPS: Final = 60
 """So often within the shortest retention it is looked whether safepoints may rise."""
 
-# A piece is looked at once what was written there first is below the safepoint by this part of the retention: by then
-# more of it is garbage.
+# A piece is due once its first write is below the safepoint by this part of the retention: by then more of it is
+# garbage.
 _WAITS: Final = 8
 
 _SLICE_ITEMS: Final = 2_000
 _SLICE_BYTES: Final = 512 << 10
 _REST_BUSY: Final = 4.0
 _REST_IDLE: Final = 1.0
-"""After a slice at least so many times what it took, which beside others is mostly waiting for the interpreter."""
+"""After a slice, rest at least this many times its duration. Under load the duration is mostly the wait for the
+interpreter."""
 _BUSY_REMOVED: Final = 1_000
 _IDLE_REMOVED: Final = 4_000
 """Items that one entry removes."""
@@ -98,7 +99,7 @@ class Collector:
         catalog: Callable[[Reader], Catalog],
         on_damage: Callable[[Damage], None],
     ) -> None:
-        """``write`` proposes a write, and returns once that is committed; it may use what is reserved of the disk."""
+        """``write`` proposes a write, and returns once that is committed; it may use the disk's reserve."""
         self._group = group
         self._driver = driver
         self._host = group.host
@@ -144,7 +145,7 @@ class Collector:
 
     @property
     def pending(self) -> int:
-        """How many pieces have what will be garbage. Where all versions are kept there is none."""
+        """Return how many pieces have, or will have, garbage: 0 if all versions are kept."""
         ever = risen(self._store.safepoints, self._retentions, self._bounds(lambda _: LARGEST), None)
         return self._pieces.pending(lambda piece: collected_below(ever, piece.start))
 
@@ -170,12 +171,12 @@ class Collector:
             async with self._turns:
                 began_ms = self._monotonic_ms()
                 await self._pass(self._waits_ms(), is_duty=True)
-            # Where there is more to do than fits between two steps, the next one follows at once.
+            # If more is to be done than fits between two steps, the next step follows at once.
             await asyncio.sleep(max(0.0, began_ms + self._step_ms() - self._monotonic_ms()) / 1000)
 
     async def pass_now(self) -> None:
-        """One pass at once: what may go by now is gone when it returns. For who has asked whether this node leads;
-        raises what a write does, where it leads no longer."""
+        """Run one pass at once: all that is garbage by now is gone when it returns. The caller has checked that this
+        node leads; raises the errors of a write if it no longer does."""
         async with self._turns:
             await self._pass(0.0, is_duty=False)
 
@@ -185,7 +186,8 @@ class Collector:
             # A delete that goes would not hide the older version that is put back after it.
             raise restore.refusal()
         if self._machine.are_safepoints_damaged:
-            # Those that stand for them refuse every read of the past: what is below them is not garbage.
+            # The safepoints that stand in for the damaged ones refuse every read of the past: versions below them are
+            # not garbage.
             raise Unavailable("the safepoints are damaged here, and are repaired first", retry_delay_ms=1_000)
         self._restores = self._driver.pipeline.restores
         await self._raise_safepoints()
@@ -235,7 +237,7 @@ class Collector:
     # --- safepoints --------------------------------------------------------------------------------------------
 
     async def _raise_safepoints(self) -> None:
-        # A time at which nothing is written is a sample, too. And what a snapshot brought was never heard of.
+        # A time at which nothing is written is a sample, too. Entries that came with a snapshot were never heard of.
         self._horizon.note(self._monotonic_ms(), self._driver.applied.last_ts)
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         retentions = self._retentions
@@ -259,7 +261,7 @@ class Collector:
         return self._horizon.bound(self._monotonic_ms(), retention_ms, clock.physical_ms, clock.epoch)
 
     async def _applied(self) -> None:
-        """Return once everything that is committed is applied: what is looked for is looked for there."""
+        """Return once all committed entries are applied: the search reads the applied state."""
         committed = self._group.log.durable_commit_index
         await self._driver.until(lambda: self._driver.applied.index >= committed)
 
@@ -269,7 +271,7 @@ class Collector:
         return collected_below(self._store.safepoints, piece.start)
 
     async def _collect(self, piece: Piece) -> None:
-        """Look at all of a piece, and remove what is garbage in it."""
+        """Look at a whole piece, and remove its garbage."""
         written_from, piece.written_from = piece.written_from, None
         end, place, looked = self._pieces.end_of(piece), Place(piece.start), 0
         following: Place | None = place
@@ -315,10 +317,10 @@ class Collector:
         await self._under_way.end()
         self._under_way.begin(self._write(self._removing(removal)))
 
-    # --- what was dropped --------------------------------------------------------------------------------------
+    # --- drops -----------------------------------------------------------------------------------------------------
 
     async def _drops(self) -> list[Dropped]:
-        """What is to be cleared, now or later."""
+        """Return the drops that are to be cleared, now or later."""
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         as_of = self._catalog(applied).changed_ts
         if self._dropped is None or self._dropped[0] != as_of:
@@ -362,7 +364,8 @@ class Collector:
         return await self._host.scan(look_there)
 
     def _removing(self, removal: Removal) -> Evaluate:
-        """What was found before a restore began, or while it was under way, is not removed behind it."""
+        """Return a write of ``removal`` that is refused if a restore has begun since: garbage found before or during a
+        restore is not removed after it."""
         restores = self._restores
 
         def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:

@@ -1,4 +1,4 @@
-"""What a pass has found in one piece, and how it is removed: run by run, and packed where that pays.
+"""The garbage that a pass has found in one piece, and how it is removed: run by run, and packed where that pays.
 
 ::
 
@@ -6,8 +6,8 @@
                ░ less, and more to come   ──► one by one; the piece is a little looser now
                ░ less, but the last of it ──► packed, where one of sixteen went since it was: it stays as it is then
 
-Where it is written all the time nothing is packed for long: a page that is full is divided by the next version that
-comes into it. But what is left once writing ends is read for years.
+Under constant writes nothing stays packed for long: the next version that comes into a full page divides it. But
+versions that are left once writing ends are read for years.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cortado.store.mvcc.evaluation import Cleared, Removal
 from cortado.store.node.collection.slices import Slice
 
 DENSE: Final = 16
-"""Where one of so many items goes, packing pays."""
+"""Packing pays once one of this many items goes."""
 PACKED_VERSIONS: Final = 16_000
 """An entry packs so many, and those of a slice."""
 
 
 class Findings:
-    """Of one piece, in one pass. ``loose`` is which part of its versions went since the rest was packed."""
+    """The findings of one pass in one piece. ``loose`` is which part of its versions went since the rest was packed."""
 
     def __init__(self, loose: float) -> None:
         self._before = loose
@@ -39,19 +39,19 @@ class Findings:
         self._is_settled = True
 
     def add(self, found: Slice) -> None:
-        """What the next slice of the run has."""
+        """Add the garbage of the run's next slice."""
         self._keys += found.garbage.keys
         self._deleted += found.garbage.deleted
         self._versions += found.versions
         self._is_settled &= found.garbage.next_ts is None and not found.was_left
 
     def is_enough(self, items_max: int) -> bool:
-        """Whether an entry is to remove what the run has so far."""
+        """Whether an entry is to remove the garbage that the run has so far."""
         count = len(self._keys) + len(self._deleted)
         return count >= items_max or (self._versions >= PACKED_VERSIONS and self._is_dense)
 
     def take(self) -> Removal | None:
-        """What removes that; another run begins behind it. None where there is nothing."""
+        """Return the removal of that, or None if there is nothing; another run begins behind it."""
         keys, deleted, is_dense = self._keys, self._deleted, self._is_dense
         self._looked += self._versions
         self._removed += len(keys)

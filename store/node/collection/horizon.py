@@ -1,8 +1,8 @@
-"""How far back everything must be kept: a time of a clock that nobody has to trust.
+"""How far back everything must be kept: a bound from a clock that needs no trust.
 
-What is ``retention`` old by the wall clock may have been written a moment ago, where that clock has jumped; and in a
+If the wall clock has jumped, a version that looks ``retention`` old may have been written a moment ago; and in a
 cluster that was idle for days the last write is old, and nothing was overwritten since. So the safepoint is bounded by
-what the last timestamp *was* that long ago, by this replica's monotonic clock: what came later is younger for certain.
+the last timestamp *as of* that long ago, by this replica's monotonic clock: later versions are certainly younger.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The leader's part in leases: whose holder is alive, and whose lease ends.
+"""The leader's part in leases: which holders are alive, and which leases end.
 
 ::
 
@@ -6,20 +6,20 @@
                                                           ├─► silent for longer, or a day old: ended, by an entry
                                                           └─► the oldest ones, while room is scarce: the same
 
-What is in the log (:mod:`cortado.store.collection.leases`) is that a lease was acquired, and that it ended. When it was
-heard of is in the leader's memory, by its monotonic clock, so an idle lease writes nothing, and wall clocks that differ
-end none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
+The log (:mod:`cortado.store.collection.leases`) says that a lease was acquired, and that it ended. When it was heard of
+is in the leader's memory, by its monotonic clock, so an idle lease writes nothing, and wall clocks that differ end
+none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
 election, and a living one's is never lost by one.
 
 While room is scarce, leases end from the oldest timestamp on. All leases of one timestamp end together, and as many
 timestamps as it takes until something can be collected. None ends where that frees nothing, such as within the
 retention. While room stays scarce, the number of timestamps doubles each minute: a thousand end in ten minutes.
 
-A consumer's lease is kept by nobody: what counts is how long ago it was moved, which is its age.
+No holder keeps a consumer's lease alive: its age counts, the time since it was moved.
 
-Its age is by wall time, since that alone outlasts leaders; but a leader ends for its age only what it has seen for an
-hour itself, so a clock that jumps ends none. Where the epoch has changed since, wall times do not compare, and it
-counts from when this leader saw the lease first.
+Its age is by wall time, since that alone outlasts leaders; but a leader ends a lease for its age only after it has seen
+that lease for an hour itself, so a clock that jumps ends none. If the epoch has changed since, wall times do not
+compare, and the age counts from when this leader saw the lease first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_MS: Final = 1_000.0
 
-# Of the greatest age: so long at least a leader has seen what it ends for that.
+# A part of the greatest age: a leader ends a lease for its age only after it has seen it for this long.
 _SEEN_PART: Final = 24
 MAKE_ROOM_MS: Final = 60_000.0
 """So long it takes until what leases kept may be collected, before others end for want of room."""
@@ -97,7 +97,7 @@ class Leases:
         return await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(read_ts)))
 
     def oldest(self) -> Lease | None:
-        """The one with the oldest timestamp, as this leader has seen last. For who plans; who decides asks
+        """Return the lease with the oldest timestamp, as this leader has seen last. It serves planning; a decision asks
         :func:`oldest_lease` when it is evaluated."""
         return min((held.lease for held in self._seen()), key=lambda lease: lease.ts, default=None)
 
@@ -116,19 +116,20 @@ class Leases:
         return max(seen_ms, clock.physical_ms - lease.acquired_ts.wall_ms)
 
     def kept_ms(self, lease: Lease) -> float:
-        """How far its timestamp is back. In an epoch that is over nobody can tell, but it is as old as the lease."""
+        """Return how far its timestamp is back. If the timestamp's epoch is over, that is unknown, but it is at least
+        the lease's age."""
         clock = self._group.host.clock
         return clock.physical_ms - lease.ts.wall_ms if lease.ts.epoch == clock.epoch else self.age_ms(lease)
 
     def silent_ms(self, lease: Lease) -> float:
-        """For how long this leader has not heard of it; of a consumer's, how long ago it was moved."""
+        """Return for how long this leader has not heard of it; for a consumer's lease, how long ago it was moved."""
         if lease.consumer:
             return self.age_ms(lease)
         held = self._held.get(lease.lease_id)
         return 0.0 if held is None else self._monotonic_ms() - held.heard_ms
 
     def _seen(self) -> Sequence[_Held]:
-        """Of a term that is over nothing is left but what somebody else may have changed since."""
+        """Return the leases seen in this term: others may have changed those of an earlier term since."""
         term = self._driver.leadership.term
         return [] if term is None or term != self._term else [*self._held.values()]
 
@@ -155,7 +156,7 @@ class Leases:
     # --- the leader's duty ---------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """End what has expired, for as long as this node leads."""
+        """End expired leases, for as long as this node leads."""
         if self._term != self._driver.leadership.term:
             self._term = self._driver.leadership.term
             self._held.clear()
@@ -168,7 +169,8 @@ class Leases:
             await asyncio.sleep(LOOK_EVERY_MS / 1000)
 
     async def _look(self) -> None:
-        """What is applied by now. Beside the loop: many may have ended lately, and lie among those that have not."""
+        """Read the leases that are applied by now. Beside the loop: many may have ended lately, and lie among those
+        that have not."""
         applied_ts = self._driver.applied.last_ts
         found = await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(applied_ts)))
         now_ms = self._monotonic_ms()

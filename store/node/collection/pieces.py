@@ -1,7 +1,7 @@
-"""Where garbage may lie: the keyspace in pieces, and of each since when something was written there.
+"""The places that may have garbage: the keyspace in pieces, and of each since when something was written there.
 
-A pass over everything would cost more than it finds where little is overwritten. So each piece remembers the first
-write since it was last looked at. Once the safepoint is well above that, it is due::
+If little is overwritten, a pass over everything would cost more than it finds. So each piece remembers the first write
+since it was last looked at. Once the safepoint is well above that, it is due::
 
     piece        [..  |  b..  |  f..  |  k..  ]
     written from  -      @70     -       @12         safepoint 40: the last one is due
@@ -28,15 +28,14 @@ PIECES_MAX: Final = 10_000
 
 _SAFEPOINTS: Final = meta_range("gc")[0]
 
-# Of an entry that spans pieces, every so manieth key is looked up.
+# If an entry spans several pieces, mark the piece of every 16th key.
 _SAMPLED: Final = 16
 
 
 @dataclass(slots=True)
 class Piece:
-    """Stored keys from ``start`` to the next piece's. ``written_from`` is None where nothing was written since it was
-    looked at, and nothing is left there that will be garbage. It is a time to come where all that will be has to
-    expire first.
+    """Stored keys from ``start`` to the next piece's. ``written_from`` is None if nothing was written since it was
+    looked at, and no garbage will come of the rest. It lies in the future if all later garbage has to expire first.
 
     ``loose`` is which part of its versions was removed since the rest of them was packed, as far as this leader knows.
     """
@@ -46,7 +45,7 @@ class Piece:
     loose: float = 0.0
 
     def was_written_by(self, below: Timestamp) -> bool:
-        """Whether something is garbage there, once versions below that are collected; below ZERO there are none."""
+        """Whether something is garbage there, once versions below that are collected; below ZERO nothing is."""
         return self.written_from is not None and below > ZERO and self.written_from <= below
 
 

@@ -1,8 +1,8 @@
 """How stored items are removed; and which were, of late, so that a repair does not put them back.
 
-A member's copy of a range is as of what that member has applied. Where that is less than what is applied here, it may
-still have versions that were removed here since; putting an old version back without the delete that hid it would
-bring a row back to life.
+A member's copy of a range is as of its own applied index. If that is below the applied index here, the copy may still
+have versions that were removed here since; putting an old version back without the delete that hid it would bring a row
+back to life.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _KEPT_MAX: Final = 1_000
 _RUN_ITEMS: Final = 2_000
 _RUN_BYTES: Final = 1 << 20
 PACKED_ITEM_BYTES_MAX: Final = 2 << 10
-"""What the items of a run may have on average to be packed: half a page. A larger value stands on pages of its own,
-which are full in any case. And what one transaction writes is in memory until it ends: 6 GB of 16,000 such items of
-400 KB."""
+"""The average size of a run's items up to which it is packed: half a page. A larger value stands on pages of its own,
+which are full in any case. One transaction's writes are in memory until it ends: 6 GB of 16,000 such items of 400
+KB."""
 
 
 def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
     """Remove stored items, and write those between them anew.
 
-    A tree's page that is full is divided in two halves by the next version that comes into it, and joined with its
-    neighbour again only once a quarter of it is left. So where versions come and go at random, pages are a third full.
-    What is put in its order fills them. It costs less than removing one by one, since each page is written anew in any
-    case, and there are far fewer then.
+    The next version that comes into a full page of a tree halves it; a page is joined with its neighbour again only
+    once a quarter of it is left. So if versions come and go at random, pages are a third full. Items put in their order
+    fill them. It costs less than removing one by one, since each page is written anew in any case, and there are far
+    fewer then.
     """
     gone, start, end = set(keys), keys[0], keys[-1] + b"\0"
     exhausted = False
@@ -55,7 +55,8 @@ def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
 
 
 def _may_be_packed(run: Page, kept: Sequence[Item]) -> bool:
-    """What is damaged is for repairs: what is not garbage is not touched beside it."""
+    """Whether a run may be written anew. Damaged items are left to repairs: beside them, nothing but garbage is
+    touched."""
     if sum(len(key) + len(value) for key, value in kept) > PACKED_ITEM_BYTES_MAX * len(kept):
         return False
     is_ordered = all(before < after for before, after in pairwise(run.keys))
@@ -72,12 +73,12 @@ class Removals:
         """How many keys were named to be removed since the start."""
 
     def forget(self, known_from: int) -> None:
-        """The state is another one: what was removed up to the entry at ``known_from`` is not known."""
+        """Forget all: the state is another one, and removals up to the entry at ``known_from`` are unknown."""
         self._known_from = known_from
         self._spans.clear()
 
     def add(self, index: int, removal: Removal) -> None:
-        """What the entry at ``index`` removes."""
+        """Note what the entry at ``index`` removes."""
         if removal.keys:
             self._spans.append((index, removal.keys[0], removal.keys[-1] + b"\0"))
             self.removed += len(removal.keys)
@@ -86,7 +87,8 @@ class Removals:
             self._known_from = self._spans.popleft()[0]
 
     def moved(self, index: int, items: Sequence[Item]) -> None:
-        """What the entry at ``index`` puts at timestamps that were over: who has not applied it lacks these."""
+        """Note the items that the entry at ``index`` puts at timestamps that were over: a member that has not applied
+        it lacks them."""
         if items:
             self._spans.append((index, items[0][0], items[-1][0] + b"\0"))
 

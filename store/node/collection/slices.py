@@ -1,7 +1,8 @@
 """One slice of a pass for garbage, on the scan thread: read, verify, look.
 
-What is removed here is removed on all replicas. So nothing is concluded from a damaged item: a version whose timestamp
-has turned would look newer than the one that counts. A run with damage in it is left alone until it is repaired.
+Items that are removed here are removed on all replicas. So nothing is concluded from a damaged item: a version with a
+flipped timestamp would look newer than the version that counts. A run with damage in it is left alone until it is
+repaired.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NOTHING_FOUND: Final = Garbage((), (), None)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a slice begins; ``behind`` the version that counts of this logical key, or of none."""
+    """The beginning of a slice; ``behind`` the version that counts of this logical key, or of none."""
 
     key: bytes
     behind: bytes = b""
@@ -31,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """``versions`` were looked at; ``next`` is None at the range's end. It ``was_left`` where something is damaged."""
+    """``versions`` were looked at; ``next`` is None at the end of the range. It ``was_left`` if an item is damaged."""
 
     garbage: Garbage
     versions: int

@@ -13,7 +13,7 @@ class UnderWay:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, write: Awaitable[object]) -> None:
-        """Where none is under way. Whoever begins it also waits for its end, or gives it up."""
+        """Begin ``write``; none may be under way. The caller also waits for its end, or gives it up."""
 
         async def run() -> None:
             await write
@@ -22,7 +22,7 @@ class UnderWay:
         self._task.add_done_callback(_heard)
 
     async def end(self) -> None:
-        """Return once nothing is under way; raises what it raised."""
+        """Return once nothing is under way; raises the error of the write."""
         task, self._task = self._task, None
         if task is not None:
             await task
@@ -35,6 +35,6 @@ class UnderWay:
 
 
 def _heard(task: asyncio.Task[None]) -> None:
-    """Somebody may have given it up."""
+    """Take the error of a write that was given up."""
     if not task.cancelled():
         task.exception()
