@@ -1,7 +1,7 @@
-"""Bringing one snapshot here: from a peer, through streams that may break, into a file that goes on where it stopped.
+"""Fetching one snapshot: from a peer, through streams that may break, into a file that goes on where it stopped.
 
-Bytes are written in slices on the scan thread, and synced every few of them. What counts as received is what was
-written; where a stream breaks, the next one asks from there. The header is looked at as soon as it is there, so that a
+Bytes are written in slices on the scan thread, and synced every few of them. Written bytes count as received; if a
+stream breaks, the next one asks for the bytes that follow. The header is looked at as soon as it is there, so that a
 snapshot of another cluster or place costs one slice and not all of it.
 """
 
@@ -28,8 +28,8 @@ def fetched_name(snapshot_id: str) -> str:
 
 
 class Fetch:
-    """One snapshot on its way from ``peer``; ``offered`` is None where no certain one was offered. One of a place below
-    ``index_min`` is refused."""
+    """One snapshot on its way from ``peer``; ``offered`` is None if no certain snapshot was offered. A snapshot of a
+    place below ``index_min`` is refused."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class Fetch:
         return 0 if self._offered is None else self._offered.size_bytes
 
     def restart(self) -> None:
-        """What was received is no good: begin again."""
+        """Drop the received bytes: begin again."""
         self.received_bytes = self._synced_bytes = 0
         self.header = None
 
     async def attempt(self) -> bool:
-        """Receive until the stream ends. True where all is here, and durable; else another attempt goes on.
+        """Receive until the stream ends. Return True if all is here, and durable; else another attempt goes on.
 
-        Raises what the transport raises, DataLoss where this is not the snapshot that was offered, ResourceExhausted.
+        Raises the transport's errors, DataLoss if this is not the snapshot that was offered, ResourceExhausted.
         """
         left_bytes = max(self.size_bytes - self.received_bytes, 0)
         await self._run_scan(lambda: check_room(self._files, left_bytes + self._settings.reserve_bytes))
@@ -90,7 +90,7 @@ class Fetch:
         return True
 
     async def _flush(self) -> None:
-        """Write what is pending, once it is known to be part of the right snapshot."""
+        """Write the pending bytes, once they are known to be part of the right snapshot."""
         if self.header is None and not self._read_header():
             return
         data, self._pending = bytes(self._pending), bytearray()
@@ -112,7 +112,7 @@ class Fetch:
         try:
             self._files.sync(self.name)
         except CortadoError:
-            # After a failed sync nobody knows what of the file will still be there.
+            # After a failed sync it is unknown which part of the file will still be there.
             self.restart()
             raise
         self._synced_bytes = self.received_bytes

@@ -12,8 +12,8 @@
 
 Numbers are big-endian, checksums little-endian. ``docs/formats/snapshots.md`` has each body; golden files pin them.
 
-The frames' checksums find what a disk or a network flips, each where it is; the digest (BLAKE2b, 32 bytes) finds a
-frame that is missing, doubled, or of another file. What reads here trusts nothing: every length is bounded before it
+The frames' checksums find bits that a disk or a network flipped, each at its place; the digest (BLAKE2b, 32 bytes)
+finds a frame that is missing, doubled, or of another file. The reader trusts nothing: every length is bounded before it
 is used.
 """
 
@@ -56,7 +56,7 @@ _SPACE_OF_CODE: Final = {code: space for space, code in _CODE_OF_SPACE.items()}
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """Whose state it is, and everything applied up to ``index``, whose entry is of ``term``."""
+    """The cluster and group of the state, which is everything applied up to ``index``; its entry is of ``term``."""
 
     snapshot_id: str
     cluster_id: str
@@ -133,7 +133,8 @@ def check_prefix(prefix: bytes) -> None:
 
 
 def frame_bytes(head: bytes, offset: int) -> int:
-    """How long the frame is whose first FRAME_HEAD_BYTES are given; ``offset`` is where it stands. Raises DataLoss."""
+    """Return the length of the frame that begins with ``head``, its first FRAME_HEAD_BYTES; ``offset`` is the frame's
+    place. Raises DataLoss."""
     if len(head) < FRAME_HEAD_BYTES:
         raise damaged(f"it is cut off at byte {offset}")
     tag, length = head[:1], int.from_bytes(head[1:FRAME_HEAD_BYTES])

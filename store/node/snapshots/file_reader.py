@@ -1,4 +1,4 @@
-"""Reading a snapshot file: frame by frame, and whole, to know that it is what it claims before anything rests on it."""
+"""Reading a snapshot file: frame by frame, and whole, to verify it before it is used."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _ORDER: Final = (Space.DATA, Space.REQUESTS, Space.META)
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A snapshot file all of whose bytes were verified."""
+    """A snapshot file, every byte verified."""
 
     name: str
     header: FileHeader
     state: AppliedState
     blocks_at: int
-    """Where the first block begins."""
+    """The place of the first block."""
     blocks: int
     size_bytes: int
     damaged: tuple[Damage, ...] = ()
@@ -49,7 +49,7 @@ class WholeFile:
 
 
 def header_in(beginning: bytes) -> FileHeader | None:
-    """The header, where ``beginning`` has all of it. Raises DataLoss where it is none."""
+    """Return the header, or None if ``beginning`` has not all of it. Raises DataLoss if there is no header."""
     if len(beginning) < PREFIX_BYTES + FRAME_HEAD_BYTES:
         return None
     check_prefix(beginning)

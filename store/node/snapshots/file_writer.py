@@ -1,15 +1,15 @@
 """Writing a group's state into a snapshot file: one read transaction, in steps that each take a few milliseconds.
 
-The transaction is what makes the copy one state: everything applied up to one entry of the log, and nothing after it,
-while writes go on. It also keeps LMDB from using pages again that were freed since, so LMDB's file grows while it
-lasts; the copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
+The transaction makes the copy one state: everything applied up to one entry of the log, and nothing after it, while
+writes go on. It also keeps LMDB from using pages again that were freed since, so LMDB's file grows while it lasts; the
+copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
 
-Everything copied is verified by the checksums that it was stored with. What is damaged ends the copy, so that it is
-repaired first: a copy that left it out, or brought it in the place of a whole one, would lose it. But what no member
-has whole (``lost``) is copied as it is, under its true key: it is as damaged there as here, and known to be, and keeps
-nobody from a snapshot. Where the key is in doubt, the receiver would not know what is missing, or answer an older
-version: that ends the copy until its loss is accepted. So does an item out of its order, since a search for the next
-page may pass others by.
+Everything copied is verified by the checksums that it was stored with. Damage ends the copy, so that it is repaired
+first: a copy that left it out, or brought it in the place of a whole one, would lose it. But what no member has whole
+(``lost``) is copied as it is, under its true key: it is as damaged there as here, and known to be, and holds up no
+snapshot. If the key is in doubt, the receiver would not know which version is missing, or would answer an older one:
+that ends the copy until its loss is accepted. So does an item out of its order, since a search for the next page may
+pass others by.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SnapshotWriter:
         """The last key that was copied of this space; empty at its beginning."""
         self.size_bytes = 0
         self.damaged: list[Damage] = []
-        """What ended the copy, of the page where it was met."""
+        """The damage that ended the copy, in the page that has it."""
 
     def begin(self) -> AppliedState:
         """Fix the state that is copied. Raises ResourceExhausted where the disk has no room for the copy, Unavailable
@@ -90,8 +90,8 @@ class SnapshotWriter:
     def step(self) -> bool:
         """Copy about ``slice_bytes``. True when the file is complete.
 
-        Raises DataLoss where what is stored is damaged, ResourceExhausted where the disk is full, or the engine comes
-        near its end while this copy keeps it from using pages again.
+        Raises DataLoss if a stored item is damaged, ResourceExhausted if the disk is full, or if the engine comes near
+        its end while this copy keeps it from using pages again.
         """
         # Nothing is written to the engine; this asks whether its reserve is still whole.
         self._engine.admit(0)
@@ -153,7 +153,7 @@ class SnapshotWriter:
         try:
             return self._txn.page(space, start, end, max_items=settings.slice_items, max_bytes=settings.slice_bytes)
         except Exception as error:
-            # The transaction's scope knows what the engine's own errors mean.
+            # The transaction's scope translates the engine's own errors.
             scope, self._scope = self._scope, None
             if scope is not None:
                 scope.__exit__(type(error), error, error.__traceback__)

@@ -1,9 +1,9 @@
-"""Where snapshot files are kept: a few, written from their beginning to their end, and thrown away.
+"""The store of snapshot files: a few, written from their beginning to their end, and thrown away.
 
-Nothing is held open between two calls, so that a step which outlives its caller (a cancelled task's, on a thread) can
-never write into a file that another one has opened since.
+Nothing is held open between two calls. So a step that outlives its caller (a cancelled task's, on a thread) never
+writes into a file that another call has opened since.
 
-A crash takes what was not synced.
+Unsynced bytes may be lost in a crash.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class SnapshotFiles(Protocol):
         """Write at ``offset``, which is not behind the file's end; at 0 the file is created, or emptied."""
 
     def read(self, name: str, offset: int, length: int) -> bytes:
-        """What there is of ``length`` bytes at ``offset``; shorter at the end."""
+        """Return up to ``length`` bytes at ``offset``; fewer at the file's end."""
 
     def size(self, name: str) -> int: ...
 
     def sync(self, name: str) -> None:
-        """Return when the file, with its name, survives a power cut. Where it raises, the file is no good any more."""
+        """Return when the file, with its name, survives a power cut. If it raises, the file is of no use any more."""
 
     def remove(self, name: str) -> None:
-        """No error where there is none."""
+        """Remove the file, if there is one."""
 
     def free_bytes(self) -> int:
-        """What may still be written to the disk."""
+        """Return how many bytes may still be written to the disk."""
 
 
 def check_room(files: SnapshotFiles, needed_bytes: int) -> None:
@@ -126,7 +126,7 @@ class DiskSnapshotFiles:
 
 @contextmanager
 def _failures(name: str) -> Iterator[None]:
-    """What the errors of the system mean."""
+    """Translate the system's errors."""
     try:
         yield
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What belongs to a group: the ranges of each space that its snapshot copies, and that an installation replaces."""
+"""The range of a group: the ranges of each space that its snapshot copies, and that an installation replaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_KEY: Final = b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class GroupRange:
-    """``data`` is the half-open range of engine keys that the group holds, ``requests`` that of what it remembers of
+    """``data`` is the half-open range of engine keys that the group holds, ``requests`` that of its remembered
     requests; by default there is one group, with all."""
 
     group_id: int

@@ -8,10 +8,10 @@
     finish()   the last block, which is the applied state; how to reset the log; the marker goes: one transaction
 
 A crash before ``mark`` is durable leaves the old state, one after ``finish`` the new one; in between the marker stands,
-and the next start does it all again from the file, which was synced before. A start after ``finish`` resets the log
-where that was not done (:mod:`cortado.store.node.opening`); when it is reset, nobody needs to know how any more
-(:meth:`.StateMachine.forget_log_reset`). Each method is one transaction, run on
-the storage thread; one that raised ResourceExhausted did nothing, and may be run again.
+and the next start does it all again from the file, which was synced before. If the log was not reset, a start after
+``finish`` does it (:mod:`cortado.store.node.opening`); after that the reset is forgotten
+(:meth:`.StateMachine.forget_log_reset`). Each method is one transaction, run on the storage thread; one that raised
+ResourceExhausted did nothing, and may be run again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cortado.store.node.snapshots.settings import SnapshotSettings
 
 
 class Installation:
-    """Of one verified file. Raises DataLoss where the file changed since it was verified."""
+    """The installation of one verified file. Raises DataLoss if the file changed since it was verified."""
 
     def __init__(
         self, engine: Engine, files: SnapshotFiles, whole: WholeFile, of: GroupRange, settings: SnapshotSettings
@@ -43,7 +43,7 @@ class Installation:
         self._gathered: list[Block] = []
         self._blocks_left = whole.blocks
         self._to_clear = [(*self._of.bounds(space), space) for space in (Space.DATA, Space.REQUESTS)]
-        # It is of what was applied here one by one: it begins anew behind the snapshot.
+        # The index lists the entries that were applied here one by one: it begins anew behind the snapshot.
         self._to_clear.append((*index_range(of.group_id), Space.CHANGES))
 
     def check_fits(self) -> None:

@@ -25,18 +25,18 @@ _LAYOUT: Final = struct.Struct(">BQQ")
 
 
 def marker_key(group_id: int) -> bytes:
-    """Where the marker stands in META."""
+    """Return the marker's key in META."""
     return b"installing" + group_id.to_bytes(GROUP_BYTES)
 
 
 def applied_key(group_id: int) -> bytes:
-    """Where the applied state stands in META (``cortado.store.node.state_machine``)."""
+    """Return the key of the applied state in META (``cortado.store.node.state_machine``)."""
     return b"applied" + group_id.to_bytes(GROUP_BYTES)
 
 
 def reset_key(group_id: int) -> bytes:
-    """Where META says how the log is to be reset to the snapshot that was installed, until that is done. The value is
-    the hard state in its stored form (:func:`cortado.raft.records.decode_hard_state`)."""
+    """Return the key in META that says how the log is to be reset to the installed snapshot, until that is done. The
+    value is the hard state in its stored form (:func:`cortado.raft.records.decode_hard_state`)."""
     return b"log reset" + group_id.to_bytes(GROUP_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""What snapshots need of the driver, and the wait between two attempts."""
+"""The part of the driver that snapshots need, and the wait between two attempts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PausableDriver(Protocol):
         """Return when nothing is being stored or applied; nothing will be until :meth:`resume`."""
 
     def resume(self, state: AppliedState) -> None:
-        """Go on, from ``state``: what the engine holds as applied now, perhaps another one than before."""
+        """Go on, from ``state``: the state that the engine holds as applied now, perhaps another one than before."""
 
 
 class Backoff:

@@ -11,10 +11,10 @@ paused.
                                                                                            Refetching ───┘ verified
     a marker at the start ──► Installing, where its file is whole; else Refetching
 
-The old state is good until the marker is durable, and that is written only when a whole file is verified and synced:
-so nothing is given up for a promise. While the marker stands (*Installing*, *Refetching*) this replica is none, and
-does not lead; :attr:`unreadable` says why. What it has acknowledged to its leader stays in its log, which an
-installation keeps behind the snapshot's place; so its vote and its acknowledgements stay true throughout.
+The old state is good until the marker is durable, and the marker is written only when a whole file is verified and
+synced: so nothing is given up for a promise. While the marker stands (*Installing*, *Refetching*) this replica has no
+state, and does not lead; :attr:`unreadable` says why. The entries that it has acknowledged to its leader stay in its
+log, which an installation keeps behind the snapshot's place; so its vote and its acknowledgements stay true throughout.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Pausing:
 
 @dataclass(frozen=True, slots=True)
 class Installing:
-    """The snapshot takes the place of the old state, of which nothing is read any more; ``why`` for people."""
+    """The snapshot takes the place of the old state, which is not read any more; ``why`` for people."""
 
     why: str
 
@@ -85,7 +85,7 @@ State: TypeAlias = Idle | Fetching | Pausing | Installing | Refetching
 
 @dataclass(frozen=True, slots=True)
 class ReceiverProgress:
-    """For status pages: from whom, and how far; ``size_bytes`` is 0 where it is not known."""
+    """The progress for status pages: the peer, and the bytes received; ``size_bytes`` is 0 if it is not known."""
 
     peer: str
     received_bytes: int
@@ -126,7 +126,7 @@ class SnapshotReceiver:
         self.installed = 0
         """Snapshots, since the start."""
 
-    # --- what the node asks ------------------------------------------------------------------------------------
+    # --- questions of the node ---------------------------------------------------------------------------------------
 
     @property
     def unreadable(self) -> str:
@@ -204,7 +204,7 @@ class SnapshotReceiver:
             self._on_change()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """A failure that nobody foresaw stops the node: its state may be neither the old one nor the new one."""
+        """Run ``work``. An unforeseen failure stops the node: its state may be neither the old one nor the new one."""
         try:
             await work
         except asyncio.CancelledError:
@@ -220,7 +220,7 @@ class SnapshotReceiver:
         return not isinstance(state, Fetching) or state.offered.snapshot_id != meta.snapshot_id
 
     async def _follow(self, fetch: Fetch) -> None:
-        """Bring what was offered, and install it."""
+        """Fetch the offered snapshot, and install it."""
         offered_id = fetch.snapshot_id
         await self._run_scan(lambda: self._delete_fetched(but=fetched_name(offered_id)))
         whole = await self._bring(fetch)
@@ -257,7 +257,7 @@ class SnapshotReceiver:
 
     async def _resume_as_before(self) -> None:
         state = await self._run_scan(self._stored_state)
-        # Readable last: what is to be refused from now on follows from the state, and is looked up in it.
+        # Readable last: the checks on reads follow from the state, and are looked up in it.
         self._driver.resume(state)
         self._become(Idle())
 
@@ -270,7 +270,7 @@ class SnapshotReceiver:
 
     async def _make_whole(self) -> None:
         """Ask the members, one after the other, until one's state is installed. The marker stands."""
-        # A member that is behind what was applied here is no good: the log could not go on from there.
+        # The state of a member that is behind the applied index here is of no use: the log could not go on from there.
         index_min = (await self._run_scan(self._stored_state)).index
         tries = 0
         self._become(Refetching(None))
@@ -327,7 +327,7 @@ class SnapshotReceiver:
             await self._wait()
 
     async def _verify(self, name: str) -> WholeFile:
-        """Raises DataLoss, and whatever keeps it from being read."""
+        """Verify the whole file. Raises DataLoss, and the errors of reading it."""
         verification = Verification(
             self._files,
             name,
@@ -367,7 +367,7 @@ class SnapshotReceiver:
             return False
         self.installed += 1
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
-        # Readable last: what is to be refused from now on follows from the state, and is looked up in it.
+        # Readable last: the checks on reads follow from the state, and are looked up in it.
         self._driver.resume(state)
         self._become(Idle())
         for damage in whole.damaged:
@@ -376,8 +376,8 @@ class SnapshotReceiver:
         return True
 
     async def _finish(self, installation: Installation, meta: SnapshotMeta) -> AppliedState:
-        """The last transaction, and after it the log's reset; where the log stands at the snapshot's place already,
-        since only the data was bad, it goes on as it is."""
+        """The last transaction, and after it the log's reset; if the log stands at the snapshot's place already, since
+        only the data was bad, it goes on as it is."""
         applied = await self._run_scan(self._stored_state)
         writes = self._log.window.install(meta) if meta.index > applied.index else []
         log_reset = writes[-1].payload if writes else b""
@@ -420,7 +420,7 @@ class SnapshotReceiver:
         self._delete([name for name in self._names() if name.startswith(FETCHED) and name != but])
 
     def _delete_leftovers(self, but: str) -> None:
-        """At a start: also what was made for peers, which nobody knows of any more."""
+        """Delete leftovers at a start: also snapshots that were made for peers, which no peer knows of any more."""
         self._delete([name for name in self._names() if name != but])
 
     def _names(self) -> list[str]:

@@ -7,18 +7,18 @@
     a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄────┘
 
 One snapshot serves all members that need one, for as long as the log still continues after it; then another is made,
-but never while somebody reads. A member that takes longer to bring a snapshot than the log keeps entries would
-otherwise be offered one after the other and never come to an end: so the log is asked to keep what follows a snapshot
-in use (:attr:`SnapshotSender.held_index`). A snapshot's file goes when nobody has read it for a while, and with the
-process: leftovers are deleted at the next start. A reader that takes nothing (its host lost power, or it means harm)
-keeps nothing: while it held a snapshot that the log has left behind, no other member would get one.
+but never while a peer is reading. A member that takes longer to bring a snapshot than the log keeps entries would
+otherwise be offered one after the other and never come to an end: so the log is asked to keep the entries behind a
+snapshot in use (:attr:`SnapshotSender.held_index`). A snapshot's file goes when it has not been read for a while, and
+with the process: leftovers are deleted at the next start. A reader that takes nothing (its host lost power, or it means
+harm) keeps nothing: while it held a snapshot that the log has left behind, no other member would get one.
 
-Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
-now. A replica whose installation was cut off, and whose file is no good any more, asks for ``since-40``: any snapshot
-of index 40 or above, to be made where there is none.
+Any replica with a whole state can be read from, not the leader alone: its applied entries are committed, whichever node
+leads now. If a replica's installation was cut off, and its file is of no use any more, it asks for ``since-40``: any
+snapshot of index 40 or above, made if there is none.
 
 A sender that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
-members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.file_writer`). While it
+members, and the copy is tried again, until the item is whole, or no member has it whole (:mod:`.file_writer`). While it
 knows that a version is missing here, it makes no copy: nothing in it would tell the receiver.
 """
 
@@ -64,7 +64,7 @@ class _File:
     used_ms: float
     readers: int = 0
     was_asked_for: bool = False
-    """By a member whose log needs nothing, but whose data does."""
+    """Asked for by a member that needs no log entries, but data."""
 
 
 class KnownDamage(Protocol):
@@ -113,7 +113,7 @@ class SnapshotSender:
         """Since the start, as :attr:`made`, the number of snapshots that were made."""
 
     def poll(self) -> None:
-        """Look who needs a snapshot. Cheap; call it after each round."""
+        """Look which members need a snapshot. Cheap; call it after each round."""
         now_ms = self._monotonic_ms()
         if self._made:
             self._drop_idle(now_ms)
@@ -127,15 +127,15 @@ class SnapshotSender:
         if newest is not None and newest.meta.index + 1 >= self._first_index():
             self._offer(peers, newest)
         elif newest is not None and newest.readers:
-            # The log has left it behind. What is half brought is still worth more than a new beginning.
+            # The log has left it behind. A snapshot that is half fetched is worth more than a new beginning.
             return
         elif peers and self._copying is None and not self._store.unreadable and now_ms >= self._not_before_ms:
             self._copy()
 
     @property
     def held_index(self) -> int | None:
-        """The log should keep the entries above this index: a snapshot up to there is being made, or on its way. None
-        where it may drop what it likes."""
+        """Return the index above which the log should keep its entries: a snapshot up to there is being made, or on its
+        way. None if the log may drop any entry."""
         held = [] if self._copying_index is None else [self._copying_index]
         now_ms, is_needed = self._monotonic_ms(), bool(self._log.window.snapshot_needs)
         for file in self._made.values():
@@ -245,7 +245,7 @@ class SnapshotSender:
     # --- offering ----------------------------------------------------------------------------------------------
 
     def _reachable(self, needs: Sequence[str]) -> list[str]:
-        """Of the members in need those that speak: a copy for a dead one would be made again and again."""
+        """Return the members in need that were heard of lately: a copy for a dead one would be made again and again."""
         silent = {each.node_id for each in self._log.progress if each.last_heard_ms > self._settings.heard_ms}
         return [peer for peer in needs if peer not in silent]
 
@@ -266,7 +266,7 @@ class SnapshotSender:
                 self._remove(snapshot_id)
 
     def _is_idle(self, file: _File, now_ms: float) -> bool:
-        """Nobody has read it for longer than a member needs to install it."""
+        """Whether it was not read for longer than a member needs to install it."""
         kept_ms = max(self._settings.keep_ms, file.meta.size_bytes / _INSTALLED_BYTES_PER_MS)
         return now_ms - file.used_ms > kept_ms
 
@@ -299,7 +299,7 @@ class SnapshotSender:
             applied_index = await self._run_scan(self._applied_index)
             if applied_index < index_min:
                 raise Unavailable(f"this replica stands at {applied_index}, behind {index_min}", 1_000)
-            # Made by a task of its own: whoever gives up waiting for it, and asks again, finds it further on.
+            # Made by a task of its own: a caller that gives up waiting for it, and asks again, finds it further on.
             await asyncio.shield(self._copy())
         return self._newest
 

@@ -1,4 +1,4 @@
-"""The bounds of making, bringing and installing snapshots, each with its unit and what it costs to change it."""
+"""The bounds of making, bringing and installing snapshots, each with its unit and the cost of a change."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _LIMIT: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
-    """Of one node.
+    """The settings of one node.
 
-    - ``slice_bytes``, ``slice_items``: what is copied, written or verified in one step on the scan thread. Larger ones
-      are a little faster, and keep scans waiting for longer.
-    - ``chunk_bytes``: what is sent at a time.
+    - ``slice_bytes``, ``slice_items``: how much is copied, written or verified in one step on the scan thread. Larger
+      ones are a little faster, and keep scans waiting for longer.
+    - ``chunk_bytes``: how much is sent at a time.
     - ``sync_bytes``: how much of a file that is being fetched may be unsynced: a sync of everything at the end would
       hold the scan thread for seconds.
-    - ``transaction_bytes``, ``transaction_items``: what one transaction of an installation writes or deletes. Each is
-      synced; larger ones need more memory for dirty pages.
+    - ``transaction_bytes``, ``transaction_items``: how much one transaction of an installation writes or deletes. Each
+      is synced; larger ones need more memory for dirty pages.
     - ``reserve_bytes``: kept free on the disk beside a snapshot file.
-    - ``keep_ms``: how long a snapshot that nobody reads is kept (a large one for longer: a peer may be installing it),
+    - ``keep_ms``: how long a snapshot without readers is kept (a large one for longer: a peer may be installing it),
       and the log's entries behind it. A peer that comes back later costs another copy.
     - ``heard_ms``: no snapshot is begun for a peer that was silent for longer.
     - ``retry_ms_min``, ``retry_ms_max``: waits between attempts, doubled from one to the other, with jitter.
