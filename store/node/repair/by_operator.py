@@ -1,4 +1,4 @@
-"""What an operator asks about damage: that a replica is compared with another one, and that a loss is accepted."""
+"""The operator's two commands about damage: compare a replica with another one, and accept a loss."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cortado.store.node.replica import Replica, no_reply
 async def rebuild(replica: Replica) -> None:
     """Compare everything here with another member's, the leader's first, and make it the same.
 
-    For damage that no read of ours meets: what a scrub finds by comparison. This node goes on serving meanwhile.
-    Raises Unsupported for a node that is alone, Unavailable where no other member can be asked.
+    It serves damage that this replica's reads do not meet: the findings of a scrub's comparison. This node goes on
+    serving meanwhile. Raises Unsupported if the node is alone, Unavailable if no other member can be asked.
     """
     if len(replica.configuration.members) < 2:
         raise Unsupported("rebuilding a node that is alone", "no other member has a copy; restore a backup")
@@ -30,10 +30,10 @@ async def accept_loss(
     request_hash: bytes = b"",
     encode_reply: EncodeReply = no_reply,
 ) -> WriteResult:
-    """Give up the damaged item under a stored key of which no member has a whole copy, on every replica.
+    """Give up, on every replica, the damaged item under a stored key if no member has a whole copy of it.
 
-    Raises InvalidArgument where what is stored there is not damaged, Unavailable where not every member has said
-    that it has no whole copy, NotLeader.
+    Raises InvalidArgument if the stored item is not damaged, Unavailable if not every member has said that it has no
+    whole copy, NotLeader.
     """
     if not TIMESTAMP_BYTES < len(engine_key) <= KEY_BYTES_MAX:
         problem = f"a stored key has {TIMESTAMP_BYTES + 1} to {KEY_BYTES_MAX} bytes"

@@ -1,4 +1,4 @@
-"""What is known of the damage of one replica, a case each, as values."""
+"""The known damage of one replica, a case each, as values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cortado.store.mvcc.damage import Damage
 
 @dataclass(slots=True)
 class Case:
-    """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
-    has answered and none has a whole copy of ``keys``, which are those that are damaged here; of ``right_keys`` it is
-    known that they are as they were written. It ``is_known`` where nothing else of the range is in doubt. ``wanted``
-    are versions that another member has and that are not here, though no checksum says so."""
+    """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` if every other member has
+    answered and has no whole copy of ``keys``, the keys that are damaged here; ``right_keys`` are known to be as they
+    were written. It ``is_known`` if nothing else of the range is in doubt. ``wanted`` are versions that another member
+    has and that are not here, though no checksum says so."""
 
     damage: Damage
     due_ms: float = 0.0
@@ -28,9 +28,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Why a range is not whole yet, and whether all other members have said that they cannot help. ``right_keys`` are
-    those that some replica's checksum of a key says are as they were written. Where all damaged ones are, it
-    ``is_known`` that nothing else is in doubt, unless one stands out of its place: searches go wrong beside it."""
+    """Why a range is not whole yet, and whether all other members have said that they have no whole copy.
+    ``right_keys`` are as they were written, by some replica's checksum of a key. If all damaged keys are right, it
+    ``is_known`` that nothing else is in doubt, unless an item stands out of its place: searches go wrong beside it."""
 
     problem: str
     is_lost: bool
@@ -50,8 +50,8 @@ class RepairCounts:
 
 @dataclass(frozen=True, slots=True)
 class DamagedItem:
-    """A stored ``key`` that is not what was written (empty where it is not known), as people read it, and why it is not
-    repaired yet; it ``is_lost`` where every other member has said that it has no whole copy."""
+    """A stored ``key`` whose item is not as it was written (empty if the key is not known), its text for people, and
+    why it is not repaired yet; it ``is_lost`` if every other member has said that it has no whole copy."""
 
     key: bytes
     text: str

@@ -1,8 +1,8 @@
 """A log file that rotted while the node serves: it goes as soon as nothing needs it any more.
 
 All that a needed segment holds is in memory, or applied in the data, which is another store: nothing is lost. But a
-start would find it, and refuse. So nothing more is appended to the segment, entries that are applied are kept for
-nobody any longer (a member that lacks some gets a snapshot), and what is not applied yet soon is. Then the segment is
+start would find it, and refuse. So nothing more is appended to the segment, and its applied entries are no longer kept
+for members (one that lacks some gets a snapshot). Entries that are not applied yet soon are. Then the segment is
 dropped like any old one. Until that has happened a crash costs this replica: its next start says ``DATA_LOSS``.
 """
 

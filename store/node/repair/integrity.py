@@ -1,4 +1,4 @@
-"""All that one replica does about damage: who finds it, what reads may trust meanwhile, and who mends it.
+"""The damage handling of one replica: how damage is found, which reads are trusted meanwhile, and how it is repaired.
 
 ::
 
@@ -46,14 +46,14 @@ class Integrity:
         self._is_stopping = False
         self._log = group.log
         self.disowned = 0
-        """Entries that this leader gave up, since the start: they were worked out without what it had lost."""
+        """Entries that this leader gave up, since the start: they were worked out without versions that it had lost."""
         self.repairs = Repairs(
             group,
             applied_index=lambda: driver.applied.index,
             on_repaired=on_repaired,
             on_failure=driver.fail,
         )
-        """What is damaged here, and how far that is repaired."""
+        """The damage here, and the progress of its repair."""
         self.patrol = Patrol(
             host.engine,
             host.log_files,
@@ -74,10 +74,10 @@ class Integrity:
         driver.after_step = self._hear_doubts
 
     async def start(self) -> None:
-        """Verify what the walk at a start has time for, and go on in the background."""
+        """Verify as much as the walk at a start has time for, and go on in the background."""
         for each in self._host.engine.disordered:
             if each.space is Space.CHANGES:
-                # Whoever reads the index sees it, and looks at the versions instead.
+                # A reader of the index sees it, and looks at the versions instead.
                 _LOG.warning("keys of the index of changes are out of their order")
                 continue
             damage = Damage.of_disorder(each)
@@ -110,12 +110,13 @@ class Integrity:
         return found
 
     def report(self, damage: Damage) -> None:
-        """Somebody met damaged data: it is repaired from another member's, where one has it whole."""
+        """Note damaged data that was met: it is repaired from another member that has it whole, if there is one."""
         if not self._is_stopping:
             self.repairs.report(damage)
 
     def _newest_request(self, driver: Driver) -> bytes:
-        """Behind what can be remembered of requests by now: an id is ahead of its commit by some clocks' bounds."""
+        """Return the key behind all requests that can be remembered by now: an id is ahead of its commit by some
+        clocks' bounds."""
         last = driver.applied.last_ts
         wall_ms = min(last.wall_ms + AHEAD_FACTOR * self._host.clock.max_offset_ms, WALL_MS_MAX)
         return SEGMENT + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
@@ -125,13 +126,15 @@ class Integrity:
         self._loop.call_soon_threadsafe(self.report, damage)
 
     def _patrol_found(self, damage: Damage) -> None:
-        """On the scan thread. What lies in a range was something else, perhaps another key: no read may miss that."""
+        """On the scan thread. The damaged items of a range were something else, perhaps another key: no read may miss
+        that."""
         if not damage.is_of_one_key and not self.repairs.is_known(damage):
             self._store.distrust(damage)
         self._store.on_damage(damage)
 
     def _hear_doubts(self) -> None:
-        """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
+        """Take the doubts of followers. An entry that a follower refused was worked out without a version that is lost
+        here: nothing may come of it."""
         for doubt in self._log.take_doubts():
             if not rests_on(self._log.window.entry_at(doubt.index), doubt.stored_key):
                 _LOG.warning("a follower doubts entry %d, which did not read what it says is missing", doubt.index)

@@ -1,20 +1,20 @@
-"""What of a range is damaged here, what another member has in it, and the one transaction that makes it whole.
+"""Survey a damaged range here, read it at another member, and make it whole in one transaction.
 
-A version is never changed once it is written, and a remembered request neither: so a copy whose checksum holds is the
-truth, whoever has it. A range that is damaged here is made whole from another member's, in place, while everything
+A version is never changed once it is written, and a remembered request neither: so a copy with a right checksum is the
+truth, at whichever member. A range that is damaged here is made whole from another member's, in place, while everything
 beside it is read and written::
 
     survey(here)   [ prev | k3 ✗ k5? | next ]     from the last whole item before the damage to the first behind it
     answer(there)  [ k3  k4  k5 ]  index 70       its whole items, the keys of its damaged ones, what it has applied
     mend(here)     [ prev | k3 k4 k5 | next ]     once 70 is applied here too: put what is missing, delete the rest
 
-- *What is put* has a right checksum, and this replica has applied everything that the other had: it belongs here.
-- *What is deleted* has a wrong checksum. Where the other has an item of this very key, that takes its place. Where it
-  has none, the key itself may have turned, and its true name is somewhere in the range: it may go only if the other has
-  the whole range undamaged, and had applied all that stood here when the damage was looked at. Else it stays, and is
-  found. It stays, too, where its key is as it was written: then the other one has lost it.
+- *Put* are items with a right checksum, if this replica has applied everything that the other had: they belong here.
+- *Deleted* are items with a wrong checksum. If the other has an item of this very key, that takes its place. If it has
+  no such item, the key itself may have turned, and its true name is somewhere in the range: it may go only if the other
+  has the whole range undamaged, and had applied all that stood here when the damage was looked at. Else it stays, and
+  is found. It stays, too, if its key is as it was written: then the other one has lost it.
 - *An item out of its place* (bits of a key may make it so) hides others from searches. All walks here go from item to
-  item, from one that stands far enough before for no search to meet what is wrong.
+  item, and begin so far before that no search meets the wrong items.
 
 Each step is safe to be cut off, and to be done again.
 """
@@ -39,9 +39,9 @@ from cortado.store.node.snapshots.marker import marker_key
 
 ITEMS_MAX: Final = 1_000
 BYTES_MAX: Final = 1 << 20
-"""Of one answer. A range that holds more is asked for in pieces."""
+"""The bounds of one answer. A range that holds more is asked for in pieces."""
 RANGE_BYTES_MAX: Final = 64 << 20
-"""Of a range that is mended in one transaction."""
+"""The bound of a range that is mended in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a member has in ``[ask.start, end)``, where it has applied everything up to ``index``, at ``last_ts``, and
+    """A member's items in ``[ask.start, end)``, after it has applied everything up to ``index``, at ``last_ts``, and
     forgotten requests below ``request_floor``.
 
-    ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. Of these, ``right_keys`` are
-    as they were written. ``end`` is the ask's, or comes before it where there was more than fits.
+    ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. Of the damaged,
+    ``right_keys`` are as they were written. ``end`` is the ask's, or lies before it if more was there than fits.
 
-    Where several answers were joined, ``index`` is the lowest of theirs, and ``needed_index`` the highest: a replica
-    that has applied less can use none of it.
+    If several answers were joined, ``index`` is the lowest of theirs, and ``needed_index`` the highest: a replica that
+    has applied less can use none of it.
     """
 
     index: int
@@ -75,11 +75,11 @@ class Answer:
     needed_index: int = 0
 
     def joined(self, more: Answer) -> Answer:
-        """This, and what the same member has from ``end`` on."""
+        """Return this answer together with the same member's next one, from ``end`` on."""
         return Answer(
             min(self.index, more.index),
             min(self.last_ts, more.last_ts),
-            # Where it has risen in between, it is not this replica's any more, and that is known by it.
+            # If it has risen in between, it differs from this replica's, which tells.
             self.request_floor,
             [*self.items, *more.items],
             [*self.damaged, *more.damaged],
@@ -89,7 +89,7 @@ class Answer:
         )
 
     def check(self, ask: Ask) -> None:
-        """Raises DataLoss where this cannot be an answer to it: what stands here is never exchanged for less."""
+        """Raise DataLoss if this cannot be an answer to ``ask``: stored items are never exchanged for less."""
         keys = [key for key, _ in self.items]
         in_order = all(before < after for before, after in pairwise(keys))
         inside = not keys or (ask.start <= keys[0] and keys[-1] < self.end)
@@ -103,8 +103,8 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """A range with damage in it, between two whole items, and the ``damaged`` ones as they are stored, when everything
-    up to ``index`` was applied. Of these, ``right_keys`` are as they were written, and ``strays`` stand out of their
-    place. ``ask.end`` may come before the end of what was reported, where that is long."""
+    up to ``index`` was applied. Of the damaged, ``right_keys`` are as they were written, and ``strays`` stand out of
+    their place. ``ask.end`` may come before the end of the reported range, if that is long."""
 
     ask: Ask
     damaged: Mapping[bytes, bytes]
@@ -115,7 +115,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What one transaction did, and the keys of the range that are still damaged."""
+    """The counts of one transaction, and the keys of the range that are still damaged."""
 
     put: int
     deleted: int
@@ -140,11 +140,12 @@ class _Stored:
 def survey(
     engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"", *, has_strays: bool = False
 ) -> tuple[Survey | None, bytes]:
-    """The first run of damaged items in what was reported, and where to look on (empty: nothing is left to look at).
+    """Return the first run of damaged items in the reported range, and where to look on (empty: nothing is left to look
+    at).
 
-    The next call is given that as ``resume``: the key of a sound item. What stands before it was looked at, and may
-    still be damaged; it ``has_strays`` where some of that is out of its place, so that searches pass others by. Raises
-    DataLoss where the tree cannot be walked.
+    The next call is given that as ``resume``: the key of a sound item. Items before it were looked at, and may still be
+    damaged; it ``has_strays`` if some of them are out of their place, so that searches pass others by. Raises DataLoss
+    if the tree cannot be walked.
     """
     first, end = of.bounds(damage.space)
     looked, size_bytes, passed_by = 0, 0, b""
@@ -179,13 +180,13 @@ def survey(
             size_bytes += len(item.value)
         index = _applied(txn, of).index
     if passed_by and not found and not has_strays:
-        # By what is out of its place somewhere near: that is reported where it stands.
+        # Items out of their place somewhere near cause it: they are reported where they stand.
         raise DataLoss(item_text(damage.space, passed_by), "a search passes it by")
     return Survey(Ask(damage.space, start, end), found, index, right_keys, strays) if found else None, resume
 
 
 def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
-    """Of a range, the first piece that fits one answer, damaged or not: for a comparison of everything."""
+    """Return the first piece of a range that fits one answer, damaged or not: for a comparison of everything."""
     with engine.read() as txn:
         items, end = _slice(txn, ask)
         # One that stands at the end may be named behind it: there the answer says nothing of it.
@@ -194,7 +195,7 @@ def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
 
 
 def answer(engine: Engine, of: GroupRange, ask: Ask) -> Answer:
-    """What this replica has in a range, or in the first part of it. Raises Unavailable where it has no state."""
+    """Return this replica's items in a range, or in the first part of it. Raises Unavailable if it has no state."""
     with engine.read() as txn:
         _check_whole(txn, of)
         items, end = _slice(txn, ask)
@@ -216,10 +217,10 @@ def differs(engine: Engine, of: GroupRange, ask: Ask, theirs: Answer) -> bool:
 
 
 def mend(engine: Engine, of: GroupRange, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
-    """One transaction, for the storage thread. ``exactly``: what is whole here and not there goes as well, or is
-    replaced where it is another; the operator said who is right.
+    """Mend a range in one transaction, on the storage thread. ``exactly``: items that are whole here and missing there
+    go as well, or are replaced if they differ; the operator said which member is right.
 
-    Raises Unavailable where a snapshot is being installed, or not everything is applied here that is there.
+    Raises Unavailable if a snapshot is being installed, or if an entry that is applied there is not applied here.
     """
     ask = Ask(found.ask.space, found.ask.start, theirs.end)
     with engine.write() as txn:
@@ -240,9 +241,9 @@ def mend(engine: Engine, of: GroupRange, found: Survey, theirs: Answer, *, exact
 def give_up(txn: WriteTransaction, engine_key: bytes, is_key_right: bool, doubtful: Sequence[Damage]) -> None:
     """Within the transaction of the entry that says so: no replica has the version under ``engine_key`` whole.
 
-    Where the key is right, a deletion takes its place, at its timestamp, so that what was older does not come back to
-    life. Else it may be the key of another version, or of what is remembered of a request: what is damaged under it
-    goes, wherever it stands in the ranges that are ``doubtful`` here, and nothing that is whole.
+    If the key is right, a deletion takes its place, at its timestamp, so that older versions do not come back to life.
+    Else it may be the key of another version, or of a remembered request: the damaged items under it go, wherever they
+    stand in the ranges that are ``doubtful`` here, and no whole item.
     """
     if is_key_right:
         txn.put(Space.DATA, *encode_version(logical_of(engine_key), None, timestamp_of(suffix_from(engine_key))))
@@ -268,7 +269,7 @@ def _plan(
     given, puts = dict(theirs.items), dict[bytes, bytes]()
     places: list[int] = []
     left: list[bytes] = []
-    # An answer that ends before the range may not have the true name of what has turned in it.
+    # An answer that ends before the range may not have the true name of a key that has turned in it.
     is_whole_range = surveyed is None or theirs.end >= surveyed.ask.end
     is_known = not theirs.damaged and is_whole_range and (surveyed is None or theirs.index >= surveyed.index)
     for item in items:
@@ -294,7 +295,7 @@ def _plan(
 
 
 def _is_theirs(space: Space, key: bytes, theirs: Answer) -> bool:
-    """Whether the other replica must have the item, if it is one: what is remembered of requests comes and goes."""
+    """Whether the other replica must have the item, if it is one: remembered requests come and go."""
     return space is Space.DATA and key[-TIMESTAMP_BYTES:] >= suffix_of(theirs.last_ts)
 
 
@@ -311,7 +312,7 @@ def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> b
 def _stored(txn: ReadTransaction, space: Space, start: bytes) -> Iterator[_Stored]:
     """The items behind the last one below ``start`` that is in its place, in the order in which they stand.
 
-    What stands before ``start`` is told to be in its place by its key alone, so that few values are read: a damaged one
+    Items before ``start`` are judged to be in place by their keys alone, so that few values are read: a damaged one
     that is passed over so belongs to another range.
     """
     last, highest, is_inside = b"", start, False
@@ -351,12 +352,12 @@ def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[lis
 
 
 def _is_key_right(space: Space, item: _Stored) -> bool:
-    """Of a damaged item: requests have no checksum of their ids."""
+    """Whether a damaged item's key is as it was written: requests have no checksum of their ids."""
     return space is Space.DATA and is_key_right(item.key, item.value)
 
 
 def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes) -> bytes:
-    """Where a range around ``start`` must begin: right behind the last whole item that stands before it."""
+    """Return the beginning of a range around ``start``: right behind the last whole item before it."""
     for key, value_of in txn.walk(space, start, reverse=True):
         if key < first:
             break
@@ -366,7 +367,8 @@ def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes
 
 
 def _anchor(txn: ReadTransaction, space: Space, start: bytes) -> bytes:
-    """The key of an item that stands well before ``start`` and is found by it; where there are few, before all."""
+    """Return the key of an item that stands well before ``start`` and is found by it; if there are few, the key before
+    all."""
     # So far before a damaged one, a search compares with none of its page.
     for key, _ in islice(txn.walk(space, start, reverse=True), PAGE_ITEMS, 2 * PAGE_ITEMS):
         found = next(txn.walk(space, key), None)

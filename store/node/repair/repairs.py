@@ -6,10 +6,10 @@
                  ▲                      └─ another one, while damage is left
                  └─ later again: nobody who was asked has a whole copy, or not everybody answered
 
-Nothing is given up for a repair: beside the range, and in it what is whole, this replica goes on reading, writing,
-voting and leading. A case where every other member has answered and none has a whole copy is *lost*: what it names is
-``DATA_LOSS`` on every replica until a member comes that has it, or an operator accepts the loss. It is looked at again
-from time to time, like every other.
+Nothing is given up for a repair: this replica goes on reading, writing, voting and leading, beside the range, and with
+its whole items. If every other member has answered and has no whole copy, a case is *lost*: its items are ``DATA_LOSS``
+on every replica until a member comes that has them, or an operator accepts the loss. It is looked at again from time to
+time, like every other.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _Key: TypeAlias = tuple[Space, bytes, bytes]
 _LOG: Final = logging.getLogger(__name__)
 
 CASES_MAX: Final = 1_000
-"""More are counted; what is dropped is found again by whoever found it."""
+"""More are only counted; a dropped one is found again as it was the first time."""
 SHOWN_MAX: Final = 100
 RETRY_MS_MIN: Final = 200.0
 RETRY_MS_MAX: Final = 15_000.0
 REBUILD_TRIES_MAX: Final = 10
-"""So often in a row nobody answers before a comparison of everything is given up."""
+"""After so many tries in a row without an answer, a comparison of everything is given up."""
 _APPLIED_STEP_S: Final = 0.01
 _APPLIED_STEPS_MAX: Final = 500
 
@@ -71,7 +71,7 @@ class Repairs:
         on_repaired: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``applied_index`` is what the node has applied; ``on_repaired`` hears when stored items were changed,
+        """``applied_index`` returns the node's applied index; ``on_repaired`` hears when stored items were changed,
         ``on_failure`` when the node must stop: the disk failed, or a defect was met."""
         self._engine = group.host.engine
         self._log = group.log
@@ -96,10 +96,10 @@ class Repairs:
         self._left_out = 0
         self._repaired = self._items_put = self._items_deleted = 0
 
-    # --- what the node asks ------------------------------------------------------------------------------------
+    # --- questions of the node ---------------------------------------------------------------------------------------
 
     def report(self, damage: Damage) -> None:
-        """Somebody met damage here. Cheap where it is known already."""
+        """Note damage that was met here. Cheap if it is known already."""
         key = (damage.space, damage.start, damage.end)
         if key in self._cases or (damage.is_of_one_key and self._cases_of(damage.space, damage.start)):
             return
@@ -116,8 +116,8 @@ class Repairs:
         return case is not None and case.is_known
 
     def fill(self, damage: Damage, wanted: bytes) -> None:
-        """Another member has the version ``wanted`` in this range, and it is not here, whatever checksums say: take
-        what they have. Reads of the range are to be distrusted before, and stay so until it is here."""
+        """Another member has the version ``wanted`` in this range, and it is not here, whatever checksums say: take the
+        others' versions. Reads of the range are to be distrusted before, and stay so until it is here."""
         self.report(damage)
         case = self._cases.get((damage.space, damage.start, damage.end))
         if case is not None:
@@ -127,7 +127,7 @@ class Repairs:
 
     @property
     def cases(self) -> list[Case]:
-        """What is damaged now, as far as it is known."""
+        """The damage that is known now."""
         return list(self._cases.values())
 
     @property
@@ -138,7 +138,7 @@ class Repairs:
         return RepairCounts(damaged, self._repaired, self._items_put, self._items_deleted)
 
     def items(self) -> list[DamagedItem]:
-        """What is damaged now, key by key where these are known, for people: the first ones."""
+        """Return the damaged items, key by key if these are known, for people: the first ones."""
         found: dict[tuple[Space, bytes | str], DamagedItem] = {}
         for case in self._cases.values():
             problem, space = case.problem or "it is being repaired", case.damage.space
@@ -157,7 +157,7 @@ class Repairs:
         self._wake.set()
 
     def lost(self) -> Set[tuple[Space, bytes]]:
-        """The damaged items of which no member has a whole copy, as all of them have said."""
+        """Return the damaged items that no member has whole, as all members have said."""
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
 
     def missing(self) -> list[Damage]:
@@ -165,11 +165,11 @@ class Repairs:
         return [each.damage for each in self._cases.values() if each.wanted]
 
     async def check_lost(self, engine_key: bytes) -> AcceptLoss:
-        """Look at a damaged item now, and try to repair it. Returns where no member has a whole copy of it: what giving
-        it up means.
+        """Look at a damaged item now, and try to repair it. If no member has a whole copy of it, return the command
+        that gives it up.
 
-        Raises InvalidArgument where nothing damaged is stored under it (any more), Unavailable where not every member
-        has answered.
+        Raises InvalidArgument if nothing damaged is stored under it (any more), Unavailable if not every member has
+        answered.
         """
         damage = Damage.at(Space.DATA, engine_key)
         # A search for it may pass it by where it stands: then the range is known in which it was met.
@@ -192,13 +192,13 @@ class Repairs:
         doubted = self._versions.suspect_requests
         ends = [doubted[case.damage] for case in met if case.damage in doubted]
         if not ends:
-            # Its id may have turned, and nobody has looked yet between which whole ones it stands.
+            # Its id may have turned, and its whole neighbours are not known before the patrol's next pass.
             raise Unavailable(f"which requests {damage.what} may be is not known before the patrol's next pass")
         below = max(ends)[SEGMENT_BYTES:][:REQUEST_ID_BYTES]
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     async def _is_damaged(self, damage: Damage) -> bool:
-        """Whether something in this range may be, by one look: what is whole is nothing to raise an alarm for."""
+        """Whether something in this range may be, by one look: a whole item raises no alarm."""
         try:
             found, resume = await self._survey(damage, b"", False)
         except DataLoss:
@@ -379,8 +379,8 @@ class Repairs:
             raise Unavailable(f"it is behind, at entry {index} of {own_index}", 1_000)
 
     async def _ask_all(self, node_id: str, ask: Ask) -> Answer:
-        """What a member has in a range, answer by answer, up to ``RANGE_BYTES_MAX``. A range that is damaged is mended
-        as a whole: a turned key goes only when its true name comes, which may be anywhere in it."""
+        """Read a member's items in a range, answer by answer, up to ``RANGE_BYTES_MAX``. A range that is damaged is
+        mended as a whole: a turned key goes only when its true name comes, which may be anywhere in it."""
         theirs = await self._ask(node_id, ask)
         size_bytes = _size_bytes(theirs)
         while theirs.end < ask.end and size_bytes <= RANGE_BYTES_MAX:
@@ -404,8 +404,8 @@ class Repairs:
             if theirs.items and self._machine.removals.may_touch(theirs.index, found.ask.start, found.ask.end):
                 if exactly:
                     raise Unavailable("what it has of the range may have been removed here since", 1_000)
-                # What still stands here, if damaged, was not. A member that waits for a snapshot stays behind until
-                # this is whole, and may have the only copy.
+                # If damaged, an item that still stands here was not removed. A member that waits for a snapshot stays
+                # behind until this is whole, and may have the only copy.
                 usable = replace(theirs, items=self._standing(found.ask.space, theirs.items))
             mended = mend(self._engine, self._of, found, usable, exactly=exactly)
             if mended.put or mended.deleted:
@@ -426,7 +426,7 @@ class Repairs:
         return mended
 
     def _standing(self, space: Space, items: Sequence[Item]) -> list[Item]:
-        """Those under whose keys something is stored here, whatever it is."""
+        """Return the items under whose keys an item is stored here, whole or damaged."""
         with self._engine.read() as txn:
             return [each for each in items if txn.get(space, each[0]) is not None]
 
@@ -459,8 +459,8 @@ class Repairs:
         return changed
 
     async def _rebuild_piece(self, ask: Ask, *, exactly: bool = True) -> tuple[int, bytes]:
-        """Make the first piece of a range the same as another member's, or not ``exactly``: put what is missing,
-        replace what is damaged. Returns how many items changed, and where to go on."""
+        """Make the first piece of a range the same as another member's, or not ``exactly``: put missing items, replace
+        damaged ones. Returns how many items changed, and where to go on."""
         own = await self._run_scan(lambda: own_slice(self._engine, self._of, ask))
         best: Answer | None = None
         problems: list[str] = []
