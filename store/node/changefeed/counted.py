@@ -1,8 +1,9 @@
-"""Where so many changes end, and how their range divides into parts with about equally many of them.
+"""The end of a window of a bounded number of changes, and the bounds that divide its range into parts with about
+equally many of them.
 
-What reads a range's history in batches asks for its next window before it reads any of it: a Spark stream plans a batch
-in one process, and reads it in others. What it is told depends on what was committed alone, so whoever asks again, at
-whatever replica, is told the same.
+A reader of a range's history in batches asks for its next window before it reads any of it: a Spark stream plans a
+batch in one process, and reads it in others. The answer depends on the committed changes alone, so a reader that asks
+again, at any replica, gets the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cortado.store.node.changefeed.oldest import Window
 
 _READ_BYTES: Final = 1 << 20
 _SORTED_MAX: Final = 10_000
-"""Keys that are put in order to find bounds: of more, every second, or third, and so on."""
+"""Keys that are put in order to find bounds: if there are more, every second, or third, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,11 @@ class CountedWindow:
 
 
 class CountingPass:
-    """Call :meth:`step` until it returns True, then ask for what was :meth:`counted`. A step takes a few
-    milliseconds."""
+    """Call :meth:`step` until it returns True, then :meth:`counted`. A step takes a few milliseconds."""
 
     def __init__(self, search: HistoryPass, store: VersionStore, *, bytes_max: int, parts: int) -> None:
-        """``search`` has not begun. ``bytes_max``: of keys and values; the window ends before the first commit that
-        does not fit, but has one at least. 0: any number. ``parts``: at most so many."""
+        """``search`` has not begun. ``bytes_max``: the bound on keys and values; the window ends before the first
+        commit that does not fit, but has one at least. 0: any number. ``parts``: at most so many."""
         self._search = search
         self._store = store
         self._bytes_left = bytes_max
@@ -54,7 +54,7 @@ class CountingPass:
         self._commit_begins = 0
 
     def step(self) -> bool:
-        """Look at what comes next. True once all of it is done. Raises as :meth:`.HistoryPass.step`."""
+        """Look at the next versions or changes. True once all of it is done. Raises as :meth:`.HistoryPass.step`."""
         if self._window is None:
             if not self._search.step():
                 return False
@@ -75,14 +75,14 @@ class CountingPass:
         return self._sized == len(keys)
 
     def counted(self) -> CountedWindow:
-        """What was found, once it is done."""
+        """Return the window, once all is done."""
         assert self._window is not None
         keys = self._window.keys
         every = -(-len(keys) // _SORTED_MAX) or 1
         in_order = sorted(map(logical_of, keys[::every]))
         count = len(in_order)
         cuts = {in_order[part * count // self._parts] for part in range(1, self._parts)} if in_order else set()
-        # What stands first bounds nothing.
+        # The first key bounds nothing.
         bounds = sorted(cuts - set(in_order[:1]))
         places = [0, *(bisect_left(in_order, bound) for bound in bounds), count]
         counts = [min(every * end, len(keys)) - min(every * begin, len(keys)) for begin, end in pairwise(places)]

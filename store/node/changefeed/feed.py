@@ -1,22 +1,22 @@
-"""From what is applied to the queues of those who watch it.
+"""Changes on their way from the applied entries to the queues of watches.
 
 ::
 
     applied(entries) ─► position, RecentChanges ─► RangeIndex ─► WatchQueue, WatchQueue, ...     on the loop
 
-The *position* is the timestamp of the last applied entry: every change at or below it was handed out here, and none at
-or below it will ever follow, since timestamps rise along the log and an entry is handed out only once it is applied. So
-a queue that was attached at one position and read to its end at another has exactly what lies between them. What is
-committed and not applied yet is above the position.
+The *position* is the timestamp of the last applied entry: every change at or below it was handed out here, and no later
+one will be at or below it, since timestamps rise along the log and an entry is handed out only once it is applied. So a
+queue that was attached at one position and read to its end at another has exactly the changes between them. Changes
+that are committed and not applied yet are above the position.
 
 Four things keep a queue from being complete, and each detaches it, which its watch notices and makes good from the
-engine: it overflows, all queues together do, the whole state was replaced (a snapshot was installed), of which no
-entries are known, or a large transaction was committed that may have written in its range.
+engine: it overflows, all queues together do, a snapshot was installed, whose entries are not known, or a large
+transaction was committed that may have written in its range.
 
-What that has written is put in place over the entries that follow, at the timestamp of its commit. So of the ranges
-that it may have written nothing is complete above that timestamp until all of it is in place (**L9**): their queues
-stay detached, their watches have everything below it, and wait. Nor does :class:`RecentChanges` know what it has
-changed: it begins anew (**L10**).
+The rows of such a transaction are put in place over the entries that follow, at the timestamp of its commit. So of the
+ranges that it may have written nothing is complete above that timestamp until all of it is in place (**L9**): their
+queues stay detached, their watches have everything below it, and wait. Nor does :class:`RecentChanges` know which rows
+it has changed: it begins anew (**L10**).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from cortado.store.node.limits import NodeLimits
 
 
 class WatchQueue:
-    """What one watch was not given yet, in runs: each holds whole commits, in order."""
+    """The changes that one watch was not given yet, in runs: each holds whole commits, in order."""
 
     def __init__(self, start: bytes, end: bytes, wake: Callable[[], None], *, keeps: bool = True) -> None:
-        """Of keys in ``[start, end)``; ``wake`` is called when something came, or the queue was detached. One that
-        ``keeps`` nothing is told alone that something came."""
+        """The queue takes keys in ``[start, end)``; ``wake`` is called when a change came, or the queue was detached.
+        One that ``keeps`` nothing is told alone that a change came."""
         self.keeps = keeps
         self.has_news = not keeps
         self.start = start
@@ -63,8 +63,8 @@ class ChangeFeed:
     """One group's changes as they are applied here. Everything runs on the node's loop."""
 
     def __init__(self, position: Timestamp, limits: NodeLimits, unresolved: Callable[[], Unresolved]) -> None:
-        """``position`` is the timestamp of what is applied already; ``unresolved`` tells of large transactions that
-        have not ended."""
+        """``position`` is the timestamp of the last applied entry; ``unresolved`` tells of large transactions that have
+        not ended."""
         self._unresolved = unresolved
         self._held: set[WatchQueue] = set()
         self.position = position
@@ -84,7 +84,7 @@ class ChangeFeed:
         """How many different ranges are watched."""
         return len(self._audiences)
 
-    # --- what is applied ---------------------------------------------------------------------------------------
+    # --- applied entries -----------------------------------------------------------------------------------------
 
     def applied(
         self, entries: Sequence[Applied], position: Timestamp, committed: Sequence[LargeTransaction] = ()
@@ -172,7 +172,7 @@ class ChangeFeed:
         self.queued_events += events
         self.queued_bytes += size_bytes
 
-    # --- who watches -------------------------------------------------------------------------------------------
+    # --- watches -------------------------------------------------------------------------------------------------
 
     def open(self, queue: WatchQueue) -> None:
         """From now on ``queue`` may be attached, until it is closed."""
@@ -196,11 +196,11 @@ class ChangeFeed:
             self._ranges.remove(*bounds, audience)
 
     def attach(self, queue: WatchQueue, after: Timestamp) -> Timestamp:
-        """Put everything into ``queue`` that is applied from here on, and say what else is needed: what lies between
-        ``after`` and the timestamp returned, which is ``after`` where what is kept in memory reaches back that far.
+        """Put everything into ``queue`` that is applied from here on, and return a timestamp: the changes between
+        ``after`` and it are still needed. It is ``after`` if the changes in memory reach back that far.
 
-        While not all of its range is in place it is not attached, and no more than what is returned can be had: it is
-        woken once that has changed."""
+        While not all of its range is in place, the queue is not attached, and no change above the returned timestamp
+        can be had: it is woken once that has changed."""
         complete_to = self.complete_to(queue.start, queue.end)
         if complete_to < self.position:
             self._held.add(queue)

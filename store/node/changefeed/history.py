@@ -1,7 +1,7 @@
-"""What was changed in a range between two timestamps: by the index of changes, or among the versions themselves.
+"""The changes of a range between two timestamps: by the index of changes, or among the versions themselves.
 
 Versions are ordered by key, changes by time. So a pass over them goes over the keys of the whole range and keeps the
-*oldest* changes, as many as fit into a bounded memory; where there are more, the window that it found ends before them,
+*oldest* changes, as many as fit into a bounded memory; if there are more, the window that it found ends before them,
 and the next pass begins there::
 
     pass 1   (after .................... until]   ──► window (after .. w1]   the oldest changes, in order
@@ -12,8 +12,8 @@ keys alone, in slices with a transaction each; values are read when they are sen
 the range.
 
 The :mod:`index <cortado.store.node.changefeed.indexed>` costs one look at each change of that time, whatever its range.
-Which of the two is less nobody knows before: so they take turns, slice by slice, and the first that is done says what
-there is. They say the same. Where the index cannot prove that, the versions alone do.
+Which of the two costs less is not known before: so they take turns, slice by slice, and the first that is done says
+what there is. They say the same. If the index cannot prove that, the versions alone do.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class HistoryPass:
         """Whether the index had it all, once it is done."""
 
     def step(self) -> bool:
-        """Look at what comes next. True once all of it is done.
+        """Look at the next versions or changes. True once all of it is done.
 
-        Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state,
-        DataLoss where a change may be missing, or lie under another key or timestamp.
+        Raises SnapshotTooOld if history that this needs is gone, Unavailable while a snapshot replaces the state,
+        DataLoss if a change may be missing, or lie under another key or timestamp.
         """
         is_turn, self._is_turn_of_index = self._is_turn_of_index, not self._is_turn_of_index
         if self._indexed is None or not is_turn:
@@ -74,7 +74,7 @@ class HistoryPass:
         return self.is_by_index
 
     def window(self) -> Window:
-        """What was found, once it is done."""
+        """Return the changes, once all is done."""
         return self._indexed.window() if self._indexed is not None and self.is_by_index else self._versions.window()
 
 
@@ -84,7 +84,7 @@ class VersionsPass:
     def __init__(
         self, engine: Engine, store: VersionStore, start: bytes, end: bytes, found: OldestChanges, after: Timestamp
     ) -> None:
-        """``found`` is empty, and bounds what is looked for."""
+        """``found`` is empty, and bounds the search."""
         self._engine = engine
         self._store = store
         self._position = start
@@ -105,7 +105,7 @@ class VersionsPass:
         return exhausted
 
     def window(self) -> Window:
-        """What was found, once the range is done."""
+        """Return the changes, once the range is done."""
         return self._found.window()
 
 
@@ -128,7 +128,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
                 break
     if not items:
         store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]), keys[0], keys[0])
-        # Beside a key that is out of its order, a search does not find what a pass over all keys came by.
+        # A search beside a key that is out of its order does not find every item that a pass over all keys comes by.
         store.check_trusted(keys[0], next_key(keys[0]), doubted)
         raise Unavailable("a change that was about to be sent is not stored here any more", retry_delay_ms=1_000)
     store.check_intact([key for key, _ in items], [value for _, value in items])

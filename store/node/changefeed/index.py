@@ -1,7 +1,7 @@
 """The index of changes by time: which stored keys each entry of the log has changed.
 
-Versions are ordered by key. Who wants what changed between two timestamps, in a range that is far larger than that,
-would look at every version; here he reads what happened, in the order in which it did::
+Versions are ordered by key. A reader of the changes between two timestamps, in a range far larger than they are, would
+look at every version; here it reads the changes, in the order in which they happened::
 
     group 4 | last_ts 12 | kind 1 | number 4   ->   body | CRC-32C 4, of key and body
 
@@ -10,21 +10,21 @@ would look at every version; here he reads what happened, in the order in which 
     MOVED  rows of a large transaction that were     keys
            put in place at its commit's timestamp
 
-The index is this replica's alone. It is made of what is applied, in the same transaction, and nothing rests on it but
-speed: it is in no snapshot, in no backup, and not compared. Whoever reads it proves that nothing is missing, and looks
-at the versions where he cannot:
+The index is this replica's alone. It is made of the applied entries, in the same transaction, and nothing rests on it
+but speed: it is in no snapshot, in no backup, and not compared. A reader proves that nothing is missing, or else looks
+at the versions:
 
 - **C1** *A chain.* OWN items hold the ``last_ts`` of the one before, and the applied state that of the last one. So an
   item that vanished, or that was never here, leaves a gap that is seen.
-- **C2** *A head.* What is put into the past stands outside the chain: at the commit's timestamp. The commit's entry
-  leaves a HEAD there, and says so in the chain; each entry that moves rows counts its pieces in it.
+- **C2** *A head.* Rows that are put into the past stand outside the chain: at the commit's timestamp. The commit's
+  entry leaves a HEAD there, and says so in the chain; each entry that moves rows counts its pieces in it.
 - **C3** *A checksum*, which covers key and value.
-- **C4** *What is in no order of time breaks the index*: a restore puts versions at timestamps of their own. Everything
+- **C4** *Versions in no order of time break the index*: a restore puts versions at timestamps of their own. Everything
   is removed then, and the chain begins anew behind it.
 - **C5** *Cut from below*, in order, at or below the cluster's safepoint alone.
 
-Staged values are not in it: nobody sees them change. What was removed since may be: who reads the index looks whether
-a key is there.
+Staged values are not in it: their changes are not seen. Versions that were removed since may be: a reader of the index
+looks whether a key is there.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ _COUNT: Final = Struct(">I")
 _CHECKSUM: Final = Struct("<I")
 _KEYS: Final = Struct("<BI")
 _EQUAL: Final = 1
-"""Of keys: they have one length, which stands once."""
+"""A flag of keys: they have one length, which stands once."""
 _BARE: Final = 2
-"""Of keys: all have one timestamp, that of their item, and are stored without it."""
+"""A flag of keys: all have one timestamp, that of their item, and are stored without it."""
 _ABOVE_KINDS: Final = b"\xff"
 
 
 class BrokenIndex(Exception):
-    """The index does not prove what changed: the versions do. Never leaves a pass."""
+    """The index does not prove which changes there were: the versions do. Never leaves a pass."""
 
 
 class Own(NamedTuple):
@@ -83,8 +83,8 @@ class Own(NamedTuple):
 
 
 class IndexItem(NamedTuple):
-    """What stands at a place of the index; ``content`` is that of its kind: see the module. Timestamps are bytes, which
-    sort as they do."""
+    """An item of the index; ``content`` is that of its kind: see the module. Timestamps are bytes, which sort as they
+    do."""
 
     ts: bytes
     kind: int
@@ -104,7 +104,7 @@ def first_above(group_id: int, ts: Timestamp) -> bytes:
 
 
 def decode_item(key: bytes, value: bytes) -> IndexItem:
-    """Raises BrokenIndex where it is not what was written."""
+    """Raises BrokenIndex if it is not as it was written."""
     if len(value) < _CHECKSUM.size or _CHECKSUM.pack(checksum(key + value[: -_CHECKSUM.size])) != value[-4:]:
         raise BrokenIndex("a wrong checksum")
     try:
@@ -124,10 +124,10 @@ def decode_item(key: bytes, value: bytes) -> IndexItem:
 
 
 class IndexWriter:
-    """What one transaction adds to the index; :meth:`finish` ends it. On the storage thread."""
+    """The additions of one transaction to the index; :meth:`finish` ends it. On the storage thread."""
 
     def __init__(self, txn: WriteTransaction, group_id: int, changed_ts: Timestamp) -> None:
-        """``changed_ts``: of the last entry that changed anything."""
+        """``changed_ts``: the timestamp of the last entry that changed a key."""
         self._txn = txn
         self._prefix, self._end = index_range(group_id)
         self.changed_ts = changed_ts
@@ -148,15 +148,16 @@ class IndexWriter:
                 self._move(suffix.translate(INVERTED), [key for key, _ in same])
 
     def restart(self, last_ts: Timestamp, items: Sequence[Item]) -> None:
-        """An entry that ends at ``last_ts`` may have put what is in no order of time: all of the index goes (C4)."""
+        """Begin anew behind an entry that ends at ``last_ts`` and may have put versions in no order of time: all of the
+        index goes (C4)."""
         self._items.clear()
         self._txn.delete_range(Space.CHANGES, self._prefix, self._end)
         if _without_staged(items):
-            # As where it is added: what the applied state says is a function of the log.
+            # As where it is added: the applied state is a function of the log.
             self.changed_ts = last_ts
 
     def finish(self, safepoint: Timestamp, *, has_risen: bool) -> Timestamp:
-        """Write it, and cut some of what stands at or below ``safepoint``. Returns the new ``changed_ts``."""
+        """Write the items, and cut some of those at or below ``safepoint``. Returns the new ``changed_ts``."""
         self._flush()
         if safepoint > ZERO:
             end = self._prefix + bytes(safepoint) + _ABOVE_KINDS
@@ -212,7 +213,7 @@ class IndexWriter:
             self._items = []
 
     def _cut_stray(self, end: bytes) -> None:
-        """Where the first item's key has turned upwards nothing would ever be cut."""
+        """Cut a first item whose key has turned upwards: beside it nothing would ever be cut."""
         for key, value in self._txn.walk(Space.CHANGES, self._prefix):
             if key >= end and _is_damaged(key, value()):
                 self._txn.delete_places(Space.CHANGES, self._prefix, [0])

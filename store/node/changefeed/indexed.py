@@ -1,14 +1,14 @@
-"""What was changed in a range between two timestamps, read from the index of changes.
+"""The changes of a range between two timestamps, read from the index of changes.
 
-Items come in the order of time, so a pass reads what happened between the two, of all ranges, and ends early where it
-has enough. Each step proves that it has missed nothing (see :mod:`cortado.store.node.changefeed.index`)::
+Items come in the order of time, so a pass reads the changes between the two, of all ranges, and ends early if it has
+enough. Each step proves that it has missed nothing (see :mod:`cortado.store.node.changefeed.index`)::
 
     after                                     until
       │  [ts 5, previous 2]  [ts 7, previous 5]  │  [ts 9, previous 7]
       ▲                                             ▲
       the first item's previous is not above it     the first item behind it, or what is applied says: 7 was the last
 
-Where that does not hold, or a key that it finds is not stored, the pass is *broken*: the versions decide.
+If that does not hold, or a key that it finds is not stored, the pass is *broken*: the versions decide.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BYTES_PER_STEP: Final = 256 << 10
 
 
 class Progress(Enum):
-    """Of a pass, after a step."""
+    """The state of a pass, after a step."""
 
     MORE = "more"
     DONE = "done"
@@ -59,7 +59,7 @@ class IndexPass:
         found: OldestChanges,
         after: Timestamp,
     ) -> None:
-        """``found`` is empty, and bounds what is looked for."""
+        """``found`` is empty, and bounds the search."""
         self._engine = store.engine
         self._store = store
         self._group_id = group_id
@@ -105,11 +105,11 @@ class IndexPass:
         return Progress.DONE if is_done else Progress.MORE
 
     def window(self) -> Window:
-        """What was found, once it is done."""
+        """Return the changes, once all is done."""
         return self._found.window()
 
     def _take(self, txn: ReadTransaction, item: IndexItem) -> bool:
-        """The next item; True where it, and what follows, is not needed. Raises BrokenIndex."""
+        """Take the next item; return True if it, and the items that follow, are not needed. Raises BrokenIndex."""
         content = item.content
         if isinstance(content, Own):
             if item.number == 0:
@@ -163,13 +163,14 @@ class IndexPass:
         return False
 
     def _check_follows(self, changed_ts: bytes) -> None:
-        """The last change before what comes here was at ``changed_ts``: the one that was read, or none of this time
-        (C1). Raises BrokenIndex."""
+        """Check that the last change before this item was at ``changed_ts``: the one that was read, or none of this
+        time (C1). Raises BrokenIndex."""
         if changed_ts > self._after_bytes if self._last is None else changed_ts != self._last_ts:
             raise BrokenIndex("an entry's changes are not here")
 
     def _check_complete(self) -> None:
-        """All pieces of the last entry were read, and what was moved to its time (C2). Raises BrokenIndex."""
+        """Check that all pieces of the last entry were read, and the rows that were moved to its time (C2). Raises
+        BrokenIndex."""
         if self._pieces_left or self._head_due or self._moved_left:
             raise BrokenIndex("an entry's changes end within")
 

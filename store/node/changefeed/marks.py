@@ -1,8 +1,8 @@
-"""When the watches that have nothing to say say so: one timer for all of them, and a bound on how many a second.
+"""When idle watches send marks: one timer for all of them, and a bound on how many a second.
 
 A mark costs its node some 70 us, whether or not anything has changed. So a node sends no more than ``MARKS_A_SECOND``
 for want of anything else, a few at a time, and calls come between. With more watches than that, each one's interval is
-longer than it asked for: with 4,000 it is 8 s. Watches of which something changes do not wait for their marks.
+longer than it asked for: with 4,000 it is 8 s. Watches with changes do not wait for their marks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ MARKS_AT_ONCE: Final = 8
 
 
 class Marked(Protocol):
-    """What is told that its interval is over."""
+    """A watch that is told that its interval is over."""
 
     due_s: float
     """On the loop's clock; it may become later."""
 
     def mark(self) -> bool:
-        """Its interval is over. False where nobody waits for that any more."""
+        """Its interval is over. False if no caller waits for that any more."""
 
 
 class Marks:

@@ -19,8 +19,8 @@ class Window:
 
 
 class OldestChanges:
-    """Of changes in ``(after, until]`` about ``events_max``, but always whole commits. Where there are more, ``until``
-    falls to before the first commit that is not among them. What is kept does not depend on the order in which it
+    """About ``events_max`` of the changes in ``(after, until]``, but always whole commits. If there are more, ``until``
+    falls to before the first commit that is left out. Which changes are kept does not depend on the order in which they
     came."""
 
     def __init__(self, after: Timestamp, until: Timestamp, events_max: int) -> None:
@@ -50,7 +50,7 @@ class OldestChanges:
         self.until_bytes = bytes(self.until)
 
     def window(self) -> Window:
-        """What was found, once all of it was."""
+        """Return the changes, once all were added."""
         if len(self.found) > self.events_max:
             self._keep_oldest()
         self.found.sort(key=place_of)

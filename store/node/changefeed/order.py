@@ -1,7 +1,7 @@
 """The one order of changes: by commit timestamp, and within a commit by key.
 
-It is total, the same at every replica and for every way on which a change is found, so a place in it says exactly
-what came before. A change is an engine item (:data:`~cortado.store.mvcc.versions.Item`), as the log carried it.
+It is total, the same at every replica and on every way by which a change is found, so a place in it says exactly which
+changes came before. A change is an engine item (:data:`~cortado.store.mvcc.versions.Item`), as the log carried it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ABOVE_ALL_KEYS: Final = b"\xff"
 
 
 def place_of(engine_key: bytes) -> bytes:
-    """Where a change stands: bytes that sort as changes do."""
+    """Return the place of a change: bytes that sort as changes do."""
     return engine_key[-TIMESTAMP_BYTES:].translate(INVERTED) + engine_key[:-TIMESTAMP_BYTES]
 
 

@@ -6,8 +6,8 @@ The bounds of all ranges cut the keyspace into segments, and each segment knows 
                         c [-------)
     segments  (  )( a )( a c )( c )( b c? ...
 
-Adding and removing a range touches the segments between its bounds. Who watches the same range shares one member, so
-that thousands of watches of one range cost no more than one.
+Adding and removing a range touches the segments between its bounds. Watches of the same range share one member, so that
+thousands of them cost no more than one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RangeIndex(Generic[T]):
         return len(self._bounds) == 1
 
     def add(self, start: bytes, end: bytes, member: T) -> None:
-        """Let ``member`` have what lies in ``[start, end)``."""
+        """Let ``member`` have the keys in ``[start, end)``."""
         if start < end:
             first, last = self._cut(start), self._cut(end)
             for segment in range(first, last):
@@ -53,8 +53,8 @@ class RangeIndex(Generic[T]):
                 del self._bounds[segment], self._members[segment]
 
     def runs(self, items: Sequence[Item]) -> Iterator[tuple[int, int, tuple[T, ...]]]:
-        """For items in key order: which neighbouring ones (from, to) have which members. Items of nobody are passed
-        over by a bisect for each of their segments, whatever their number."""
+        """For items in key order: which neighbouring ones (from, to) have which members. Items without members are
+        passed over by a bisect for each of their segments, whatever their number."""
         bounds = self._bounds
         place, count = 0, len(items)
         while place < count:
@@ -66,7 +66,7 @@ class RangeIndex(Generic[T]):
             place = run_end
 
     def _cut(self, bound: bytes) -> int:
-        """The segment that begins at ``bound``, made where there is none."""
+        """Return the segment that begins at ``bound``, made if there is none."""
         segment = bisect_left(self._bounds, bound)
         if segment == len(self._bounds) or self._bounds[segment] != bound:
             self._bounds.insert(segment, bound)

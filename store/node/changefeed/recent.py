@@ -1,8 +1,8 @@
-"""The newest changes of all keys, kept in memory: whoever comes back after a moment need not search the engine.
+"""The newest changes of all keys, kept in memory: a watcher that comes back after a moment need not search the engine.
 
-After a leader was killed, all its watchers turn to another node, each at a timestamp of a second or two ago. What they
-missed is here; a pass over the versions of each one's range would take far longer, and all of them at once. Nothing is
-copied: entries of the log are held a little longer than they would live anyway.
+After a leader was killed, all its watchers turn to another node, each at a timestamp of a second or two ago. The
+changes that they missed are here; a pass over the versions of each one's range would take far longer, and all of them
+at once. Nothing is copied: entries of the log are held a little longer than they would live anyway.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cortado.store.node.changefeed.order import engine_key
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp, ``size_bytes`` about what
-    it takes of memory. ``moved`` was put in place at the timestamp of a large transaction's commit, before."""
+    """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp, ``size_bytes`` about how
+    much memory it takes. ``moved`` was put in place at the timestamp of a large transaction's commit, before."""
 
     last_ts: Timestamp
     items: Sequence[Item]
@@ -55,8 +55,8 @@ class RecentChanges:
         self.floor = position
 
     def all_since(self, after: Timestamp) -> list[Sequence[Item]] | None:
-        """What the entries that end above ``after`` changed, each in key order, newest first; the last may hold changes
-        at or below ``after``, too. None where ``after`` is below the floor."""
+        """Return the changes of the entries that end above ``after``, each in key order, newest first; the last may
+        hold changes at or below ``after``, too. None if ``after`` is below the floor."""
         if after < self.floor:
             return None
         newer = takewhile(lambda applied: applied.last_ts > after, reversed(self._entries))

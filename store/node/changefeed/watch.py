@@ -1,4 +1,4 @@
-"""One watch: batches of changes in order, and how far they are complete, for as long as somebody takes them.
+"""One watch: batches of changes in order, and how far they are complete, for as long as the caller takes them.
 
 ::
 
@@ -8,9 +8,9 @@
      `────────────────────────────────────────────────────────────────┘
 
 ``sent`` is the timestamp up to which everything was handed over. Whatever happens to the queue, the watch attaches it
-again at the position of that moment, and catches up from ``sent``: so nothing is left out. Changes have one total
-order (:mod:`cortado.store.node.changefeed.order`), and what is at or below the last one handed over is passed over: so
-nothing comes twice, wherever a commit was cut in two.
+again at the position of that moment, and catches up from ``sent``: so nothing is left out. Changes have one total order
+(:mod:`cortado.store.node.changefeed.order`), and those at or below the last one handed over are passed over: so nothing
+comes twice, wherever a commit was cut in two.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Batch:
 
 
 class History(Protocol):
-    """Where a watch finds what lies before its queue, and its turn among the others."""
+    """The history before a watch's queue, and the watch's turn among the others."""
 
     marks: Marks
 
@@ -85,10 +85,10 @@ class Watch:
         progress_only: bool = False,
         is_read_at: bool = False,
     ) -> None:
-        """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one, every
-        ``resolved_interval_ms``, as far as its turn comes by then. ``progress_only``: all batches are
-        empty, and one comes also when something has changed. ``is_read_at``: reads were promised the state at
-        ``after``, so nothing will follow at or below it."""
+        """Changes above ``after`` of keys in ``[start, end)``. The caller gets a batch, be it an empty one, every
+        ``resolved_interval_ms``, as far as its turn comes by then. ``progress_only``: all batches are empty, and one
+        comes also when a key has changed. ``is_read_at``: reads were promised the state at ``after``, so nothing will
+        follow at or below it."""
         self._feed = feed
         self._history = history
         self._marks = history.marks
@@ -101,7 +101,7 @@ class Watch:
         """Everything at or below it was handed over."""
         self._final = after if is_read_at else ZERO
         self.began = feed.position
-        """What was applied when it began."""
+        """The position when it began."""
         self.events = 0
         self._queue = WatchQueue(start, end, self._wake, keeps=not progress_only)
         feed.open(self._queue)
@@ -111,7 +111,7 @@ class Watch:
         self._marks.put(self)
 
     def end(self, error: CortadoError) -> None:
-        """Let who takes batches have this error next."""
+        """Raise this error to the caller that takes batches, next."""
         self._ended = error
         self._wake()
 
@@ -185,8 +185,8 @@ class Watch:
         return Batch(items, self.sent if resolved is not None and self._is_final() else None)
 
     def _is_final(self) -> bool:
-        """Whether all up to ``sent`` is in place here. Where the watch was asked for what follows a later time, entries
-        below that may still come, of which it hands over none."""
+        """Whether all up to ``sent`` is in place here. If the watch began at a later time than is in place here,
+        entries below that may still come, and it hands over none of them."""
         return self.sent <= max(self._final, self._feed.complete_to(self._queue.start, self._queue.end))
 
     async def _is_due(self) -> bool:
@@ -209,7 +209,7 @@ class Watch:
         if self._ended is not None:
             raise self._ended
 
-    # --- what lies before --------------------------------------------------------------------------------------
+    # --- history -----------------------------------------------------------------------------------------------------
 
     async def _catch_up(self, until: Timestamp) -> AsyncGenerator[Batch, None]:
         """Everything up to ``until`` that was not handed over, window by window."""

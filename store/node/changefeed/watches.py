@@ -1,14 +1,14 @@
 """All watches of one node: let in within bounds, ended when the node can't serve them, counted.
 
-A replica serves watches as long as it follows somebody: one that has known no leader for ``watch_leaderless_ms`` ends
+A replica serves watches as long as it follows a leader: one that has known no leader for ``watch_leaderless_ms`` ends
 them, so that clients turn to another; otherwise a watcher of a node that is cut off would wait without being told. A
-node that stops, or whose state is about to be replaced, ends them at once. Nothing is lost by that: whoever goes on
-elsewhere names the timestamp that he is complete up to.
+node that stops, or has its state replaced soon, ends them at once. Nothing is lost by that: a watcher that goes on
+elsewhere names the timestamp that it is complete up to.
 
-*Time goes on while nobody writes.* What is resolved is what is applied, and an idle group applies nothing. So a leader
-that has watches and has not written for ``watch_close_ms`` raises the ceiling to its clock, by an entry of its own:
-that entry's timestamp resolves everything below it, here and at every replica. A group that nobody watches at its
-leader writes nothing, and then the replicas resolve what they have applied.
+*Time goes on without writes.* A timestamp is resolved once it is applied, and an idle group applies nothing. So a
+leader that has watches and has not written for ``watch_close_ms`` raises the ceiling to its clock, by an entry of its
+own: that entry's timestamp resolves everything below it, here and at every replica. A group without watches at its
+leader writes nothing, and then the replicas resolve as far as they have applied.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from cortado.store.node.limits import NodeLimits
 
 T = TypeVar("T")
 
-# About what a key of a window takes, and how many a window holds however little room is left.
+# About how many bytes a key of a window takes, and how many keys a window holds however little room is left.
 _KEY_BYTES: Final = 128
 _WINDOW_EVENTS_MIN: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class WatchStatistics:
-    """What the watches of one node do.
+    """The figures of one node's watches.
 
     - ``watches``: open now; ``ranges``: how many different ones they watch; ``catching_up``: those that are reading
       history from the engine, or wait for their turn to.
     - ``queued_events``, ``queued_bytes``: changes that wait to be sent.
-    - ``recent_bytes``: changes that are kept in memory for who comes back.
+    - ``recent_bytes``: changes that are kept in memory for watchers that come back.
     - ``events``: changes handed over since the start, by all; ``overflows``: how often a watch was too slow for its
       queue, and caught up from the engine instead; ``passes``: how often history was searched, and ``passes_by_index``:
       how often the index of changes had it.
-    - ``resolved_lag_ms``: how far the slowest watch is behind what is applied, 0 without watches; of one that comes
-      from the beginning, since it began.
+    - ``resolved_lag_ms``: how far the slowest watch is behind the applied entries, 0 without watches; a watch from the
+      beginning counts since it began.
     """
 
     watches: int
@@ -147,7 +147,8 @@ class Watches:
     ) -> CountedWindow:
         """The oldest changes of a range in ``(after, until]``, counted: at most ``changes_max`` (0: any number) and
         ``bytes_max`` of them, but never more than ``watch_pass_events_max``; always whole commits, and one at least. It
-        ends before what is not in place yet. ``until`` is applied. Raises as :meth:`.HistoryPass.step`.
+        ends before the first change that is not in place yet. ``until`` is applied. Raises as
+        :meth:`.HistoryPass.step`.
         """
         until = min(until, self.feed.complete_to(start, end))
         if until <= after:
@@ -162,7 +163,7 @@ class Watches:
             return await history.run(counting.counted)
 
     async def previous(self, items: list[Item], *, bytes_max: int) -> list[Item | None]:
-        """What each of the first changes replaced: see :func:`read_previous`."""
+        """Return the version that each of the first changes replaced: see :func:`read_previous`."""
         return await self._history.run(lambda: self._history.previous(items, bytes_max))
 
     def end_all(self, error: CortadoError) -> None:
@@ -195,7 +196,7 @@ class Watches:
             resolved_lag_ms=max((lag_ms(feed.position, watch.sent, watch.began) for watch in self._watches), default=0),
         )
 
-    # --- what is looked at from time to time -------------------------------------------------------------------
+    # --- from time to time -------------------------------------------------------------------------------------------
 
     def _look_later(self) -> None:
         if self._timer is None and self._watches and self._stopped is None:
@@ -221,7 +222,7 @@ class Watches:
             self.end_all(Unavailable(problem, retry_delay_ms=100))
 
     async def _close(self) -> None:
-        # Where there is no room, or leadership is lost, time stands still for now.
+        # If there is no room, or leadership is lost, time stands still for now.
         with suppress(CortadoError):
             await self._close_time()
 
@@ -244,7 +245,7 @@ class _History:
         self.marks = Marks()
         self.passes = self.passes_by_index = 0
         self.held_events = 0
-        """Of windows that are being sent."""
+        """The changes of windows that are being sent."""
 
     def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
         # Many watches that come back at once take smaller windows, so that together they stay bounded.
