@@ -7,12 +7,12 @@ transaction that applies it, so it is remembered exactly if it happened (``recor
 - The same id with another hash is InvalidArgument: the caller reuses ids.
 - Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count: the
   leader decides (``floor.py``, ``forgetting.py``) and says so in the entry, as a *floor*, to just above the last one
-  forgotten; every replica deletes what is below. So bounds may differ from node to node, and tables do not. An id below
-  the floor may belong to a request that happened or not: OutcomeUnknown, *too old*, and never executed. One whose entry
-  was on its way when the floor rose above it is remembered all the same, until the floor rises again.
+  forgotten; every replica deletes the records below. So bounds may differ from node to node, and tables do not. An id
+  below the floor may belong to a request that happened or not: OutcomeUnknown, *too old*, and never executed. One whose
+  entry was on its way when the floor rose above it is remembered all the same, until the floor rises again.
 - An idle group forgets nothing, so the floor stays below every timestamp that a caller can have seen since.
 - Only a leader that has applied everything before its term looks here (``lookup.py``), so over a change of leader the
-  table misses nothing. What is in flight is not in the table yet: the node keeps it in mind until it is applied,
+  table misses nothing. Requests in flight are not in the table yet: the node keeps them in mind until they are applied,
   answered or not.
 
 Refusals are not remembered: they changed nothing, and the same request is worked out again.

@@ -9,7 +9,7 @@ from typing import Final
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-# How many are forgotten per entry at most, beyond as many as it adds: what piled up goes in bounded transactions.
+# How many are forgotten per entry at most, beyond as many as it adds: records that piled up go in bounded transactions.
 FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 
 
@@ -24,7 +24,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """The state that decides what is forgotten: the log's time, and how much the table holds with what is in flight."""
+    """The state that decides which records are forgotten: the log's time, and the size of the table together with the
+    requests in flight."""
 
     last_ts: Timestamp
     epoch_began: Timestamp
@@ -34,7 +35,7 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What an entry forgets: everything below ``floor`` (empty: nothing), which is so many records and bytes."""
+    """The records that an entry forgets: all below ``floor`` (empty: none), which is so many records and bytes."""
 
     floor: bytes = b""
     requests: int = 0
@@ -45,7 +46,7 @@ NOTHING_FORGOTTEN: Final = Forgotten()
 
 
 def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: Memory) -> list[tuple[bytes, int]]:
-    """Which of the ``oldest`` (id, bytes), in their order, go: what is too old, and what is too much."""
+    """Return which of the ``oldest`` (id, bytes), in their order, go: those that are too old, and the excess."""
     forgotten: list[tuple[bytes, int]] = []
     excess_requests = state.requests - memory.requests_max
     excess_bytes = state.bytes - memory.bytes_max

@@ -1,7 +1,7 @@
-"""The leader's choice of what is no longer remembered of requests, made when a batch is sealed.
+"""The leader's choice of the requests that are forgotten, made when a batch is sealed.
 
-What is in flight counts already: batches that are appended and not applied add records that the table does not show
-yet, and their floors delete records that it still shows.
+Batches in flight count already: those that are appended and not applied add records that the table does not show yet,
+and their floors delete records that it still shows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Forgetting:
         self._machine = machine
         self._memory = memory
         self._in_flight: deque[Batch] = deque()
-        # What they add, less what they forget; and the highest of their floors, or of one that is applied.
+        # The records that they add, less those that they forget; and the highest of their floors, or of one that is
+        # applied.
         self._requests = self._request_bytes = 0
         self._floor = b""
 
@@ -66,7 +67,8 @@ class Forgetting:
         self._request_bytes += sign * (batch.result_bytes - batch.forgotten.bytes)
 
     def of(self, batch: Batch, applied: AppliedState) -> Forgotten:
-        """What ``batch`` is to forget: about as many as it adds, and some more where it has become too many."""
+        """Return the records that ``batch`` is to forget: about as many as it adds, and some more if the table has
+        become too large."""
         if not batch.results and not batch.lost_below:
             return NOTHING_FORGOTTEN
         requests = applied.requests + self._requests + len(batch.results)
@@ -101,8 +103,8 @@ class Forgetting:
         return Forgotten(floor if floor != begun_at else b"", forgotten_requests, forgotten_bytes)
 
     def _oldest(self, floor: bytes, count_max: int, state: Remembering) -> list[tuple[bytes, int]]:
-        """The first that are remembered at or above ``floor``: of the table or, where there are too many and it has no
-        more of them, in flight. One that is too old goes once it is in the table."""
+        """Return the first records at or above ``floor``: from the table or, if there are too many and it has no more
+        of them, in flight. One that is too old goes once it is in the table."""
         oldest = self._machine.oldest_requests(floor, count_max)
         is_too_much = state.requests > self._memory.requests_max or state.bytes > self._memory.bytes_max
         if len(oldest) == count_max or not is_too_much:

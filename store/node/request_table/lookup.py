@@ -34,11 +34,11 @@ class Cancelling:
 
 
 Submitted: TypeAlias = Proposal | RunPlace | WriteResult | Cancelling
-"""A write in line, what it was answered before, or what it is refused after."""
+"""A write in line, an earlier answer, or the cancelling after which the write is refused."""
 
 
 class KnownRequests:
-    """At the leader: between what is in flight and what is applied there is no gap in which a request is not known."""
+    """At the leader: no request is unknown between its flight and its application."""
 
     def __init__(self, driver: Driver, machine: StateMachine, clock: Clock) -> None:
         self._driver = driver
@@ -46,7 +46,7 @@ class KnownRequests:
         self._clock = clock
 
     def find(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
-        """The first call with this id, or what it was answered; None for a new request.
+        """Return the first call with this id, or its answer; None for a new request.
 
         Raises as :meth:`first`, TransactionAborted and InvalidArgument as ``check_same_request``.
         """
@@ -63,10 +63,10 @@ class KnownRequests:
         return first
 
     def first(self, request_id: bytes, request_hash: bytes) -> Proposal | RunPlace | Remembered | None:
-        """The first call with this id, while it has no outcome; what it was answered; None where there was none.
+        """Return the first call with this id, while it has no outcome; its answer; None if there was none.
 
-        Raises as ``answer_of`` and ``check_owner``, and NotLeader or Unavailable where the table may lack what another
-        leader has done.
+        Raises as ``answer_of`` and ``check_owner``, and NotLeader or Unavailable if the table may lack another leader's
+        records.
         """
         first = self._first(request_id)
         if first is not None:
@@ -103,8 +103,8 @@ class KnownRequests:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
 
     def admit(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
-        """What to evaluate for a new request: ``evaluate``, or a refusal of its id, which then is given as all that
-        rest on what this node knows: once a majority says that it leads."""
+        """Return the evaluation of a new request: ``evaluate``, or a refusal of its id. The refusal is given like all
+        that rest on this node's knowledge: once a majority says that it leads."""
         try:
             check_not_ahead(request_id, self._clock)
         except ClockOutOfBounds as error:

@@ -1,4 +1,4 @@
-"""One record of the request table: its id, its bytes, and what it says of a request that is asked again.
+"""One record of the request table: its id, its bytes, and its answer to a repeated request.
 
 ::
 
@@ -27,14 +27,14 @@ from cortado.store.owners import tag_of
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
 _REQUEST_BYTES: Final = 12
-"""Of a hash; its other bytes tell principals apart."""
+"""The bytes of a hash that stand for the request; its other bytes tell principals apart."""
 CANCELLED_HASH: Final = b"cancelled".ljust(HASH_BYTES, b"\0")
 """In the place of a request's hash: it was settled before it happened, and never will."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a request was answered, and at which commit."""
+    """The answer of a request, and its commit."""
 
     request_hash: bytes
     ts: Timestamp
@@ -59,7 +59,7 @@ def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
 def encode_each(
     request_ids: Sequence[bytes], hashes: Sequence[bytes], first: Timestamp, replies: Sequence[bytes]
 ) -> list[tuple[bytes, bytes]]:
-    """The ids and records of a run's requests: of the first at ``first``, of the others at the timestamps that follow
+    """Return the ids and records of a run's requests: the first at ``first``, the others at the timestamps that follow
     it in its millisecond."""
     high, low = first.epoch << 48 | first.wall_ms, first.logical
     records: list[tuple[bytes, bytes]] = []
@@ -97,8 +97,8 @@ AHEAD_FACTOR: Final = 4
 def check_not_ahead(request_id: bytes, clock: Clock) -> None:
     """Raises ClockOutOfBounds for an id from beyond the clock's bounds: it would be remembered for ever.
 
-    That speaks of this node's clock, which another leader's may have passed: a refusal that rests on what this node
-    knows, and to be given as such. Its caller takes another id.
+    That speaks of this node's clock, which another leader's may have passed: the refusal rests on this node's
+    knowledge, and is to be given as such. Its caller takes another id.
     """
     ts_bytes = request_id[:TIMESTAMP_BYTES]
     if ts_bytes <= bytes(clock.last):
@@ -111,7 +111,7 @@ def check_not_ahead(request_id: bytes, clock: Clock) -> None:
 
 
 def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
-    """What the table says of a request: the remembered answer, or None for one that must be executed.
+    """Return the table's answer for a request: the remembered answer, or None for one that must be executed.
 
     ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor.
     """
