@@ -1,4 +1,5 @@
-"""What a directory holds of a backup: nothing, the beginning of one, or all of it; and the backups that it follows."""
+"""The state of a backup's directory: empty, the beginning of a backup, or all of it; and the chain of backups that it
+follows."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ Found: TypeAlias = Empty | Checkpoint | Manifest
 
 
 def look(directory: Directory) -> Found:
-    """What the directory holds. Raises InvalidArgument where it is something else, DataLoss, Unsupported."""
+    """Return the state of the directory. Raises InvalidArgument if it holds other files, DataLoss, Unsupported."""
     names = directory.names() or []
     if MANIFEST in names:
         return read_manifest(directory)
@@ -54,7 +55,7 @@ def look(directory: Directory) -> Found:
 
 
 def whole_backup(directory: Directory) -> Manifest:
-    """The backup in a directory. Raises InvalidArgument where there is none, or one that is not done."""
+    """Return the backup in a directory. Raises InvalidArgument if there is no backup, or an unfinished one."""
     found = look(directory)
     if isinstance(found, Manifest):
         return found
@@ -99,8 +100,8 @@ class Backup:
 
 
 def last_segment(directory: Directory, manifest: Manifest) -> Backup:
-    """The last segment of the backup there; the backup itself, where it has none. What was cut off, and so has no
-    manifest, is none."""
+    """Return the last segment of the backup there; the backup itself, if it has no segments. A segment that was cut
+    off, and so has no manifest, does not count."""
     for number in sorted(map(segment_of, directory.names() or []), reverse=True):
         if number > SEGMENTS_MAX:
             problem = f"holds {segment_name(number)}, and has at most {SEGMENTS_MAX} segments"
@@ -126,7 +127,8 @@ def chain_of(where: Where) -> list[Backup]:
 
 
 def behind(last: Backup, known: Mapping[str, Found]) -> list[Backup]:
-    """``last`` behind those that it follows, of which some are ``known`` by their place. Raises as :func:`chain_of`."""
+    """Return ``last`` behind the backups that it follows; some of those are ``known`` by their place. Raises as
+    :func:`chain_of`."""
     chain, seen = [last], {last.manifest.shape.backup_id}
     while (base := chain[-1].manifest.shape.base) is not None:
         follower, follower_place = chain[-1].manifest.shape, str(chain[-1].directory)
@@ -151,7 +153,7 @@ def behind(last: Backup, known: Mapping[str, Found]) -> list[Backup]:
 
 
 def readable_from(chain: Sequence[Backup]) -> Timestamp:
-    """The oldest time of which a restored chain knows all."""
+    """Return the oldest time at which a restored chain can be read."""
     oldest = chain[-1].manifest.shape.at
     for each in reversed(chain):
         shape = each.manifest.shape

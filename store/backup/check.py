@@ -13,7 +13,7 @@ from cortado.store.transfer.progress import Progress, Report, silent
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was verified."""
+    """The counts of a verification."""
 
     backups: int
     versions: int

@@ -11,8 +11,8 @@ this at any point, the same command goes on from there: parts that are there are
 all at the timestamp of the checkpoint, as long as the cluster can still read that. While the command runs, a lease
 keeps it readable.
 
-What was acknowledged before the backup began is in it. What changes meanwhile is not: every range is read at the same
-timestamp, whichever member answers, and however long it takes.
+Every write that was acknowledged before the backup began is in it. Later writes are not: every range is read at the
+same timestamp, whichever member answers, and however long it takes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _ID_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class BackupRequest:
-    """What is asked for. ``at`` None: now. ``base``: the directory of the backup that this one follows. ``streams``
-    ranges are read at once, of about ``range_bytes`` each (0: the server's choice)."""
+    """The request for a backup. ``at`` None: now. ``base``: the directory of the backup that this one follows.
+    ``streams`` ranges are read at once, of about ``range_bytes`` each (0: the server's choice)."""
 
     directory: Where
     at: At = None
@@ -65,11 +65,11 @@ class BackupRequest:
 
 
 def create_backup(client: Client, request: BackupRequest, report: Report = silent) -> Manifest:
-    """Takes the backup, or goes on with it; one that is whole, and of the time that ``at`` names, is verified.
-    ``client`` should read from any member.
+    """Take the backup, or go on with it; one that is whole, and of the time that ``at`` names, is verified. ``client``
+    should read from any member.
 
-    Raises InvalidArgument where the directory holds something else, SnapshotTooOld where its timestamp, or that of the
-    backup that it follows, cannot be read any more, and what a read raises.
+    Raises InvalidArgument if the directory holds another backup, SnapshotTooOld if its timestamp, or that of the backup
+    that it follows, cannot be read any more, and the errors of a read.
     """
     with backing_up(client, request, report) as manifest:
         return manifest
@@ -77,7 +77,7 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
 
 @contextmanager
 def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterator[Manifest]:
-    """As :func:`create_backup`, and what the backup needed is kept until the end of the block."""
+    """As :func:`create_backup`, and the versions that the backup needed are kept until the end of the block."""
     streams = transferring(request.streams, "backup")
     directory = directory_at(request.directory)
     found = look(directory)
@@ -99,8 +99,8 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
 
 
 def _check_there(request: BackupRequest, directory: Directory, found: Manifest) -> None:
-    """A whole backup is what is asked for where the request names its time. Without one it may be last night's, in a
-    directory that is given again by mistake. Raises InvalidArgument, DataLoss."""
+    """Verify a whole backup, if the request names its time. Without one it may be last night's, in a directory that is
+    given again by mistake. Raises InvalidArgument, DataLoss."""
     if request.at is None:
         problem = f"holds a whole backup of {found.shape.timestamp} already, which can be restored as it is"
         raise InvalidArgument("DIR", f"{problem}: give an empty directory for another one", str(directory))
@@ -124,7 +124,7 @@ def _begin(client: Client, request: BackupRequest, directory: Directory) -> Chec
     if base is not None and base.at > plan.timestamp:
         raise InvalidArgument("base", f"is of {base.timestamp}, and must be no later than {plan.timestamp}")
     if base is not None and base.at < max(plan.oldest, plan.restored):
-        # What was deleted since may be gone without a trace; what was restored since is older.
+        # Deletes since then may be gone without a trace; restored versions are older than their restore.
         raise SnapshotTooOld(base.timestamp, str(max(plan.oldest, plan.restored)))
     since = base.at if base is not None else plan.oldest if request.history else None
     shape = Shape(
@@ -144,7 +144,7 @@ def _begin(client: Client, request: BackupRequest, directory: Directory) -> Chec
 
 
 def _base(request: BackupRequest, directory: Directory) -> tuple[Shape | None, BaseBackup | None]:
-    """What is followed, and how it is named from ``directory``."""
+    """Return the followed backup, and its name from ``directory``."""
     if request.base is None:
         return None, None
     place = directory_at(request.base)
@@ -153,7 +153,7 @@ def _base(request: BackupRequest, directory: Directory) -> tuple[Shape | None, B
 
 
 def check_same(client: Client, request: BackupRequest, shape: Shape) -> None:
-    """Raises InvalidArgument where what was begun there is another backup than the one that is asked for."""
+    """Raise InvalidArgument if another backup than the requested one was begun there."""
     where = str(request.directory)
     cluster_id = client.status().cluster_id
     if shape.cluster_id != cluster_id:
@@ -204,7 +204,7 @@ class _Making:
         """A part, from an earlier run or from the cluster."""
         name, header = part_name(number), self._checkpoint.header(number)
         if self._directory.has(name):
-            # Where it is not whole it is read again: not every store shows an object only once all of it is there.
+            # A part that is not whole is read again: not every store shows an object only once all of it is there.
             with suppress(DataLoss):
                 end = read_end(self._directory, name, header)
                 self._count(number, end.versions)

@@ -9,15 +9,15 @@
 
     watch of everything ──► versions, in the order of commits ──► Resolved(S): all up to S came ──► a segment ends at S
 
-A segment ends a few seconds after its first version came, at the next resolved timestamp. So what is on the disk at any
-instant is the state up to the last segment, and a restore of the directory brings back any time from S0 on.
+A segment ends a few seconds after its first version came, at the next resolved timestamp. So at any instant the disk
+holds the state up to the last segment, and a restore of the directory brings back any time from S0 on.
 
 - *No gap.* A segment names the one before it by id and timestamp. The watch begins after the last segment's timestamp,
-  and goes on by itself over changes of leader and dead nodes. Where the cluster has collected what came after, it is
-  refused: a new backup is to be begun.
+  and goes on by itself over changes of leader and dead nodes. If the cluster has collected versions after that
+  timestamp, the watch is refused: a new backup is to be begun.
 - *Nothing twice.* A command that was killed left whole segments, and perhaps one without a manifest, which is no
   segment: it is written anew, from the same timestamp on.
-- *A lease* at the last segment keeps what comes after it while the command runs, and for ten minutes after it was
+- *A lease* at the last segment keeps the later versions while the command runs, and for ten minutes after it was
   killed. It moves along once a minute.
 - *One at a time.* A process that follows holds the directory. An object store cannot tell: there a segment that is
   there already, or is not the one that was written, ends the command.
@@ -82,9 +82,9 @@ Stopping: TypeAlias = Callable[[], AbstractContextManager[threading.Event]]
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """What is asked for. A segment ends at the first resolved timestamp that is ``segment_s`` after its first version
-    came, or sooner with ``segment_bytes``; one without versions after ``idle_s``. Every ``lease_moves_s`` the cluster
-    may collect what is in a segment by now."""
+    """The request to follow. A segment ends at the first resolved timestamp that is ``segment_s`` after its first
+    version came, or sooner with ``segment_bytes``; one without versions after ``idle_s``. Every ``lease_moves_s`` the
+    cluster may collect versions that are in a segment by now."""
 
     backup: BackupRequest
     segment_s: float = SEGMENT_S
@@ -97,8 +97,8 @@ class FollowRequest:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What was done: the directory holds everything up to ``timestamp``, in ``segments`` behind its backup. This run
-    wrote ``versions`` into segments."""
+    """The result: the directory holds everything up to ``timestamp``, in ``segments`` behind its backup. This run wrote
+    ``versions`` into segments."""
 
     timestamp: Timestamp
     segments: int
@@ -106,13 +106,13 @@ class Followed:
 
 
 def follow_backup(client: Client, request: FollowRequest, stopping: Stopping, report: Report = silent) -> Followed:
-    """Takes the backup, unless it is there, and follows the cluster; goes on where an earlier run was ended, however it
+    """Take the backup, unless it is there, and follow the cluster; goes on where an earlier run was ended, however it
     was. Once the backup is there ``stopping`` is entered; the event that it gives ends this, with a whole segment, when
     it is set. ``client`` should read from any member.
 
-    Raises SnapshotTooOld where the cluster has collected what came after the last segment: begin a new backup in
-    another directory. InvalidArgument where another process follows into the directory, or it cannot be written; and as
-    :func:`~cortado.store.backup.create.create_backup`. Where no member answers it waits.
+    Raises SnapshotTooOld if the cluster has collected versions after the last segment: begin a new backup in another
+    directory. InvalidArgument if another process follows into the directory, or it cannot be written; and as
+    :func:`~cortado.store.backup.create.create_backup`. While no member answers it waits.
     """
     backup = request.backup
     if backup.at is not None:
@@ -129,7 +129,7 @@ def follow_backup(client: Client, request: FollowRequest, stopping: Stopping, re
                 tip.check(part)
             lease.move(tip.manifest.shape)
         else:
-            # A lease of its own before the backup's ends: in between, what follows could be collected.
+            # A lease of its own before the backup's ends: in between, later versions could be collected.
             with backing_up(client, backup, report) as manifest:
                 tip = Backup(directory, manifest)
                 lease.move(manifest.shape)
@@ -138,7 +138,7 @@ def follow_backup(client: Client, request: FollowRequest, stopping: Stopping, re
 
 
 class _MovingLease:
-    """Keeps what comes after the last segment."""
+    """A lease that keeps the versions after the last segment."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -151,8 +151,8 @@ class _MovingLease:
         self._held.close()
 
     def move(self, shape: Shape) -> None:
-        """From now on what comes after ``shape`` is kept, and nothing before. Where no lease is to be had it stays
-        where it is: what the watch then misses, it says."""
+        """Keep the versions after ``shape`` from now on, and none before. If no lease can be had, the old one stays:
+        the watch reports the versions that it then misses."""
         with suppress(SnapshotTooOld, ResourceExhausted, Unavailable, DeadlineExceeded, OutcomeUnknown):
             lease = self._client.lease(shape.at, label=f"backup {shape.backup_id}", ttl_s=_LEASE_TTL_S)
             with ExitStack() as taken:
@@ -184,13 +184,13 @@ class _Following:
         self._pending: list[Changed[bytes, bytes]] = []
         self._pending_bytes = 0
         self._whole = 0
-        """So many of those that are pending are at or below what is resolved."""
+        """The number of pending versions at or below the resolved timestamp."""
         self._versions = 0
         self._began_s = self._moved_s = self._now_s()
 
     def run(self, stop: threading.Event) -> Followed:
         with self._client.backups.follow(self._resolved, self._source, resolved_ms=_RESOLVED_MS) as watch:
-            # Who waits for an event finds the end.
+            # A thread that waits for an event finds the end.
             threading.Thread(target=_close_at, args=(stop, watch), name="backup-stop", daemon=True).start()
             try:
                 while (event := self._next(watch, stop)) is not None:
@@ -201,7 +201,8 @@ class _Following:
         return Followed(self._tip.manifest.shape.at, self._tip.segment, self._versions)
 
     def _next(self, watch: Watch[bytes, bytes], stop: threading.Event) -> Event[bytes, bytes] | None:
-        """None once it was stopped. Whatever else ends the watch, what came before is on the disk."""
+        """Return the next event, None once it was stopped. If an error ends the watch, the earlier versions are on the
+        disk."""
         while not stop.is_set():
             try:
                 return next(watch, None)
@@ -233,7 +234,7 @@ class _Following:
             self._show(f"following, up to {self._tip.manifest.shape.at.as_datetime():%Y-%m-%d %H:%M:%S}Z")
 
     def _end_segment(self) -> None:
-        """All that came up to what is resolved becomes a segment, or stays pending where it cannot be written."""
+        """Write all versions up to the resolved timestamp as a segment. They stay pending if that fails."""
         versions = self._pending[: self._whole]
         self._tip = self._written(versions)
         del self._pending[: self._whole]

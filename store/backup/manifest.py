@@ -1,4 +1,4 @@
-"""What a backup's directory holds: ``manifest.json``, written last, so that where it is the backup is whole.
+"""The files of a backup's directory: ``manifest.json`` is written last, so a directory that has it has a whole backup.
 
 ::
 
@@ -9,7 +9,7 @@
       backup.checkpoint.json   what is to be read, as long as the backup is not done
       segment-00000001/        what was committed after it, where it is followed: a directory as this one
 
-A backup that follows another one holds what changed since, and names that by its id and its path from here. The
+A backup that follows another one holds the changes since, and names the other by its id and its path from here. The
 manifest has a digest of itself, over its other members as JSON with sorted names and without spaces, in every format.
 """
 
@@ -36,7 +36,7 @@ _DIGEST: Final = "digest"
 _PATH_BYTES_MAX: Final = 4_096
 _SEGMENT: Final = re.compile(r"segment-([0-9]{8})")
 SEGMENTS_MAX: Final = 100_000
-"""Of one backup: three days and a half, where something is written all the time."""
+"""The most segments of one backup: three days and a half under constant writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class BaseBackup:
 class Shape:
     """Which versions a backup holds.
 
-    Without ``since`` the state at ``timestamp``. With it what changed above, up to ``timestamp``: of each key the
-    newest version or, with ``history``, all. A ``history`` that follows no backup also has the state at ``since``.
+    Without ``since`` the state at ``timestamp``. With it the changes above, up to ``timestamp``: the newest version of
+    each key or, with ``history``, all. A ``history`` that follows no backup also has the state at ``since``.
 
-    ``roles_enabled``: roles were on in the cluster. No backup holds them, so without roles at the target everybody
-    could read what is restored.
+    ``roles_enabled``: roles were on in the cluster. No backup holds the roles themselves, so without roles at the
+    target every caller could read the restored data.
     """
 
     cluster_id: str
@@ -99,7 +99,7 @@ class Checkpoint:
     ranges: tuple[RangeEntry, ...]
 
     def header(self, part: int) -> PartHeader:
-        """What the part's file begins with."""
+        """Return the header of the part's file."""
         return PartHeader(self.shape.backup_id, part, self.ranges[part].start, self.ranges[part].end)
 
 
@@ -131,7 +131,7 @@ class Manifest:
         return sum(part.bytes for part in self.parts)
 
     def header(self, part: int) -> PartHeader:
-        """What the part's file begins with."""
+        """Return the header of the part's file."""
         return PartHeader(self.shape.backup_id, part, self.parts[part].start, self.parts[part].end)
 
 
@@ -162,7 +162,7 @@ def write_checkpoint(directory: Directory, checkpoint: Checkpoint) -> None:
 
 
 def read_manifest(directory: Directory) -> Manifest:
-    """Raises DataLoss where it is not what was written, InvalidArgument where it is no backup's, Unsupported."""
+    """Raise DataLoss if it is not as it was written, InvalidArgument if it is no backup's, Unsupported."""
     fields = _read(directory, MANIFEST)
     manifest = Manifest(_shape(fields), fields.each("parts", _part))
     _check_ranges(fields, "parts", [(part.start, part.end) for part in manifest.parts])

@@ -11,8 +11,8 @@
 
 Every format begins with these 24 bytes: so a format that is not ours is told from a bit that has flipped.
 
-Numbers are big-endian; the checksum is zlib's, which needs nothing installed. It finds what a disk flips, each
-where it is; the digest (SHA-256) finds a frame that is missing, doubled, or of another file. What reads here trusts
+Numbers are big-endian; the checksum is zlib's, which needs nothing installed. It finds bits that a disk flipped, each
+at its place; the digest (SHA-256) finds a frame that is missing, doubled, or of another file. The reader trusts
 nothing: every length is bounded before it is used, and a run is unpacked no further than it says.
 """
 
@@ -47,7 +47,7 @@ _ENDING: Final = struct.Struct(">IQ32s32s")
 
 @dataclass(frozen=True, slots=True)
 class PartHeader:
-    """Of which backup it is, and which part of it: the logical keys in ``[start, end)``, in hexadecimal."""
+    """The backup and the part of it: the logical keys in ``[start, end)``, in hexadecimal."""
 
     backup_id: str
     part: int
@@ -60,7 +60,8 @@ class PartHeader:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """What a whole part holds: ``content`` is the digest of its versions, ``sha256`` that of the file."""
+    """The counts and digests of a whole part: ``content`` is the digest of its versions, ``sha256`` that of the
+    file."""
 
     versions: int
     content: str
@@ -89,7 +90,7 @@ class PartWriter:
         return self._content.versions
 
     def add(self, body: bytes) -> None:
-        """The next run, as bytes. Raises DataLoss where it is none."""
+        """Write the next run, given as bytes. Raises DataLoss if they are no run."""
         run = decode_run(body, "a reply")
         if not run.keys:
             return
@@ -134,7 +135,7 @@ class PartReader:
     """
 
     def __init__(self, directory: Directory, name: str, header: PartHeader) -> None:
-        """``header`` is what it must begin with."""
+        """``header`` is the header that the part must begin with."""
         self._directory = directory
         self._name = name
         self._path = f"{directory}/{name}"
@@ -220,7 +221,7 @@ class PartReader:
 
 
 def read_end(directory: Directory, name: str, header: PartHeader) -> PartEnd:
-    """What a part holds, every byte of it verified. Raises as :class:`PartReader`."""
+    """Return the end of a part, every byte verified. Raises as :class:`PartReader`."""
     reader = PartReader(directory, name, header)
     for _ in reader.runs():
         pass

@@ -7,8 +7,8 @@
     for each part: what the cluster has stored is read back ──► the same count and digest as in the manifest
     End: the cluster serves ──► each table's indexes are held against its rows
 
-Whatever ends this at any point, the same command goes on: the cluster knows which parts are all there. What was put
-twice is there once. Until the end nobody can read half a backup, or write into it.
+Whatever ends this at any point, the same command goes on: the cluster knows which parts are all there. Versions that
+were put twice are there once. Until the end no caller can read half a backup, or write into it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _SEGMENT_BYTES_AT_ONCE: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What is asked for. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the chain
-    reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once.
+    """The request to restore. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the
+    chain reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once.
 
-    ``without_roles``: restore also where roles were on in the old cluster and are off in this one. Then everybody may
-    read what is restored.
+    ``without_roles``: restore also where roles were on in the old cluster and are off in this one. Then every caller
+    may read the restored data.
     """
 
     directory: Where
@@ -62,7 +62,8 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored. ``was_done``: it had been before. ``problems`` are of tables whose indexes and rows differ."""
+    """The result of a restore. ``was_done``: an earlier run had restored it. ``problems`` name tables whose indexes and
+    rows differ."""
 
     restore_id: str
     timestamp: Timestamp
@@ -113,7 +114,7 @@ class _Part:
         return _digest(self.runs())
 
     def wanted(self, restore_id: str) -> Wanted:
-        """What asks the cluster for exactly these versions."""
+        """Return the request to the cluster for exactly these versions."""
         first, last = (self.files[place][0].manifest.shape for place in (0, -1))
         since = ZERO if first.base is None or first.after is None else first.after
         return Wanted(self.at or last.at, since, history=True, restore_id=restore_id)
@@ -129,17 +130,17 @@ class _Plan:
 
     @property
     def restore_id(self) -> str:
-        """The same for the same backups and time: whoever runs the command again goes on with it."""
+        """The same for the same backups and time: the same command, run again, goes on with it."""
         ids = [each.manifest.shape.backup_id for each in self.chain]
         return hashlib.sha256(" ".join([*ids, str(self.at)]).encode()).hexdigest()[:32]
 
 
 def restore_backup(client: Client, request: RestoreRequest, report: Report = silent) -> Restored:
-    """Restores it, or goes on with that.
+    """Restore the backup, or go on with it.
 
-    Raises DataLoss where a file is damaged or the cluster does not hold what it was given, Restoring where another
-    restore is under way, InvalidArgument for a cluster that is not empty, a time that is not in the backup, or roles
-    that were on in the old cluster and are off in this one.
+    Raises DataLoss if a file is damaged or the cluster does not hold the versions that were put, Restoring while
+    another restore is under way. InvalidArgument: the cluster is not empty, the time is not in the backup, or roles
+    were on in the old cluster and are off in this one.
     """
     streams = transferring(request.streams, "restore")
     plan = _plan(request)
@@ -176,8 +177,8 @@ def _roles_are_off() -> InvalidArgument:
 
 
 def abandon_restore(client: Client, report: Report = silent) -> str:
-    """Removes what a restore under way has put, and ends it: the cluster is empty again. Returns the restore's id,
-    empty where there was none."""
+    """Remove the versions that a restore under way has put, and end it: the cluster is empty again. Returns the
+    restore's id, empty if there was no restore."""
     restores = client.backups.restores
     restore_id, rounds = restores.status().restore_id, 0
     while restore_id and restores.abandon(restore_id).restore_id:
@@ -202,13 +203,13 @@ def _plan(request: RestoreRequest) -> _Plan:
     if at > last.at or (at < last.at and (reached is None or at < reached)):
         problem = f"is in no history of this backup; it can be restored as of {_times(whole)}"
         raise InvalidArgument("at", problem, str(at))
-    # The newest manifest of all, also where an earlier time is restored: it knows best whom the data is kept from.
+    # The newest manifest of all, also where an earlier time is restored: it says best whether roles protect the data.
     needs_roles = whole[-1].manifest.shape.roles_enabled
     return _Plan(chain, at, min(readable_from(chain), at), needs_roles, _parts(chain, at))
 
 
 def _times(chain: Sequence[Backup]) -> str:
-    """Of what a chain can be restored: of each backup's timestamp, and of all of its history."""
+    """Return the times as of which a chain can be restored: each backup's timestamp, and all of its history."""
     times: list[tuple[str, str]] = []
     for each in (backup.manifest.shape for backup in chain):
         begin = each.timestamp if not each.history or each.since is None else each.since
@@ -237,7 +238,7 @@ def _parts(chain: Sequence[Backup], at: Timestamp) -> list[_Part]:
 
 
 def _begin(client: Client, plan: _Plan, sleep_s: Callable[[float], None]) -> RestoreStatus:
-    """The clock is raised only for a cluster that would take the restore: what is refused changes nothing."""
+    """Begin the restore. The clock is raised only for a cluster that would take it: a refusal changes nothing."""
     restores = client.backups.restores
     while True:
         try:
@@ -249,7 +250,8 @@ def _begin(client: Client, plan: _Plan, sleep_s: Callable[[float], None]) -> Res
 
 
 def _raise_clock(client: Client, ts: Timestamp, sleep_s: Callable[[float], None]) -> None:
-    """Later commits must sort above what is restored: wait for a clock that is a little behind, or begin epochs."""
+    """Later commits must sort above the restored versions: wait for a clock that is a little behind, or begin
+    epochs."""
     while True:
         now = client.clock().now
         if now > ts:
@@ -327,7 +329,7 @@ class _Putting(_OverParts):
 
 
 class _Verifying(_OverParts):
-    """What the cluster has stored of each part is what the manifest says."""
+    """The stored versions of each part are compared with the manifest."""
 
     what = "verifying"
 

@@ -34,7 +34,7 @@ RUN_BYTES_MAX: Final = 16 << 20
 
 _CUT_BYTES: Final = 1 << 20
 _Version: TypeAlias = tuple[bytes, bytes, bytes, bytes]
-"""The stored key, by which they sort, and what a run has of it."""
+"""The stored key, by which they sort, and a run's columns for it."""
 
 _HEAD: Final = struct.Struct(">III")
 _CHECKSUMS_BYTES: Final = 8
@@ -79,7 +79,7 @@ class Run(NamedTuple):
 
 
 def encode_stored(engine_keys: Sequence[bytes], engine_values: Sequence[bytes]) -> bytes:
-    """A run of versions as they are stored, whose checksums were verified."""
+    """Return a run of versions as they are stored; their checksums were verified."""
     keys, values = list(map(_key_of, engine_keys)), list(map(_content_of, engine_values))
     timestamps = b"".join(map(_suffix_of, engine_keys)).translate(INVERTED)
     return _encoded(keys, b"".join(keys), timestamps, values, b"".join(values))
@@ -95,8 +95,8 @@ def _encoded(
 
 
 def decode_run(body: bytes, what: str, *, in_order: bool = True) -> Run:
-    """The versions of a run, those that follow a backup not ``in_order``, but as they were committed. Raises DataLoss,
-    naming ``what``, where these bytes are none."""
+    """Return the versions of a run. If not ``in_order``, they follow a backup, in the order of their commits. Raises
+    DataLoss, naming ``what``, if these bytes are no run."""
     if len(body) < _HEAD.size:
         raise DataLoss(what, f"a run of {len(body)} bytes")
     count, key_bytes, value_bytes = _HEAD.unpack_from(body)
@@ -170,8 +170,8 @@ def _run_of(versions: Sequence[_Version]) -> Run:
 
 
 class ContentDigest:
-    """What versions there are, in one digest that does not depend on how they are cut into runs: SHA-256 over the
-    SHA-256 of each column."""
+    """A digest of versions that does not depend on how they are cut into runs: SHA-256 over the SHA-256 of each
+    column."""
 
     def __init__(self) -> None:
         self._columns = [hashlib.sha256() for _ in range(5)]
@@ -187,5 +187,5 @@ class ContentDigest:
             digest.update(column)
 
     def hexdigest(self) -> str:
-        """Of all runs so far."""
+        """Return the digest of all runs so far."""
         return hashlib.sha256(b"".join(each.digest() for each in self._columns)).hexdigest()

@@ -33,7 +33,7 @@ class Streams:
         self._is_ending = Event()
 
     def run(self, work: Callable[[int], T], parts: Iterable[int]) -> list[T]:
-        """What ``work`` returns for each of ``parts``. Raises what ended the first one."""
+        """Return the results of ``work`` for each of ``parts``. Raises the first error of a part."""
         with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix=self._what) as pool:
             begun = [pool.submit(work, part) for part in parts]
             try:
