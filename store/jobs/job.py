@@ -7,8 +7,8 @@ key, in the space ``m``  value         holds
 ``job`` number          StoredJob     what is done, how far it is, and how it ended
 ======================  ============  ==========================================================================
 
-A job is done in steps. Each step is a write: its effect and the job's new ``cursor`` are one commit. So whoever leads
-next goes on where the last step ended, and nothing is done twice or left out::
+A job is done in steps. Each step is a write: its effect and the job's new ``cursor`` are one commit. So the next leader
+goes on after the last step, and nothing is done twice or left out::
 
     RUNNING ──last step──► DONE             PAUSED ◄──pause / resume──► RUNNING
        │  └──a step cannot be done──► FAILED
@@ -57,7 +57,7 @@ class JobState(StrEnum):
 
 
 class JobKind(StrEnum):
-    """What is done."""
+    """The kind of work."""
 
     INDEX = "index"
 
@@ -121,9 +121,9 @@ def begin_job(
     commit_ts: Timestamp,
     asker: Asker = ANYBODY,
 ) -> Job:
-    """A new job, put into ``mutations``. Where more than FINISHED_MAX have ended, the principal with most of them loses
-    its oldest. Raises TooLarge, and ResourceExhausted where the caller has its share of unfinished jobs."""
-    # On the loop, where a thousand jobs are too many to be made of what is stored.
+    """Put a new job into ``mutations``, and return it. If more than FINISHED_MAX have ended, the principal with most of
+    them loses its oldest. Raises TooLarge, and ResourceExhausted if the caller has its share of unfinished jobs."""
+    # This runs on the loop, where decoding a thousand jobs would take too long.
     known = [decode_stored(pb.StoredJob, version.payload, "jobs") for _, version in reader.scan(*meta_range("job"))]
     ended = sorted((each.ended_ts, each.job_id, each.principal) for each in known if each.ended_ts)
     unfinished = len(known) - len(ended)
