@@ -16,20 +16,22 @@ key, in the space ``m``  value                    holds
 
 - **L2** Its timestamp is that of the entry that commits it. Chosen any earlier it would lie below reads that were
   served.
-- **L6** The commit names the attempts that count: what a task has staged that was run again, or given up, does not.
-- **L8** The record says resolved last, when nothing is staged any more. Without a record, what is staged is nobody's.
-- **L13** Its start is leased for as long as it is open: what it compares rows with is not collected. Whoever works on
-  it keeps the lease alive, and once that has ended the leader aborts the transaction.
-- **L14** The record outlives the transaction by a day, that of an application by an hour: whoever commits it again is
-  told what came of it.
-- **L15** An application has one open transaction at a time: the next one aborts it. What a process has left that died
-  is in nobody's way once its successor begins.
+- **L6** The commit names the attempts that count: rows that a task has staged do not count if it was run again, or
+  given up.
+- **L8** The record says resolved last, when nothing is staged any more. Staged values without a record belong to no
+  transaction.
+- **L13** Its start is leased for as long as it is open: the versions that it compares rows with are not collected. Its
+  writers keep the lease alive, and once that has ended the leader aborts the transaction.
+- **L14** The record outlives the transaction by a day, that of an application by an hour: a caller that commits it
+  again is told its outcome.
+- **L15** An application has one open transaction at a time: the next one aborts it. So the rest of a process that died
+  is in no one's way once its successor begins.
 - **L16** One principal's transactions are unknown to another, and its applications are its own
   (:mod:`cortado.store.owners`): under the same names they neither abort nor number each other's.
 
-A commit with an application's number has one effect however late it is repeated: the number is kept for ever, and so is
-whose it is. Two that number under one name would each take the other's commits for its own. A number that no count
-reaches would end all further commits: it is refused.
+A commit with an application's number has one effect however late it is repeated: the number and its owner are kept for
+ever. Two that number under one name would each take the other's commits for its own. A number that no count reaches
+would end all further commits: it is refused.
 """
 
 from __future__ import annotations
@@ -133,11 +135,11 @@ class Record:
 
     @property
     def names(self) -> KeyNames:
-        """What its tables are called, to name keys of theirs in errors."""
+        """Return the names of its tables, to name their keys in errors."""
         return KeyNames({each.table_id: each.full_name for each in self.tables})
 
     def unresolved(self) -> LargeTransaction:
-        """What reads and writers need to know of it."""
+        """Return the part of it that readers and writers need."""
         ranges = tuple(table_range(each.table_id) for each in self.tables)
         is_aborted, attempts = self.state is LargeState.ABORTED, frozenset(self.attempts)
         return LargeTransaction(self.transaction_id, ranges, is_aborted, self.commit_ts, attempts, self.names)
@@ -165,7 +167,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Who commits, the number of this commit, and whose that numbering is."""
+    """An application, the number of this commit, and the owner of that numbering."""
 
     name: str
     version: int
@@ -182,11 +184,11 @@ class Author(NamedTuple):
 NO_AUTHOR: Final = Author()
 
 
-# --- what is stored --------------------------------------------------------------------------------------------
+# --- stored records ------------------------------------------------------------------------------------------------
 
 
 def record_key(transaction_id: bytes) -> LogicalKey:
-    """Where the record of that id is."""
+    """Return the key of the record of that id."""
     return meta_key("txn", transaction_id.hex())
 
 
@@ -215,7 +217,7 @@ def decode_record(key: LogicalKey, payload: bytes) -> Record:
 
 
 def find_record(reader: Reader, transaction_id: bytes) -> Record | None:
-    """The record of that id, None where there is none, or none any more."""
+    """Return the record of that id, None if there is no record, or no longer one."""
     key = record_key(transaction_id)
     version = reader.get(key)
     return None if version is None else decode_record(key, version.payload)
@@ -242,7 +244,7 @@ def records_of(reader: Reader) -> list[tuple[Record, Version]]:
 
 
 def unresolved_of(reader: Reader) -> Unresolved:
-    """Those that have not ended, as ``reader`` sees it; one whose record was given up as damaged is none of them.
+    """Return those that have not ended, as ``reader`` sees it; one whose record was given up as damaged is left out.
     Raises DataLoss."""
     records = [find_record(reader, transaction_id) for transaction_id in _listed(reader)]
     return Unresolved(record.unresolved() for record in records if record is not None)
@@ -280,7 +282,7 @@ def applied_records(items: Sequence[Item], before: Unresolved) -> Unresolved:
     return Unresolved(known.values()) if changed else before
 
 
-# --- what changes ----------------------------------------------------------------------------------------------
+# --- changes -------------------------------------------------------------------------------------------------------
 
 
 def check_id(transaction_id: bytes) -> None:
@@ -300,13 +302,13 @@ def begin(
     unresolved: Unresolved,
     author: Author = NO_AUTHOR,
 ) -> Evaluation:
-    """A large transaction that may write these tables; replies its Record. Repeated, it replies what became of it.
+    """Begin a large transaction that may write these tables; replies its Record. Repeated, it replies the outcome.
 
-    ``unresolved`` are those of the newest state: the records of a day are too many to be counted. Where its
-    ``application`` has committed that number, or a higher one, it is aborted from the beginning; otherwise those of the
-    application that are open are (L15). Raises InvalidArgument (another owner's application, too), TooLarge, NotFound
-    (database, table), AlreadyExists (another one has that id), ResourceExhausted (too many have not ended, or too many
-    of this principal).
+    ``unresolved`` are those of the newest state: the records of a day are too many to be counted. If its
+    ``application`` has committed that number, or a higher one, it is aborted from the beginning; otherwise the
+    application's open transactions are (L15). Raises InvalidArgument (another owner's application, too), TooLarge,
+    NotFound (database, table), AlreadyExists (another one has that id), ResourceExhausted (too many have not ended, or
+    too many of this principal).
     """
     check_id(transaction_id)
     reader, (asker, application) = catalog.reader, author
@@ -478,8 +480,8 @@ def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:
 
 
 def _has_its_tables(record: Record, catalog: Catalog) -> bool:
-    """Whether every table is there, whatever it is called by now, with the indexes that entries were staged for. One
-    that was begun since is still being built: its build waits for the transaction (X3)."""
+    """Whether every table is there, under any name, with the indexes that entries were staged for. An index that was
+    begun since is still being built: its build waits for the transaction (X3)."""
     for each in record.tables:
         table = catalog.find_table_with(each.table_id, each.database, each.name)
         if table is None:

@@ -1,4 +1,4 @@
-"""Staging rows for a large transaction, and what a write does that meets staged ones.
+"""Staging rows for a large transaction, and writes that meet staged rows.
 
 ::
 
@@ -10,12 +10,13 @@
                                                                                staged, and locked
 
 - **L7** Only while the record is open.
-- **L12** Each row is unchanged since the transaction began, deletes too; but where rows are written whatever was there.
-- **L11** What another open transaction has staged, *a row or any of its entries*, is locked, for stagers and for every
-  other writer. So what is staged is worked out from rows that stay as they are until it is committed or aborted: unique
-  values stay unique, and entries fit their rows.
-- **L5** What is committed and not in place yet is moved by whoever writes that key, in the same entry. So a staged
-  value is never older than what is stored under its key.
+- **L12** Each row is unchanged since the transaction began, deletes too; rows written without that condition are the
+  exception.
+- **L11** Values that another open transaction has staged, *a row or any of its entries*, are locked, for stagers and
+  for every other writer. So staged values are worked out from rows that stay as they are until it is committed or
+  aborted: unique values stay unique, and entries fit their rows.
+- **L5** A committed value that is not in place yet is moved by the next writer of that key, in the same entry. So a
+  staged value is never older than the version that is stored under its key.
 
 Two tasks of one transaction must not write one key; two tries of one task may, and are kept side by side.
 """
@@ -54,12 +55,12 @@ from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record,
 
 LOCKED_RETRY_MS: Final = 200
 MOVED_BYTES_MAX: Final = 512 << 10
-"""Above it a write moves no more of what it meets: its own effects have to fit into its entry, too."""
+"""Above it a write moves no more of the values that it meets: its own effects have to fit into its entry, too."""
 _VERSIONS_MAX: Final = 1_000
 _SEARCHED_ROWS: Final = 64
 _TRY_BITS: Final = TRY_MAX.bit_length()
 _part_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(ROW_PREFIX_BYTES))
-"""What all keys of a table's rows begin with, or those of all its entries."""
+"""The common prefix of all keys of a table's rows, or of all its entries."""
 _index_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(INDEX_PREFIX_BYTES))
 
 
@@ -72,7 +73,7 @@ def attempt_of(task: int, attempt: int) -> int:
 
 
 def task_of(number: int) -> int:
-    """The task of what :func:`attempt_of` has made."""
+    """Return the task of a number that :func:`attempt_of` has made."""
     return number >> _TRY_BITS
 
 
@@ -87,7 +88,7 @@ def stage(
     unchanged_since: Timestamp | None = None,
     asker: Asker = ANYBODY,
 ) -> Evaluation:
-    """``written`` is what a bulk load of the same rows would write; replies as that.
+    """Stage ``written``, the evaluation of a bulk load of the same rows; replies as that.
 
     ``is_unchanged``: no row may have changed since the transaction began (L12); nor ``unchanged_since`` then. Raises
     NotFound, TransactionAborted, InvalidArgument (it has been committed, or may not write this table), WriteConflict,
@@ -119,14 +120,16 @@ def stage(
     mutations = Mutations(staged, payloads)
     for key, payload in zip(changes.keys, changes.payloads, strict=True) if len(keys) < len(changes) else ():
         if key[:1] != TABLE_SPACE:
-            # Of the catalogue: an index that cannot be built with these rows is known to have failed at once.
+            # The key is of the catalogue: an index that cannot be built with these rows is known to have failed at
+            # once.
             mutations.keys.append(key)
             mutations.payloads.append(payload)
     return others.moved(replace(written, mutations=mutations))
 
 
 def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) -> Evaluation:
-    """A write as it is where some of its keys are staged: together with what it moves. Raises KeyLocked."""
+    """Return the write, as it is if no keys are staged, else together with the values that it moves. Raises
+    KeyLocked."""
     written = evaluation.mutations.keys
     if not unresolved.meets(written):
         return evaluation
@@ -162,7 +165,7 @@ def _locked(key: LogicalKey, by: LargeTransaction) -> KeyLocked:
 
 
 class Met:
-    """What a write has met of others' staged values."""
+    """The staged values of other transactions that a write has met."""
 
     def __init__(self, unresolved: Unresolved) -> None:
         self._unresolved = unresolved
@@ -184,7 +187,7 @@ class Met:
         self._cleared.append(Cleared(staged, successor_of_prefix(staged), _VERSIONS_MAX))
 
     def moved(self, evaluation: Evaluation) -> Evaluation:
-        """The write, and what it moves and takes away of others'."""
+        """Return the write, with the values of others that it moves and takes away."""
         if not self._cleared:
             return evaluation
         removal = evaluation.removal or Removal()
@@ -199,13 +202,14 @@ class Met:
 
 
 def put_in_place(piece: Piece) -> Evaluation:
-    """Move what counts to its place, and take all of it away; replies how many stored items those were."""
+    """Move the values that count to their places, and take all of the piece away; replies the number of stored
+    items."""
     return Evaluation(Mutations(), len(piece.stored), removal=Removal(piece.stored), restored=piece.items)
 
 
 def take_strays_away(reader: Reader, found: Iterable[tuple[bytes, Staged]]) -> Evaluation:
-    """Of stored keys those that are staged by no transaction that there is a record of. Raises DataLoss, where that of
-    one may only be damaged."""
+    """Take away stored keys that were staged by no transaction with a record. Raises DataLoss if that record may only
+    be damaged."""
     strays: dict[bytes, list[bytes]] = {}
     for key, staged in found:
         strays.setdefault(staged.transaction_id, []).append(key)
@@ -215,14 +219,15 @@ def take_strays_away(reader: Reader, found: Iterable[tuple[bytes, Staged]]) -> E
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Of what an ended transaction has staged: the ``stored`` keys, and what counts of it, as ``items`` in their
-    place."""
+    """A piece of the values that an ended transaction has staged: the ``stored`` keys, and the values that count, as
+    ``items`` in their place."""
 
     stored: Sequence[bytes]
     items: Sequence[Item]
 
     def without_moved(self, reader: Reader) -> Piece:
-        """Without what somebody has moved since: that may have been collected, and is not to come back."""
+        """Return the piece without the values that others have moved since: those may have been collected, and are not
+        to come back."""
         there = {key for key, _ in _staged(reader, list(dict.fromkeys(map(logical_of, self.stored))))}
         return Piece(
             [each for each in self.stored if key_of_staged(logical_of(each)) in there],
@@ -242,8 +247,8 @@ def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
 
 def _check_unchanged(reader: Reader, record: Record, rows: Sequence[LogicalKey], since: Timestamp) -> None:
     """L12. Raises WriteConflict, SnapshotTooOld."""
-    # So few are searched for at once, as the bulk load has searched for all of them: what is kept in memory of the
-    # newest changes is mostly what the transaction itself has staged, and does not reach back to its start.
+    # So few are searched for at once, as the bulk load has searched for all of them: the newest changes in memory are
+    # mostly those that the transaction itself has staged, and do not reach back to its start.
     for place in range(0, len(rows), _SEARCHED_ROWS):
         changed = reader.changed_since(rows[place : place + _SEARCHED_ROWS], (), since)
         conflict_of(changed, since, "write", record.names)
@@ -260,8 +265,8 @@ def _check_other_try(record: Record, key: LogicalKey, attempt: int, there: Stage
 def _in_the_way(
     reader: Reader, unresolved: Unresolved, changes: Mutations, staged: Sequence[LogicalKey]
 ) -> list[tuple[LogicalKey, Staged]]:
-    """As :func:`_staged`, of the rows and entries that change. New entries of indexes that are not unique are staged
-    together with their rows, by whoever has staged those: alone nothing is there, and they are most of all."""
+    """Return the same as :func:`_staged` for the rows and entries that change. New entries of indexes that are not
+    unique are staged together with their rows, by the same stager: alone none is there, and they are most of all."""
     if len(unresolved.all) > 1 or len(staged) < len(changes):
         return list(_staged(reader, staged))
     is_lone = [payload != b"" for payload in changes.payloads]
@@ -272,8 +277,8 @@ def _in_the_way(
 
 
 def _staged(reader: Reader, staged: Sequence[LogicalKey]) -> Iterator[tuple[LogicalKey, Staged]]:
-    """What there is under some staged keys, by the keys that it is for."""
-    # The rows, and the entries of each index, stand together: where all of them are new, one search tells.
+    """Yield the values under some staged keys, by the keys that they are for."""
+    # The rows, and the entries of each index, stand together: if all of them are new, one search tells.
     for part, of_part in groupby(staged, key=_part_of):
         for _, together in groupby(of_part, key=_index_of) if part[-1:] == b"i" else [(part, of_part)]:
             keys = list(together)
