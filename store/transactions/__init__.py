@@ -1,1 +1,1 @@
-"""Transactions as pure functions: many operations on documents and pairs, and what they were decided on."""
+"""Transactions as pure functions: many operations on documents and pairs, and the reads that they were decided on."""

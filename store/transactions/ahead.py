@@ -1,9 +1,9 @@
 """A large commit, evaluated before its turn (T14).
 
-Thousands of operations take hundreds of milliseconds, and where a commit is appended nothing may take long. So they are
-evaluated beside that, in pieces, against what is applied at a time ``at``, with notes of all that was read. When its
-turn comes, one question is left: has anything changed since ``at`` that was read, is written, or is in the footprint?
-Mostly nothing has, and what was worked out, refusals too, is what it would come to now::
+Thousands of operations take hundreds of milliseconds, and the append of a commit must not take long. So they are
+evaluated beside it, in pieces, against the state that is applied at a time ``at``, with notes of all that was read.
+When its turn comes, one question is left: has a key changed since ``at`` that was read, is written, or is in the
+footprint? Mostly no key has, and the evaluation, refusals too, has the result that it would have now::
 
     evaluated at V, in pieces ──► in line ──► changed since V? ── no ──► its mutations, or its refusal
            ▲                                       │ yes
@@ -48,7 +48,7 @@ class Ahead:
         footprint: Footprint,
         limits: TransactionLimits = LARGEST,
     ) -> None:
-        """``reader`` is one of what is applied, and ``seen`` has its notes."""
+        """``reader`` reads the applied state, and ``seen`` has its notes."""
         self._at = reader.read_ts
         self._reader = reader
         self._seen = seen

@@ -9,15 +9,15 @@
 
 The rules are numbered as in docs/adr/0034-transactions.md:
 
-- **T1** what a transaction writes, nobody else has written since it began; **T2** deletes count;
+- **T1** no other writer has written the transaction's keys since it began; **T2** deletes count;
 - **T4, T5** the keys and the ranges of its footprint are unchanged, too;
-- **T3** all of that is looked for in what is stored and in what is in flight: the reader has both;
+- **T3** all of that is looked for in the stored versions and in those in flight: the reader has both;
 - **T15** the names of the tables that it reads or writes mean the tables that they meant;
 - **T12** an add is worked out from the newest value, and no conflict, unless its key is written or read otherwise.
 
-A refusal that rests on what the transaction could have seen is final; one that rests on newer versions is a conflict
-(:mod:`cortado.store.mvcc.transacting`). Since everything is evaluated where the commit is appended, nothing comes
-between what is checked here and what is written.
+A refusal that rests on versions that the transaction could have seen is final; one that rests on newer versions is a
+conflict (:mod:`cortado.store.mvcc.transacting`). Everything is evaluated where the commit is appended, so nothing comes
+between the checks and the writes.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ def evaluate_commit(
     prepared: Prepared = NOTHING_PREPARED,
     decoded_bytes_max: int | None = None,
 ) -> Evaluation:
-    """Reply: :class:`Committed`. ``prepared`` saves reading the documents of the puts at these places.
+    """Evaluate a commit; reply: :class:`Committed`. ``prepared`` saves reading the documents of the puts at these
+    places.
 
-    Raises WriteConflict, SnapshotTooOld, and what the operations are refused with, each error with its operation's
-    place: NotFound, InvalidArgument, ConditionFailed, OutOfBounds, UniqueViolation. ResourceExhausted, as
+    Raises WriteConflict, SnapshotTooOld, and the refusals of operations, each error with its operation's place:
+    NotFound, InvalidArgument, ConditionFailed, OutOfBounds, UniqueViolation. ResourceExhausted, as
     :meth:`Reader.changed_since` does, and :meth:`Origin.decode` above ``decoded_bytes_max``.
     """
     if commit.start is not None:
@@ -86,7 +87,7 @@ def evaluate_commit(
 
 
 def check_operations(count: int, limits: TransactionLimits = LARGEST, field: str = "operations") -> None:
-    """Raises InvalidArgument where there are none, TooLarge where there are more than a commit may have."""
+    """Raise InvalidArgument if there are no operations, TooLarge if there are more than a commit may have."""
     if count == 0:
         raise InvalidArgument(field, "must not be empty")
     most = limits.operations_max
@@ -95,7 +96,8 @@ def check_operations(count: int, limits: TransactionLimits = LARGEST, field: str
 
 
 def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
-    """Raises TimestampInFuture: of a time to come nothing could be newer, and nothing a conflict."""
+    """Raise TimestampInFuture if ``start`` is not below the commit: no version is newer than a future time, so no
+    conflict would be found."""
     if start >= commit_ts:
         raise TimestampInFuture("start", "is a timestamp that no read here has had", str(start), str(commit_ts))
 
@@ -121,7 +123,7 @@ def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchang
 
 
 class Staged:
-    """What operations make of a state: the documents and pairs that are left, before and after a commit."""
+    """The effect of operations on a state: the documents and pairs that are left, before and after a commit."""
 
     def __init__(
         self, origin: Origin, catalog: Catalog, limits: TransactionLimits = LARGEST, field: str = "operations"
@@ -137,8 +139,8 @@ class Staged:
         self._size_bytes = 0
         self._place = self._row = 0
         self.written: dict[LogicalKey, int] = {}
-        """The keys of all rows and pairs that were put, updated or deleted, whatever came of it, and the last operation
-        on each."""
+        """The keys of all rows and pairs that were put, updated or deleted, whatever the outcome, and the last
+        operation on each."""
         self.added: dict[LogicalKey, None] = {}
         """The keys of all rows that were added to."""
         self.sums: list[int] = []

@@ -1,8 +1,8 @@
-"""What a read rests on: the keys that it looked up, found or not, and the ranges that it read whole.
+"""The footprint that a read rests on: the keys that it looked up, found or not, and the ranges that it read whole.
 
-A footprint goes to the client with the reply and comes back with the commit, opaque to everybody but the server. If
-nothing in it has a newer version, the read would have the same answer, and the transaction is where it believes to be
-(Kung and Robinson, *On Optimistic Methods for Concurrency Control*, 1981: backward validation)::
+A footprint goes to the client with the reply and comes back with the commit; only the server reads it. If nothing in it
+has a newer version, the read would have the same answer, and the transaction's view still holds (Kung and Robinson, *On
+Optimistic Methods for Concurrency Control*, 1981: backward validation)::
 
     get            the row's key, or the pair's
     scan           the range, up to and with the last row looked at
@@ -10,8 +10,8 @@ nothing in it has a newer version, the read would have the same answer, and the 
 
     ... with own adds  also the key of each row that is added to, where that moves entries of the index
 
-And with each of them what the name of the table meant, by its id: rows of a table that was dropped, truncated or
-renamed did not change, and nobody would find them there.
+It also holds the id that each table's name stood for: rows of a table that was dropped, truncated or renamed did not
+change, and could not be found there.
 
 A limited scan's range ends behind its last row: a row that comes in behind it would not have been returned.
 """
@@ -43,7 +43,7 @@ Range = tuple[LogicalKey, LogicalKey]
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What the name of a table meant."""
+    """The table that a name stood for."""
 
     database: str
     name: str
@@ -72,7 +72,7 @@ class Footprint:
 
     @property
     def names(self) -> KeyNames:
-        """What the tables were called, to name keys of theirs in errors."""
+        """Return the names that the tables had, to name their keys in errors."""
         return KeyNames({each.table_id: f"{each.database}.{each.name}" for each in self.tables})
 
     def encode(self) -> bytes:
@@ -145,7 +145,7 @@ def _decode(encoded: bytes, field: str, limits: TransactionLimits) -> Footprint:
 
 
 def _is_read(key: bytes) -> bool:
-    """Of a row, an entry or a pair, or it says what the name of a namespace means."""
+    """Whether the key is of a row, an entry or a pair, or says which namespace a name stands for."""
     return _is_data(key) or (is_namespace_key(key) and len(key) <= LOGICAL_KEY_BYTES_MAX)
 
 

@@ -1,4 +1,4 @@
-"""What a commit asks for, and what it is told: plain values, whatever carried them."""
+"""A commit's request and reply: plain values, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cortado.store.transactions.limits import LARGEST, TransactionLimits
 
 
 class Isolation(StrEnum):
-    """Against what a transaction is safe: see ``cortado.v1.Isolation``."""
+    """The isolation of a transaction: see ``cortado.v1.Isolation``."""
 
     SNAPSHOT = "snapshot"
     SERIALIZABLE = "serializable"
@@ -56,7 +56,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Done at ``ts``, which is also the etag of everything that was written. ``sums``: what each add came to."""
+    """Done at ``ts``, which is also the etag of all written rows and pairs. ``sums``: the result of each add."""
 
     ts: Timestamp
     sums: Sequence[int] = ()

@@ -1,4 +1,4 @@
-"""Reads of a transaction: what is stored at its time, and over it what it has written itself; and notes of both.
+"""Reads of a transaction: the stored state at its time, and over it the transaction's own writes; and notes of both.
 
 ::
 
@@ -7,8 +7,8 @@
     stored          as any read at that time sees it
 
 A read that sees the transaction's own writes goes through the same code as any other: it gets another source of
-versions. What a transaction wrote has the timestamp :data:`~cortado.store.mvcc.transacting.OWN`, so a condition on its
-etag holds at the commit, too.
+versions. Own writes have the timestamp :data:`~cortado.store.mvcc.transacting.OWN`, so a condition on their etag holds
+at the commit, too.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class TransactionReads:
         self._tables: dict[TableRead, None] = {}
 
     def rest_on(self, table: TableDescriptor) -> None:
-        """What is read is read of this table, which its name has to mean at the commit, too."""
+        """Note that the reads are of this table, which its name has to stand for at the commit, too."""
         self._tables[TableRead(table.database, table.name, table.table_id)] = None
 
     def take_footprint(self) -> Footprint:
-        """What was read since this was asked last."""
+        """Return the footprint of the reads since the last call."""
         found = Footprint(list(self._keys), self._ranges, list(self._tables))
         self._keys, self._ranges, self._tables = {}, [], {}
         return found
@@ -88,8 +88,9 @@ class TransactionReads:
         return chunk
 
     def _note_added(self, start: LogicalKey) -> None:
-        """Where an add puts a row into an index follows from the row, and there may be no entry to be seen of it yet:
-        the commit works the sum out anew, and nobody else asks whether the row has changed."""
+        """Note the rows that an add may move within this index. Its place there follows from the row, and there may be
+        no entry yet that shows it: the commit works the sum out anew, and nothing else asks whether the row has
+        changed."""
         index = start[:INDEX_PREFIX_BYTES]
         if self._own_between(LogicalKey(index), LogicalKey(successor_of_prefix(index))):
             rows = rows_beside(start)
