@@ -1,5 +1,5 @@
-"""Quotas: limits on the calls, bytes and storage of principals, databases and namespaces, and what a node counts
-against them (``docs/adr/0057``, ``docs/quotas.md``).
+"""Quotas: limits on the calls, bytes and storage of principals, databases and namespaces, and the use that a node
+counts against them (``docs/adr/0057``, ``docs/quotas.md``).
 
 ::
 

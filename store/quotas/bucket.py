@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Final
 
 DEPTH_MS: Final = 1_000.0
-"""What a full bucket holds, in milliseconds of its rate."""
+"""The contents of a full bucket, in milliseconds of its rate."""
 _SLACK_MS: Final = 1e-3
-"""Who waits as long as it was told is not refused for what a sum of fractions lacks."""
+"""A caller that waits as long as it was told is not refused for a rounding error."""
 
 
 class Bucket:

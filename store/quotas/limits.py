@@ -1,4 +1,4 @@
-"""The most that a quota may let through, or let be stored: the same for who sets one and for who keeps it."""
+"""The most that a quota may let through, or let be stored: the same for setting and for keeping one."""
 
 from __future__ import annotations
 

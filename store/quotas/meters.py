@@ -29,15 +29,15 @@ STORED: Final = "stored_bytes"
 LIMITS: Final = (CALLS, BYTES, STORED)
 
 STORED_DELAY_MS: Final = 5_000
-"""What is stored is measured more often; but to become less, something has to be collected."""
+"""Stored bytes are measured more often; but they become less only by collection."""
 _RESOURCES_MAX: Final = 4_096
-"""Names in mind, of which most are no quota's."""
+"""The resource names that are remembered; most have no quota."""
 _TABLE: Final = "table:"
 _READ, _WRITE = Permission.READ, Permission.WRITE
 
 
 class Meter:
-    """Of one quota."""
+    """The use of one quota."""
 
     __slots__ = ("bytes", "calls", "quota", "refused", "used_bytes")
 
@@ -57,14 +57,14 @@ class Meter:
 
 
 class Meters:
-    """Of one node; everything here runs on its loop."""
+    """The meters of one node; everything here runs on its loop."""
 
     def __init__(self, monotonic_ms: Callable[[], float]) -> None:
         self._monotonic_ms = monotonic_ms
         self.by_target: dict[Target, Meter] = {}
-        """Empty where there are no quotas: who looks need look no further."""
+        """Empty without quotas: a caller then need look no further."""
         self.generation = 0
-        """Of the quotas."""
+        """The generation of the quotas."""
         self.any_full = False
         """Whether there is one that nothing may be added to."""
         self.refusals: dict[tuple[str, str], int] = {}
@@ -80,7 +80,7 @@ class Meters:
         self._look_for_full()
 
     def measured(self, meter: Meter, used_bytes: int) -> None:
-        """So much is stored of what ``meter`` is of."""
+        """Note the stored bytes of the target of ``meter``."""
         meter.used_bytes = used_bytes
         self._look_for_full()
 
@@ -138,13 +138,13 @@ class Meters:
         return True
 
     def check_room(self, demands: Iterable[Demand]) -> None:
-        """Where data is to be added. Raises QuotaExceeded where there is no room for it."""
+        """Check the room for data that is to be added. Raises QuotaExceeded if there is no room for it."""
         meter = self.full_of(demands)
         if meter is not None:
             raise self._refusal(meter, STORED, STORED_DELAY_MS)
 
     def full_of(self, demands: Iterable[Demand]) -> Meter | None:
-        """The first one that nothing may be added to, of what data is to be added to."""
+        """Return the first full meter of the targets to which data is to be added."""
         found = (self._look_up(resource) for _, resource in demands)
         return next((meter for meter in found if meter is not None and meter.is_full), None)
 
@@ -203,4 +203,4 @@ def _meter(quota: Quota, before: Meter | None) -> Meter:
 
 
 NO_METERS: Final = Meters(lambda: 0.0)
-"""Of who has no quotas."""
+"""The meters if there are no quotas."""

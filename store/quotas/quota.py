@@ -1,6 +1,6 @@
 """A quota: its target, and its limits.
 
-A target is a name, like the resource of a role: the quota holds for whatever has that name, now or later. A limit of
+A target is a name, like the resource of a role: the quota holds for any target of that name, now or later. A limit of
 None is no limit; a quota has at least one limit.
 """
 
@@ -15,7 +15,7 @@ from cortado.store.names import check_database, check_namespace, shown
 from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 
 Target = NewType("Target", str)
-"""``principal:reports``, ``database:shop`` or ``namespace:carts``: of the latter two what roles call a resource."""
+"""``principal:reports``, ``database:shop`` or ``namespace:carts``: the latter two are named as resources in roles."""
 
 PRINCIPAL: Final = "principal:"
 DATABASE: Final = "database:"
@@ -26,7 +26,8 @@ KINDS: Final = ("principal", "database", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of one target; None: no limit. The first two hold on each node, a second; the third is of what is stored."""
+    """The limits of one target; None: no limit. The first two hold on each node, a second; the third bounds the stored
+    bytes."""
 
     target: Target
     calls_per_second: int | None = None
