@@ -1,4 +1,4 @@
-"""Who may do what (``docs/adr/0055``, ``docs/roles.md``): principals, their tokens and grants, and the decision.
+"""Authorization (``docs/adr/0055``, ``docs/roles.md``): principals, their tokens and grants, and the decision.
 
 ::
 

@@ -2,7 +2,7 @@
 
 The server sets :data:`CALLER` before a method begins. The replica wraps each write in a check (:func:`checked`), which
 decides by the grants at the write's own place in the log. So a right that was revoked before that place refuses the
-write, whatever the node that took the call knew.
+write, even if the node that took the call did not know it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ E = TypeVar("E")
 
 @dataclass(slots=True)
 class Caller:
-    """Who asks, and what for. ``stored`` finds demands that stand in a state; ``name`` is the principal's, once it is
-    known, for the audit."""
+    """The caller of the call, and its demands. ``stored`` finds demands that stand in a state; ``name`` is the
+    principal's, once it is known, for the audit."""
 
     credential: Credential
     demands: Sequence[Demand]
     stored: Callable[[Reader, Asker], Sequence[Demand]] | None = None
     name: str = ""
     rights: Rights | None = None
-    """What the principal may; None while roles are off."""
+    """The rights of the principal; None while roles are off."""
     is_denied: bool = False
     """It was denied, and that is in the audit."""
     frees: bool = False
@@ -58,8 +58,8 @@ CONNECTION: Final[ContextVar[Callable[[], str]]] = ContextVar("cortado_connectio
 
 
 def holder() -> str:
-    """Return the name of the share that the served call uses: of its principal, or of its connection while roles are
-    off. Once roles are on, all callers without a principal have one share. Empty where no call is served."""
+    """Return the name of the share that the served call uses: its principal, or its connection while roles are off.
+    Once roles are on, all callers without a principal have one share. Empty if no call is served."""
     caller = CALLER.get()
     if caller is not None and caller.rights is not None:
         return f"principal {caller.name}" if caller.name else "callers without a principal"
@@ -70,8 +70,8 @@ def holder() -> str:
 def denial(
     roles: Roles, caller: Caller, now_ms: Callable[[], int], reader: Callable[[], Reader]
 ) -> CortadoError | None:
-    """Why what the caller asks for is not allowed; None where it is, or roles are off. DataLoss, where damage hides who
-    may what. ``reader`` gives the state that demands may stand in."""
+    """Return the error that denies a demand of the caller; None if all are allowed, or roles are off. DataLoss, if
+    damage hides the rights. ``reader`` gives the state that demands may stand in."""
     if not roles.is_enabled:
         caller.rights = None
         if caller.owns_names:
@@ -97,7 +97,7 @@ def denial(
 
 
 def _name_while_off(roles: Roles, credential: Credential, now_ms: Callable[[], int]) -> str:
-    """The principal of the credential; empty where there is none, or damage hides it."""
+    """Return the name of the credential's principal; empty if there is no principal, or damage hides it."""
     try:
         known = roles.known(credential, now_ms)
     except DataLoss:
@@ -146,8 +146,8 @@ def _problem(credential: Credential) -> str:
 def checked(
     evaluate: Callable[[Reader, Timestamp], E], caller: Caller | None, roles: Callable[[], Roles]
 ) -> Callable[[Reader, Timestamp], E]:
-    """``evaluate``, refused where the ``roles`` at the place that it is evaluated at do not allow it. Without a caller
-    it is nobody's who could be refused: a step of a job, say."""
+    """Return ``evaluate``, refused if the ``roles`` at its place do not allow it. Without a caller it is never refused:
+    a step of a job, say."""
     if caller is None:
         return evaluate
 

@@ -25,14 +25,14 @@ from cortado.store.owners import has_share
 
 PRINCIPALS_MAX: Final = 1_000
 GRANTS_MAX: Final = 256
-"""Of one principal."""
+"""The most grants of one principal."""
 TOKENS_MAX: Final = 2
 LIFETIME_MS_MAX: Final = 100 * 366 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that its holder made: the ``digest`` is all that anybody else gets. ``lifetime_ms`` 0: for ever."""
+    """A token that its holder made: others get only its ``digest``. ``lifetime_ms`` 0: for ever."""
 
     token_id: str
     digest: bytes
@@ -50,7 +50,7 @@ class NewToken:
 
 
 class _Change:
-    """Of one state: mutations that end with the rewritten switch."""
+    """A change of one state: mutations that end with the rewritten switch."""
 
     def __init__(self, reader: Reader) -> None:
         self.state = AuthState(reader)
@@ -133,8 +133,8 @@ def disable() -> Evaluate:
 
 
 def switched_off() -> Evaluate:
-    """As :func:`disable`, from outside: also where nobody can read whether roles are on. Whom there is, is counted anew
-    once they are switched on again."""
+    """As :func:`disable`, from outside: also if it cannot be read whether roles are on. Principals are counted anew
+    once roles are switched on again."""
 
     def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         mutations = Mutations()
@@ -185,8 +185,8 @@ def rotate(name: str, token: NewToken, overlap_ms: int) -> Evaluate:
 
 
 def revoke(name: str, token_id: str = "") -> Evaluate:
-    """Away with a principal, its tokens and its grants, or with one of its tokens. Replies with what is left: the
-    Principal, or None. Raises NotFound, InvalidArgument."""
+    """Remove a principal, its tokens and its grants, or one of its tokens. Replies with the rest: the Principal, or
+    None. Raises NotFound, InvalidArgument."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         change = _Change(reader)

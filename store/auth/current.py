@@ -31,7 +31,7 @@ from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.mvcc.versions import Item, newest_in
 
 CALLERS_MAX: Final = 4_096
-"""Of one state, kept in mind."""
+"""The callers of one state that are kept in memory."""
 _KEYS_MAX: Final = 5
 """A change writes no more: the switch, a principal, one token that comes and two that go."""
 _LOST: Final = (
@@ -40,8 +40,8 @@ _LOST: Final = (
 
 
 class Credential(NamedTuple):
-    """What a caller shows: the text of a token, or the name in its certificate. Never both; both empty: nothing.
-    Where it ``needs_roles``, the call is refused while they are off."""
+    """The credential that a caller shows: the text of a token, or the name in its certificate. Never both; both empty:
+    nothing. If it ``needs_roles``, the call is refused while they are off."""
 
     token: str = ""
     certificate: str = ""
@@ -53,7 +53,7 @@ class Credential(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Whose a credential is, and what it may, for as long as its token lives."""
+    """The principal and the rights of a credential, for as long as its token lives."""
 
     principal: Principal
     rights: Rights
@@ -65,11 +65,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppliedRoles:
-    """What is applied. Another object, once any of it has changed: also a principal's loss."""
+    """The applied roles. Another object, once any of it has changed: also a principal's loss."""
 
     is_enabled: bool
     problem: str = ""
-    """Why nobody can say who may do what, where roles are on."""
+    """Why the rights are unknown, while roles are on."""
 
 
 class Roles:
@@ -83,7 +83,7 @@ class Roles:
         read: Callable[[LogicalKey], Version | None],
         changes: Sequence[Mutations] = (),
     ) -> None:
-        """``read`` finds a key's version in what is applied; ``changes`` come behind that, the newest last."""
+        """``read`` finds a key's version in the applied state; ``changes`` come behind that, the newest last."""
         self.is_enabled, self.problem = applied.is_enabled, applied.problem
         self._read = read
         self._changed: Mapping[LogicalKey, bytes | None] = {
@@ -95,14 +95,15 @@ class Roles:
             self.is_enabled, self.problem = stored.decode_switch(switch).enabled, ""
 
     def known(self, credential: Credential, now_ms: Callable[[], int]) -> Known | None:
-        """Whose ``credential`` is; None where nobody's, or not any more. Raises DataLoss where nobody can say."""
+        """Return the principal and rights of ``credential``; None if no principal has it, or no longer. Raises DataLoss
+        if damage hides the answer."""
         found = self._callers.get(credential)
         if found is None:
             if self.problem:
                 raise DataLoss("rights", self.problem)
             found = self._of_token(credential.token) if credential.token else self._of_name(credential.certificate)
             if found is None:
-                # Not kept: whoever guesses must not fill the memory.
+                # Not kept: guesses must not fill the memory.
                 return None
             if len(self._callers) >= CALLERS_MAX:
                 self._callers.clear()
@@ -110,7 +111,7 @@ class Roles:
         return found if found.is_live(now_ms) else None
 
     def remembers(self, credential: Credential, now_ms: Callable[[], int]) -> bool:
-        """Whether it was found before to be somebody's, and still is. Where not, :meth:`known` says."""
+        """Whether the credential was known before, and still is. If not, ask :meth:`known`."""
         found = self._callers.get(credential)
         return found is not None and found.is_live(now_ms)
 
@@ -153,7 +154,7 @@ def changes_roles(keys: Sequence[LogicalKey]) -> bool:
 
 
 def stored_roles(reader: Reader, *, is_enabled: bool) -> AppliedRoles:
-    """Those of a state of which it is said beside it whether they ``is_enabled``."""
+    """Return the roles of a state; the applied state says beside it whether they ``is_enabled``."""
     if not is_enabled:
         return AppliedRoles(False)
     try:

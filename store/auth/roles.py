@@ -6,8 +6,8 @@
     operator                     of the cluster: members, repairs, collection, logs, backups
     admin                        of the cluster: everything, principals and rights too
 
-A grant names a resource: it holds for whatever has that name, now or later. So a decision needs only the grants, and a
-denial does not tell whether the resource exists.
+A grant names a resource: it holds for any resource of that name, now or later. So a decision needs only the grants, and
+a denial does not tell whether the resource exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAMESPACE: Final = "namespace:"
 
 
 class Role(Enum):
-    """Of each the name that is stored."""
+    """The value is the stored name."""
 
     READER = "reader"
     WRITER = "writer"
@@ -41,7 +41,7 @@ class Role(Enum):
 
 
 class Permission(Enum):
-    """What a call needs. Its value says, for people, which role gives it."""
+    """The permission that a call needs. Its value says, for people, which role gives it."""
 
     KNOWN = "a known principal"
     HOLD = "any role on anything"
@@ -71,7 +71,7 @@ ADMIN: Final = Grant(Role.ADMIN, CLUSTER)
 
 
 class Demand(NamedTuple):
-    """What a call needs, and on what."""
+    """The permission that a call needs, and its resource."""
 
     permission: Permission
     resource: Resource = CLUSTER
@@ -79,7 +79,7 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a principal's grants come to."""
+    """The sum of a principal's grants."""
 
     levels: dict[str, int]
     """By resource: 1 reader, 2 writer, 3 owner."""
@@ -124,7 +124,8 @@ class Rights:
         return self.is_admin or (grant.resource != CLUSTER and self.allow(Demand(Permission.DEFINE, grant.resource)))
 
     def sees(self, resource: Resource) -> bool:
-        """Whether lists show what is called that: whoever has any role on it, or sees the whole cluster."""
+        """Whether lists show the resource of that name: to principals with any role on it, or that see the whole
+        cluster."""
         if self.sees_all:
             return True
         if resource.startswith(_DATABASE):
@@ -155,7 +156,7 @@ def database_of(table: Resource) -> Resource:
 
 
 def table_resource(database: str, table: str) -> Resource:
-    """Not checked: what is no name has no grants."""
+    """Not checked: a malformed name has no grants."""
     return Resource(f"{_TABLE}{database}.{table}")
 
 

@@ -15,19 +15,19 @@ from cortado.store.mvcc.reader import Reader
 
 
 class AuthState:
-    """That of ``reader``, which must not change while this is used. Whatever reads raises DataLoss for what does not
-    decode, or is hidden by damage."""
+    """That of ``reader``, which must not change while this is used. Reads raise DataLoss for values that do not decode,
+    or are hidden by damage."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
 
     def switch(self) -> Switch:
-        """Whether roles are on, and how many there are of whom."""
+        """Return whether roles are on, and the counts of principals and admins."""
         version = self.reader.get(stored.AUTH_KEY)
         return Switch() if version is None else stored.decode_switch(version.payload)
 
     def counted(self) -> Switch:
-        """The same for roles that are off, counted: what is stored then may be less."""
+        """The same for roles that are off, counted: the stored counts may be lower."""
         found = list(self.principals())
         return Switch(False, len(found), sum(ADMIN in each.grants for each in found))
 

@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 
 
 class Kind(Enum):
-    """How a principal proves who it is."""
+    """How a principal proves its identity."""
 
     CERTIFICATE = "certificate"
     TOKEN = "token"
@@ -40,7 +40,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Whether roles are on, and how many there are of whom."""
+    """Whether roles are on, and the counts of principals and admins."""
 
     enabled: bool = False
     principals: int = 0
@@ -49,7 +49,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """What is known of a token. ``expires_ms`` is wall time, 0 for never."""
+    """The stored part of a token. ``expires_ms`` is wall time, 0 for never."""
 
     token_id: str
     digest: bytes
@@ -62,7 +62,7 @@ class StoredToken:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may do what. ``tokens`` are at most two, the newest last."""
+    """A principal and its grants. ``tokens`` are at most two, the newest last."""
 
     name: str
     kind: Kind

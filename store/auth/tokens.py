@@ -56,13 +56,14 @@ def make_token(random_bytes: Callable[[int], bytes]) -> Token:
 
 
 def token_id_of(text: str) -> str:
-    """The id in a token's text; empty where it is none."""
+    """Return the id in a token's text; empty if the text is no token."""
     found = _TEXT.fullmatch(text)
     return found[1] if found else ""
 
 
 def token_of(authorization: str) -> str:
-    """The token in a header; :data:`NO_SCHEME` where its scheme is none of ours. A scheme has any case (RFC 9110)."""
+    """Return the token in a header; :data:`NO_SCHEME` if its scheme is not one of ours. A scheme has any case (RFC
+    9110)."""
     scheme, _, rest = authorization.partition(" ")
     return rest.lstrip(" ") if scheme.lower() in _SCHEMES else NO_SCHEME
 
@@ -73,7 +74,7 @@ def counts_only_with_roles(authorization: str) -> bool:
 
 
 def digest_of(text: str) -> bytes:
-    """What is stored of a token: SHA-256 of its text."""
+    """Return the stored form of a token: SHA-256 of its text."""
     return sha256(text.encode("utf-8", "replace")).digest()
 
 
