@@ -1,15 +1,15 @@
 """The catalogue as one state of the store shows it: databases, tables, subjects and schemas.
 
 A :class:`Catalog` is a view over a Reader, so a catalogue as of an earlier time is nothing but a Catalog over a Reader
-at that time. A read at an earlier time takes from it what the names of tables meant then, and all else from the newest
-(:meth:`Catalog.named_as_in`): a table of that name may be another one by now, while a schema id never comes to mean
-another schema. It reads through a :class:`CatalogCache`, which many Catalogs share::
+at that time. A read at an earlier time takes the names of tables from it, with their meaning at that time, and all else
+from the newest (:meth:`Catalog.named_as_in`): a table of that name may be another one by now, while a schema id never
+comes to mean another schema. It reads through a :class:`CatalogCache`, which many Catalogs share::
 
     Catalog(reader, cache)
       `- one point read of the key `catalog` -> the timestamp of the last change -> the state cached under it
 
-so nobody has to tell the cache when something changed, and a view over writes still in flight never mixes with a view
-of what is applied.
+so the cache needs no notice of changes, and a view over writes still in flight never mixes with a view of the applied
+state.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ MOVED_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class _State:
-    """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store; but
-    of namespaces the absence of a mark as well, of GENERATIONS_MAX at once, and of tables that have no longer the name
-    by which they were looked for, of MOVED_MAX."""
+    """The values read from one state of the catalogue. Only what exists is kept, so it cannot outgrow the store; Two
+    exceptions: namespaces without a mark, at most GENERATIONS_MAX at once, and tables that no longer have the name by
+    which they were looked for, at most MOVED_MAX."""
 
     databases: dict[str, DatabaseDescriptor] = field(default_factory=dict)
     tables: dict[tuple[str, str], TableDescriptor] = field(default_factory=dict)
@@ -100,8 +100,8 @@ class CatalogCache:
         return schema
 
     def clear(self) -> None:
-        """Forget all. For a leader that lost its place: what it evaluated ahead of the log may never have happened,
-        and its successor may use the same timestamps."""
+        """Forget all. A leader that lost its place calls it: entries that it evaluated ahead of the log may never have
+        happened, and its successor may use the same timestamps."""
         self._states = OrderedDict()
 
 
@@ -115,8 +115,8 @@ class Catalog:
     def __init__(
         self, reader: Reader, cache: CatalogCache | None = None, then: str = "", asker: Asker = ANYBODY
     ) -> None:
-        """``then`` is the timestamp as text where an earlier time was asked for: a refusal names it, since what was not
-        there then may be there now. What is made counts for ``asker``."""
+        """``then`` is the timestamp as text if an earlier time was asked for: a refusal names it, since a table that
+        was not there then may be there now. New things count for ``asker``."""
         self.reader = reader
         self.asker = asker
         self._cache = CatalogCache() if cache is None else cache
@@ -132,8 +132,8 @@ class Catalog:
         return self if past.changed_ts == self.changed_ts else _NamedAsIn(self, past, check)
 
     def unchanged_since(self, start: Timestamp) -> Catalog:
-        """This catalogue, for a transaction that began at ``start``: where a name did not mean then what it means now,
-        looking it up raises WriteConflict, also where it means nothing any more."""
+        """Return this catalogue, for a transaction that began at ``start``: if a name stood for something else then, or
+        stands for nothing any more, looking it up raises WriteConflict."""
         return self if self.changed_ts <= start else _UnchangedSince(self, start)
 
     def check_still(self, database: str, name: str, table_id: int) -> None:
@@ -184,7 +184,7 @@ class Catalog:
         return table
 
     def table(self, database: str, name: str) -> TableDescriptor:
-        """Raises NotFound: of the database, or of the table."""
+        """Return the table. Raises NotFound: for the database, or for the table."""
         table = self.find_table(database, name)
         if table is None:
             raise NotFound("table", f"{database}.{name}", self._then)
@@ -204,8 +204,8 @@ class Catalog:
         return map(stored.decode_table, payloads)
 
     def tables_by_subject(self) -> Mapping[str, Sequence[str]]:
-        """The full names of the tables whose documents follow each subject that has such. Found once for each state of
-        the catalogue: there may be ten thousand, which take long to decode."""
+        """Return the full names of the tables that follow each subject. Found once for each state of the catalogue:
+        there may be ten thousand, which take long to decode."""
         found = self._state.tables_by_subject
         if found is None:
             names: dict[str, list[str]] = {}
@@ -220,12 +220,12 @@ class Catalog:
         return sum(1 for _ in self._payloads("table", *(() if database is None else (database,))))
 
     def tables_of(self, subject: str) -> list[TableDescriptor]:
-        """All tables whose documents follow ``subject``."""
+        """Return all tables whose documents follow ``subject``."""
         found = self._tables_holding(stored.field_of_table(subject=subject))
         return [table for table in found if table.subject == subject]
 
     def find_table_with(self, table_id: int, database: str, name: str) -> TableDescriptor | None:
-        """The table of that id, whatever it is called by now; mostly it has the name that it had."""
+        """Return the table of that id, under any name; mostly it has the name that it had."""
         table = self.find_table(database, name) if self.find_database(database) is not None else None
         if table is not None and table.table_id == table_id:
             return table
@@ -248,7 +248,7 @@ class Catalog:
     def _tables_holding(self, field: bytes) -> list[TableDescriptor]:
         return [stored.decode_table(payload) for payload in self._payloads("table") if field in payload]
 
-    # --- what was dropped
+    # --- drops
 
     def dropped(self, holding: bytes = b"") -> list[Dropped]:
         """All that was dropped and is not forgotten yet, in the order of their numbers; or those whose records have
@@ -256,11 +256,11 @@ class Catalog:
         return [stored.decode_dropped(payload) for payload in self._payloads("dropped") if holding in payload]
 
     def dropped_behind(self, number: int) -> Iterator[Dropped]:
-        """Those of :meth:`dropped` whose numbers are greater. Each is decoded when it is taken."""
+        """Return those of :meth:`dropped` with greater numbers. Each is decoded when it is taken."""
         return map(stored.decode_dropped, self._payloads("dropped", behind=("dropped", number)))
 
     def dropped_tables_of(self, subject: str) -> list[TableDescriptor]:
-        """All tables that may be undropped, and whose documents follow ``subject`` then."""
+        """Return all dropped tables that may be undropped, and whose documents then follow ``subject``."""
         kinds = (DropKind.TABLE, DropKind.TRUNCATED)
         dropped = self.dropped(stored.field_of_table(subject=subject))
         tables = [stored.decode_table(each.what.descriptor) for each in dropped if each.what.kind in kinds]
@@ -288,7 +288,7 @@ class Catalog:
         return sum(1 for _ in self._payloads("subject"))
 
     def find_subject(self, name: str) -> SubjectState | None:
-        """What is stored of a subject, which may have no version."""
+        """Return the stored state of a subject, which may have no version."""
         state = self._state.subjects.get(name)
         if state is None:
             version = self._get(stored.subject_key(names.check_subject(name)))
@@ -297,7 +297,7 @@ class Catalog:
         return state
 
     def forgotten_subject(self, name: str) -> SubjectState:
-        """What is left of a subject that is not there: the number that comes next."""
+        """Return the rest of a subject that is not there: the number that comes next."""
         version = self._get(stored.deleted_subject_key(name))
         return SubjectState(name) if version is None else stored.decode_subject(version.payload)
 
@@ -315,7 +315,7 @@ class Catalog:
         return (None if version is None else stored.decode_compatibility(version.payload)) or DEFAULT_MODE
 
     def registered_schema(self, schema_id: int) -> RegisteredSchema:
-        """What an id names. Raises NotFound."""
+        """Return the schema of an id. Raises NotFound."""
         found = self._state.registered.get(schema_id)
         if found is None:
             version = self._get(stored.schema_key(schema_id))
@@ -325,7 +325,7 @@ class Catalog:
         return found
 
     def find_schema_id(self, digest: bytes) -> int | None:
-        """The id of the schema whose declaration has that digest, whichever subject it was registered for."""
+        """Return the id of the schema whose declaration has that digest, under any subject."""
         version = self._get(stored.schema_id_key(digest))
         return None if version is None else stored.decode_schema_id(version.payload)
 
@@ -367,9 +367,10 @@ class Catalog:
         return self._cache.parse(text)
 
     def judged(self, question: Hashable, judge: Callable[[], T]) -> T:
-        """What ``judge`` says, which depends on this state of the catalogue alone; remembered for as long as it lasts.
+        """Return the verdict of ``judge``, which depends on this state of the catalogue alone; remembered for as long
+        as it lasts.
 
-        So what takes long may be judged beside the loop first, and is only looked up when the write is evaluated.
+        So a slow verdict may be reached beside the loop first, and is only looked up when the write is evaluated.
         """
         verdicts = self._state.verdicts
         found: T | None = verdicts.get(question)
@@ -386,8 +387,8 @@ class Catalog:
         return self.reader.get(key)
 
     def _payloads(self, *path: str, behind: Sequence[str | int] = ()) -> Iterator[bytes]:
-        """Of all keys whose names begin with ``path``; of those that come behind the key ``behind``, where it is longer
-        than that path."""
+        """Yield the payloads of all keys whose names begin with ``path``; only of those behind the key ``behind``, if
+        that is longer than the path."""
         start, end = meta_range(*path)
         if len(behind) > len(path):
             start = min(max(start, meta_range(*behind)[1]), end)
@@ -436,7 +437,7 @@ class _NamedAsIn(Catalog):
 
 
 class _UnchangedSince(Catalog):
-    """Tables and namespaces whose names mean what they meant at ``start``."""
+    """Tables and namespaces whose names still stand for the same as at ``start``."""
 
     def __init__(self, newest: Catalog, start: Timestamp) -> None:
         super().__init__(newest.reader, newest._cache)

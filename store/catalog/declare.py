@@ -1,7 +1,7 @@
-"""Creating databases and tables: checks of what was declared, and the mutations that make it so.
+"""Creating databases and tables: checks of the declarations, and their mutations.
 
 Numbers come from counters: a database's from the catalogue's, a table's from its database's, an index's from its
-table's. A number is never used again, whatever is dropped.
+table's. A number is never used again, even after a drop.
 
 A table's key and indexes name fields of its subject's newest schema, by path (``a``, ``address.city``). Each part's
 type follows from that schema. A part of a primary key may be declared nullable there (Spark's columns are, all of
@@ -39,7 +39,7 @@ PATH_LENGTH_MAX: Final = 200
 DATABASES_MAX: Final = 1_000
 TABLES_MAX: Final = 10_000
 RETENTIONS_MAX: Final = 1_000
-"""Tables whose old versions are kept for another time than those of the others."""
+"""Tables with a retention of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def create_table(
 def alter_table(
     catalog: Catalog, database: str, name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
 ) -> Evaluation:
-    """Keep old versions of a table for another time, let what is put from now on expire after another one (None: as
-    before); replies TableAltered.
+    """Keep old versions of a table for another time, and let later puts expire after another one (None: as before);
+    replies TableAltered.
 
     Raises InvalidArgument, NotFound, TooLarge.
     """
@@ -187,8 +187,8 @@ def check_retention(retention_ms: int) -> None:
 
 
 def check_room_for_retentions(catalog: Catalog, retention_ms: int, principal: str) -> None:
-    """Where ``retention_ms`` is a table's own: whether one more that counts for ``principal`` may have one. Raises
-    TooLarge, and ResourceExhausted where the principal has its share."""
+    """Check the room for a table's own ``retention_ms``: whether one more that counts for ``principal`` may have one.
+    Raises TooLarge, and ResourceExhausted if the principal has its share."""
     if retention_ms:
         own = [each.principal for each in catalog.tables() if each.retention_ms]
         own += [each.principal for each in catalog.dropped() if each.what.retention_ms]
@@ -198,7 +198,7 @@ def check_room_for_retentions(catalog: Catalog, retention_ms: int, principal: st
 
 
 def check_room_for_databases(catalog: Catalog, principal: str) -> None:
-    """Raises TooLarge where there is none for one more, and ResourceExhausted where the principal has its share."""
+    """Raise TooLarge if there is no room for one more, and ResourceExhausted if the principal has its share."""
     total = len(catalog.databases())
     check_room("database", total, DATABASES_MAX, "databases")
     own = partial(count_databases_of, catalog, principal)

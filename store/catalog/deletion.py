@@ -33,9 +33,9 @@ class VersionsDeleted:
 
 
 def delete_versions(catalog: Catalog, subject: str, version: int, *, permanent: bool) -> Evaluation:
-    """One version of ``subject``, or all for 0, softly or permanently; replies VersionsDeleted.
+    """Delete one version of ``subject``, or all for 0, softly or permanently; replies VersionsDeleted.
 
-    Raises NotFound, and InvalidArgument (a table follows the subject, or what is to be forgotten is not deleted yet).
+    Raises NotFound, and InvalidArgument (a table follows the subject, or a version to be forgotten is not deleted yet).
     """
     state = catalog.find_subject(names.check_subject(subject))
     if state is None or not state.versions or not (permanent or state.live):
@@ -61,9 +61,10 @@ def delete_versions(catalog: Catalog, subject: str, version: int, *, permanent: 
 
 
 def put_subject(mutations: Mutations, state: SubjectState) -> None:
-    """Store a subject; of one without versions and mode nothing but the number that comes next.
+    """Store a subject; without versions and mode, only the number that comes next.
 
-    That is read while there is no such subject, and stays where it comes back, to be overwritten when it goes again.
+    That number is read while there is no such subject. It stays if the subject comes back, to be overwritten when it
+    goes again.
     """
     if state.versions or state.mode is not None:
         mutations.put(stored.subject_key(state.subject), stored.encode_subject(state))

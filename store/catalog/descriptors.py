@@ -1,6 +1,7 @@
-"""What a database, a table, an index, a schema and a subject are: the catalogue's values, immutable.
+"""Databases, tables, indexes, schemas and subjects: the catalogue's values, immutable.
 
-Whatever has a number has it for ever: a number comes from a counter beside what it numbers, and no counter goes back.
+A thing that has a number has it for ever: a number comes from a counter beside the numbered thing, and no counter goes
+back.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class DatabaseDescriptor:
 
 
 class IndexState(StrEnum):
-    """What an index is good for::
+    """The state of an index::
 
     BUILDING ──the last row has its entry──► READY
        └──two rows share a unique value──► FAILED ──► dropped
@@ -41,16 +42,16 @@ class IndexState(StrEnum):
     BUILDING = "building"
     """Every write maintains it, and a job adds the entries of rows that were there before. Nothing reads it."""
     READY = "ready"
-    """It holds what the rows say."""
+    """It holds an entry for every row."""
     FAILED = "failed"
-    """It could not be built. Nothing maintains or reads it; what it has goes when it is dropped."""
+    """It could not be built. Nothing maintains or reads it; its entries go when it is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDescriptor:
-    """Indexed ``parts`` in order. Where ``unique``, two rows may not share values unless one of them is null.
+    """Indexed ``parts`` in order. If ``unique``, two rows may not share values unless one of them is null.
 
-    It is read at times from ``ready_ts`` on, in the ``state`` READY. Where it was made with its table, that is always.
+    It is read at times from ``ready_ts`` on, in the ``state`` READY. If it was made with its table, that is always.
     ``job_id`` is the job that builds it, or did; ``failure`` why it could not be built, ``failed_keys`` the rows.
     """
 
@@ -121,11 +122,12 @@ class TableDescriptor:
         return tuple(each for each in self.indexes if each.state is not IndexState.FAILED)
 
     def with_builds_ready(self, ready_ts: Timestamp) -> TableDescriptor:
-        """Of a table without rows: what was being built is complete. The job has lost its table, and ends."""
+        """Return a table without rows with its builds complete: no row is left to index. The job has lost its table,
+        and ends."""
         return self._with_builds(lambda index: replace(index, state=IndexState.READY, ready_ts=ready_ts))
 
     def with_builds_failed(self, failure: str) -> TableDescriptor:
-        """What was being built has no job any more."""
+        """Return the table with its builds failed: they have no job any more."""
         return self._with_builds(lambda index: replace(index, state=IndexState.FAILED, failure=failure))
 
     def _with_builds(self, end: Callable[[IndexDescriptor], IndexDescriptor]) -> TableDescriptor:
@@ -139,7 +141,7 @@ class TableDescriptor:
 
 
 class DropKind(StrEnum):
-    """What was dropped."""
+    """The kind of thing that was dropped."""
 
     TABLE = "table"
     TRUNCATED = "truncated"
@@ -150,8 +152,9 @@ class DropKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What is to be dropped. ``name`` is for people; ``ranges`` are to be cleared when the grace is over, which lasts
-    for the table's ``retention_ms``; ``descriptor`` is the stored value that can be put back, empty where none can."""
+    """The thing to be dropped. ``name`` is for people; ``ranges`` are to be cleared when the grace is over, which lasts
+    for the table's ``retention_ms``; ``descriptor`` is the stored value that can be put back, empty if there is no such
+    value."""
 
     kind: DropKind
     name: str
@@ -163,7 +166,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What was dropped at ``dropped_ts``, under a ``number`` of its own.
+    """A thing dropped at ``dropped_ts``, under a ``number`` of its own.
 
     ``dropped_with`` is the number of the database that it went with, or 0. Once it ``is_clearing``, its grace is over.
     It counts for the ``principal`` that dropped it, empty where roles were off.
@@ -223,12 +226,12 @@ class SubjectState:
 
     @property
     def live(self) -> tuple[SubjectVersion, ...]:
-        """The versions that are not deleted: what is read, listed and compared with."""
+        """The versions that are not deleted: the ones that are read, listed and compared with."""
         return tuple(each for each in self.versions if not each.deleted)
 
     @property
     def newest(self) -> SubjectVersion | None:
-        """The last of those; None where there is none."""
+        """The last of those; None if there are none."""
         return next((each for each in reversed(self.versions) if not each.deleted), None)
 
     def with_version(self, schema_id: int) -> SubjectState:

@@ -7,11 +7,11 @@
     truncate  a new id under the old name, and a record of the old id: both in one commit
     rename    the descriptor under another name of the same database: same id
 
-No row is touched by any of it. Versions of the catalogue are kept as long as those of the longest retention, so a read
-at an earlier time finds the descriptor of that time, and with it the id of the rows.
+No row is touched by any of it. Versions of the catalogue are kept for the longest retention, so a read at an earlier
+time finds the descriptor of that time, and with it the id of the rows.
 
 A record names its table by id. The upper half of an id is the number of its database, so a dropped table comes back
-into the database that it was in, whatever that is called now, and into no other one.
+only into its own database, under any name.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cortado.store.mvcc.mutations import Mutations
 
 @dataclass(frozen=True, slots=True)
 class TableDropped:
-    """The reply of :func:`drop_table`: the record, by whose number it can be undropped."""
+    """The reply of :func:`drop_table`: the record, with the number by which it can be undropped."""
 
     dropped: Dropped
 
 
 @dataclass(frozen=True, slots=True)
 class TableTruncated:
-    """The reply of :func:`truncate_table`: the empty table, and the record of what it was."""
+    """The reply of :func:`truncate_table`: the empty table, and the record of the old one."""
 
     table: TableDescriptor
     dropped: Dropped
@@ -48,7 +48,8 @@ class TableTruncated:
 
 @dataclass(frozen=True, slots=True)
 class TableNamed:
-    """The reply of :func:`rename_table` and :func:`undrop_table`: the table as it is now, and what it has replaced."""
+    """The reply of :func:`rename_table` and :func:`undrop_table`: the table as it is now, and the one that it has
+    replaced."""
 
     table: TableDescriptor
     replaced: Dropped | None = None
@@ -107,10 +108,10 @@ def rename_table(
 def undrop_table(
     catalog: Catalog, database: str, name: str, *, number: int = 0, as_name: str = "", commit_ts: Timestamp
 ) -> Evaluation:
-    """Bring back what was dropped, under its name or ``as_name``; replies TableNamed.
+    """Bring back a dropped table, under its name or ``as_name``; replies TableNamed.
 
-    ``number`` is the record's; 0 for the newest of that name. What was truncated comes back under ``as_name`` alone.
-    Raises InvalidArgument (also where the grace is over), NotFound, AlreadyExists, TooLarge.
+    ``number`` is the record's; 0 for the newest of that name. A truncated table comes back only under ``as_name``.
+    Raises InvalidArgument (also if the grace is over), NotFound, AlreadyExists, TooLarge.
     """
     owner = catalog.database(names.check_database(database))
     names.check_table(name)

@@ -1,8 +1,8 @@
 """A database that goes away with its tables, and comes back with them.
 
 Its record has no ranges: each of its tables has a record of its own, which names the database's as the one that it was
-dropped with. What had been dropped before stays dropped when the database comes back. A database keeps its number, so
-the ids of its tables stay right, also where it comes back under another name.
+dropped with. Tables that had been dropped before stay dropped when the database comes back. A database keeps its
+number, so the ids of its tables stay right, even under another name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cortado.store.mvcc.mutations import Mutations
 
 CASCADE_TABLES_MAX: Final = 1_000
 CASCADE_BYTES_MAX: Final = 1 << 20
-"""Of the descriptors of all tables that are dropped with a database: they are written in one commit."""
+"""The bound on the descriptors of all tables that are dropped with a database: they are written in one commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DatabaseDropped:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUndropped:
-    """The reply of :func:`undrop_database`: what came back, and the names of tables that could not."""
+    """The reply of :func:`undrop_database`: the tables that came back, and the names of tables that could not."""
 
     database: str
     tables: tuple[TableDescriptor, ...]
@@ -74,10 +74,10 @@ def drop_database(catalog: Catalog, name: str, *, cascade: bool, commit_ts: Time
 def undrop_database(
     catalog: Catalog, name: str, *, number: int = 0, as_name: str = "", commit_ts: Timestamp
 ) -> Evaluation:
-    """Bring back a database, and what was dropped with it; replies DatabaseUndropped.
+    """Bring back a database, and the tables that were dropped with it; replies DatabaseUndropped.
 
-    ``number`` is the record's; 0 for the newest of that name. Tables whose grace is over stay away.
-    Raises InvalidArgument, NotFound, AlreadyExists, TooLarge.
+    ``number`` is the record's; 0 for the newest of that name. Tables with an expired grace stay away. Raises
+    InvalidArgument, NotFound, AlreadyExists, TooLarge.
     """
     names.check_database(name)
     record = _record(catalog, name, number)

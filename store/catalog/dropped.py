@@ -1,20 +1,19 @@
-"""What was dropped and is not gone yet: records of ranges of keys that nobody reads any more, but in the past.
+"""Drops that are not cleared yet: records of ranges of keys that are read only at earlier times.
 
-A drop is quick, whatever was dropped: a descriptor goes away, and a record comes in its place. Rows and entries stay
-where they are. Reads at a time before the drop find them, and the descriptor that the catalogue had then::
+A drop is quick, whatever its size: a descriptor goes away, and a record comes in its place. Rows and entries stay where
+they are. Reads at a time before the drop find them, and the descriptor that the catalogue had then::
 
     descriptor ──drop──► record ──the grace is over──► record, clearing ──all ranges are empty──► nothing
         ▲                  │
         └─────undrop───────┘
 
 - The *grace* is the time for which old versions of the table are kept. It is over once the safepoint of the table has
-  passed ``dropped_ts``: then no read may want what the ranges hold.
-- Whoever clears asks :func:`collectible`, then writes :func:`begin_clearing`, then clears, and then writes
-  :func:`forget`. Undrop and the beginning of the clearing are writes of one log, so one of them comes first, and the
-  other one sees that.
+  passed ``dropped_ts``: then no read may want the keys of the ranges.
+- Clearing asks :func:`collectible`, writes :func:`begin_clearing`, clears, and then writes :func:`forget`. Undrop and
+  the beginning of the clearing are writes of one log, so one of them comes first, and the other one sees that.
 - A table that keeps all versions never gets past its grace: undrop it, give it a retention, and drop it again.
-- A drop is :func:`drop_of_table` or :func:`drop_of_index`, and :func:`drop_ranges` writes its record beside what takes
-  the descriptor away. Ranges of several records may overlap: what is cleared twice is empty.
+- A drop is :func:`drop_of_table` or :func:`drop_of_index`, and :func:`drop_ranges` writes its record in the same commit
+  that removes the descriptor. Ranges of several records may overlap: a range may be cleared twice.
 - A database's record has no ranges; it stays as long as one of a table that was dropped with it.
 
 Numbers of records come from a counter of the catalogue's and are never used again.
@@ -46,8 +45,8 @@ def drop_ranges(
 ) -> list[Dropped]:
     """Add to ``mutations`` one record for each of ``drops``, and the counters, which the caller then does not write.
 
-    Nothing else: the descriptors are the caller's. Where they are dropped ``together``, all are with the first one.
-    Raises TooLarge above DROPPED_MAX, and ResourceExhausted where the caller has its share of these.
+    Nothing else: the descriptors are the caller's. If they are dropped ``together``, all are with the first one. Raises
+    TooLarge above DROPPED_MAX, and ResourceExhausted if the caller has its share of these.
     """
     count = catalog.counters.dropped
     principal = catalog.asker.principal
@@ -88,7 +87,8 @@ def drop_of_index(table: TableDescriptor, name: str) -> Drop:
 
 
 def collectible(catalog: Catalog) -> list[Dropped]:
-    """What is to be cleared once its grace is over, and then to be forgotten, in the order of the numbers."""
+    """Return the drops that are to be cleared once their grace is over, and then to be forgotten, in the order of the
+    numbers."""
     records = catalog.dropped()
     held = {each.dropped_with for each in records}
     return [each for each in records if each.number not in held]

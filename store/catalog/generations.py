@@ -1,4 +1,4 @@
-"""Which generation of a namespace its name means: what stands in its mark (:mod:`cortado.store.catalog.namespaces`)."""
+"""The generation that a namespace's name stands for: its mark (:mod:`cortado.store.catalog.namespaces`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cortado.store.names import check_namespace
 
 
 def generation_of(reader: Reader, namespace: str) -> int:
-    """What is stored of it there, 0 where there is no mark. Raises InvalidArgument, DataLoss."""
+    """Return the generation in the mark, 0 if there is no mark. Raises InvalidArgument, DataLoss."""
     version = reader.get(_mark_of(namespace))
     return 0 if version is None else stored.decode_generation(version.payload)
 

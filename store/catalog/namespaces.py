@@ -1,7 +1,8 @@
 """Namespaces of pairs that go away and come back.
 
 A namespace needs no creation: it is there while it has a pair. So the catalogue knows of it only once it was dropped,
-and then which *generation* of it the name means; the keys of all pairs have it (:mod:`cortado.store.keys.keyspace`)::
+and then which *generation* of it the name stands for; the keys of all pairs have it
+(:mod:`cortado.store.keys.keyspace`)::
 
     never dropped      no mark              generation 0: all pairs that were ever written
     drop, number 7     mark: generation 7   empty. Generation 0 has a record, and is cleared when the grace is over
@@ -10,17 +11,16 @@ and then which *generation* of it the name means; the keys of all pairs have it 
 The new generation is the number of the record of the drop, and these are never used again: so pairs that are written
 after a drop meet nothing of the old ones, and clearing the old ones meets nothing of the new.
 
-The mark is versioned, as all keys are, and whatever writes one changes the catalogue, by whose timestamp it may be kept
-in mind (:meth:`Catalog.generation_of`). Whoever reads at an earlier time finds the generation of that time, and a
-transaction sees whether the name has come to mean another one since it began. It stays for ever, as what is left of a
-subject that was deleted does.
+The mark is versioned, as all keys are, and each write of one changes the catalogue, by whose timestamp it may be cached
+(:meth:`Catalog.generation_of`). A read at an earlier time finds the generation of that time, and a transaction sees
+whether the name has come to stand for another one since it began. The mark stays for ever, like the rest of a deleted
+subject.
 
-Undrop is refused where pairs were written since: both cannot be the namespace. What was written and deleted again since
-is garbage, and is collected as such.
+Undrop is refused if pairs were written since: both cannot be the namespace. Pairs that were written and deleted again
+since are garbage, and are collected as such.
 
-Whether there is a pair may take long to find out, where a million of them were deleted of late. So it is looked for
-beside the loop, at a time at which all is applied (:class:`Looked`), and in its turn a drop or undrop asks only what
-changed since.
+If a million pairs were deleted of late, it may take long to find out whether one is left. So the search runs beside the
+loop, at a time at which all is applied (:class:`Looked`), and in its turn a drop or undrop asks only for changes since.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from cortado.store.names import check_namespace
 
 @dataclass(frozen=True, slots=True)
 class NamespaceDropped:
-    """The reply of :func:`drop_namespace`: the record, by whose number it can be undropped."""
+    """The reply of :func:`drop_namespace`: the record, with the number by which it can be undropped."""
 
     dropped: Dropped
 
@@ -92,9 +92,9 @@ def drop_namespace(catalog: Catalog, namespace: str, looked: Looked, *, commit_t
 
 
 def undrop_namespace(catalog: Catalog, namespace: str, looked: Looked, *, number: int = 0) -> Evaluation:
-    """Bring back what was dropped; replies NamespaceUndropped. ``number`` is the record's; 0 for the newest.
+    """Bring back a dropped namespace; replies NamespaceUndropped. ``number`` is the record's; 0 for the newest.
 
-    Raises InvalidArgument (also where the grace is over), NotFound, AlreadyExists where there are pairs, and
+    Raises InvalidArgument (also if the grace is over), NotFound, AlreadyExists if there are pairs, and
     ResourceExhausted as :func:`drop_namespace`.
     """
     record = _record(catalog, check_namespace(namespace), number)

@@ -2,20 +2,19 @@
 
 A schema id names a text in the whole cluster, as Confluent's registry promises: the same declaration has the same id in
 all subjects. Within a subject the question is another one: a schema that reads and writes as a version does (equal
-fingerprints) is that version, whatever its comments say (``docs/adr/0028-one-id-per-schema-text.md``).
+fingerprints) is that version, with any comments (``docs/adr/0028-one-id-per-schema-text.md``).
 
 A new version is checked twice:
 
 1. by the subject's compatibility *mode*, its own or that of all subjects, against the versions that the mode names.
    BACKWARD_TRANSITIVE, the default, means all that may have written stored rows, so that the newest reads every row;
-2. by what tables *pin*, in every mode, NONE too: the bytes of keys and index entries are on disk, so a field that is
-   part of a primary key or an index may not be removed, retyped or given another default.
+2. by what tables *pin*, in every mode, NONE too: the bytes of keys and index entries are on disk, so a field of a
+   primary key or an index may not be removed, retyped or given another default.
 
-A subject may hold schemas of any root type, keys of Kafka's topics for example. Where a table follows it, each version
-is a record: ``declare.py`` looks at those there are, and this module at each new one.
+A subject may hold schemas of any root type, keys of Kafka's topics for example. If a table follows it, each version is
+a record: ``declare.py`` looks at those there are, and this module at each new one.
 
-A refusal lists everything that is wrong at once. What is wrong in the same way against several versions is listed once,
-with the newest of them.
+A refusal lists all problems at once. The same problem against several versions is listed once, with the newest of them.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class CompatibilitySet:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What :func:`check_schema` found under ``mode``. ``registered`` is the version that this schema is already.
+    """The findings of :func:`check_schema` under ``mode``. ``registered`` is the version that this schema is already.
 
     ``digest`` says which declaration it is, in all subjects.
     """
@@ -107,7 +106,7 @@ def register_schema(catalog: Catalog, subject: str, text: str) -> Evaluation:
 
 
 def _schema_of(catalog: Catalog, text: str, digest: bytes, mutations: Mutations) -> RegisteredSchema:
-    """The schema of that text, and in ``mutations`` what makes it one where it is new."""
+    """Return the schema of that text; if it is new, put it into ``mutations``."""
     counters = catalog.counters
     schema_id = catalog.find_schema_id(digest)
     if schema_id is not None:
@@ -124,10 +123,10 @@ def _schema_of(catalog: Catalog, text: str, digest: bytes, mutations: Mutations)
 def check_schema(
     catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None = None, version: int = 0
 ) -> SchemaCheck:
-    """What :func:`register_schema` would say, under ``mode`` or the one in force. Changes nothing.
+    """Return the verdict of :func:`register_schema`, under ``mode`` or the one in force. Changes nothing.
 
     A subject that does not exist yet takes any schema. With a ``version`` it is compared with that one alone. Raises
-    InvalidArgument (the subject's name), InvalidSchema, and NotFound where there is no such version.
+    InvalidArgument (the subject's name), InvalidSchema, and NotFound if there is no such version.
     """
     names.check_subject(subject)
     return catalog.judged((subject, text, mode, version), lambda: _check(catalog, subject, text, mode, version))
@@ -231,7 +230,7 @@ def _newly_recursive(schema: Schema, path: str) -> list[Incompatibility]:
 
 
 def _pinned_paths(tables: Sequence[TableDescriptor]) -> dict[str, list[str]]:
-    """Field paths that stored keys and index entries are made of, and what is made of each."""
+    """Return the field paths in stored keys and index entries, and the keys and indexes that use each."""
     users: dict[str, list[str]] = defaultdict(list)
     for table in tables:
         for part in table.key:

@@ -1,8 +1,8 @@
-"""Which principal the things of the catalogue count for: with roles on, each has a share of every bound.
+"""The principal that a thing of the catalogue counts for: with roles on, each has a share of every bound.
 
-A database, a table and a subject count for the principal that made them, what was dropped for the one that dropped it.
-Below half of a bound nobody can have more than a share (:func:`cortado.store.owners.has_share`), so a principal's own
-are counted above that alone: there may be ten thousand.
+A database, a table and a subject count for the principal that made them, a drop for the one that dropped. Below half of
+a bound no principal can have more than a share (:func:`cortado.store.owners.has_share`), so a principal's own are
+counted above that alone: there may be ten thousand.
 """
 
 from __future__ import annotations

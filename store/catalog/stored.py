@@ -1,4 +1,4 @@
-"""The catalogue's keys and stored values: the only place that knows how they look (``docs/formats/catalog.md``).
+"""The catalogue's keys and stored values: the only place that knows their form (``docs/formats/catalog.md``).
 
 ================================  ==================  ===================================================
 key, in the space ``m``           value               holds
@@ -16,8 +16,8 @@ key, in the space ``m``           value               holds
 ``namespace`` name                StoredNamespace     of one that was dropped once: which generation its name means
 ================================  ==================  ===================================================
 
-Because every change rewrites ``catalog``, the timestamp of that key's version names the catalogue's whole state: what
-is cached under it stays true for ever.
+Because every change rewrites ``catalog``, the timestamp of that key's version names the catalogue's whole state: values
+that are cached under it stay true for ever.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ COMPATIBILITY_KEY: Final = meta_key("compatibility")
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The numbers that come next. They only grow, so a number never comes to mean another thing. ``dropped``: how many
-    records of drops there are, so that nobody has to count twenty thousand."""
+    """The numbers that come next. They only grow, so a number never comes to mean another thing. ``dropped``: the
+    number of records of drops, kept since counting twenty thousand takes long."""
 
     next_database_number: int = 1
     next_schema_id: int = 1
@@ -83,7 +83,7 @@ def schema_key(schema_id: int) -> LogicalKey:
 
 
 def schema_id_key(digest: bytes) -> LogicalKey:
-    """Where the id of the schema is whose declaration has that digest."""
+    """Return the key of the id of the schema whose declaration has that digest."""
     return meta_key("schema-id", digest.hex())
 
 
@@ -92,7 +92,7 @@ def subject_key(name: str) -> LogicalKey:
 
 
 def deleted_subject_key(name: str) -> LogicalKey:
-    """Where a subject's next version is kept while there is no such subject."""
+    """Return the key of a subject's next version while there is no such subject."""
     return meta_key("deleted-subject", name)
 
 
@@ -167,17 +167,17 @@ def decode_table(payload: bytes) -> TableDescriptor:
 
 
 def field_of_table(*, table_id: int = 0, name: str = "", subject: str = "", principal: str = "") -> bytes:
-    """Bytes that the descriptor of a table has somewhere of which this is so; others may have them, too."""
+    """Return bytes that occur in the descriptor of every table with these values; others may have them, too."""
     return encode_stored(pb.StoredTable(table_id=table_id, name=name, subject=subject, principal=principal))
 
 
 def field_of_subject(principal: str) -> bytes:
-    """As :func:`field_of_table`, of what is stored of a subject."""
+    """As :func:`field_of_table`, for the stored state of a subject."""
     return encode_stored(pb.StoredSubject(principal=principal))
 
 
 def field_of_dropped(*, name: str = "", dropped_with: int = 0) -> bytes:
-    """As :func:`field_of_table`, of a record of what was dropped."""
+    """As :func:`field_of_table`, for the record of a drop."""
     return encode_stored(pb.StoredDropped(name=name, dropped_with=dropped_with))
 
 
