@@ -1,7 +1,7 @@
-"""From what is asked of a table's fields to what is worked out: every field exists, every aggregate has a meaning.
+"""From aggregates over a table's fields to their computation: every field exists, every aggregate has a meaning.
 
-An aggregate of rows is *partial* until all rows were looked at, and travels so. What a partial one is, and what it
-becomes when all are merged::
+An aggregate of rows is *partial* until all rows were looked at, and travels so. The type of a partial aggregate, and of
+the finished one when all are merged::
 
     aggregate              partial (the groups' schema)            finished (the result's schema)
     count                  long                                    long
@@ -12,7 +12,7 @@ becomes when all are merged::
     min, max, a group      the field's type                        the field's type
 
 Precisions are Spark's. Enums are strings there, a fixed is bytes, and a UUID has 16 bytes. Whether a sum overflows is
-known to whoever merges, and to nobody before: so the answer does not depend on where a scan was cut.
+known only after the merge: so the answer does not depend on where a scan was cut.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ GROUP_FIELDS_MAX: Final = 32
 AGGREGATES_MAX: Final = 100
 
 PRECISION_MAX: Final = 38
-"""Of decimals that are summed up, and of what comes of it: as Spark has it."""
+"""The greatest precision of decimals that are summed up, and of the results: as Spark has it."""
 _SUM_DIGITS: Final = 10
 _AVG_DIGITS: Final = 4
 
 
 class Kind(StrEnum):
-    """What is worked out of a group's rows."""
+    """The functions of a group's rows."""
 
     COUNT = "count"
     SUM = "sum"
@@ -83,8 +83,8 @@ class Aggregation:
 def bind_aggregates(
     schema: Schema, group_by: Sequence[str], aggregates: Sequence[Aggregate], table_name: str
 ) -> Aggregation:
-    """Hold what is asked for against the schema that rows are read with. Raises InvalidArgument, which names the field
-    and the aggregate, TooLarge for too many of either."""
+    """Bind the aggregates of a request to the schema that rows are read with. Raises InvalidArgument, which names the
+    field and the aggregate, TooLarge for too many of either."""
     _check_count("group_by", len(group_by), GROUP_FIELDS_MAX)
     _check_count("aggregates", len(aggregates), AGGREGATES_MAX)
     if not aggregates:

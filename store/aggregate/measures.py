@@ -1,7 +1,7 @@
-"""What an aggregate keeps of a group: some numbers or a value, as columns with a row for each group.
+"""The state that an aggregate keeps of a group: some numbers or a value, as columns with a row for each group.
 
-A row of the table is a group of one row to begin with. So there is one way to put groups together, whether they are
-rows, what one slice came to, or what many did: :func:`cortado.store.aggregate.reduce.reduce_column` of each column.
+A row of the table is a group of one row to begin with. So one way merges groups of rows, of one slice, or of many:
+:func:`cortado.store.aggregate.reduce.reduce_column`, column by column.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cortado.store.filter.truth import present_rows
 _LONG: Final = Primitive(Kind.LONG)
 _DOUBLE: Final = Primitive(Kind.DOUBLE)
 INTEGER_BYTES: Final = 16
-"""Of a partial sum of int or long."""
+"""The size of a partial sum of int or long."""
 
 Columns = Mapping[str, Column]
 
@@ -35,7 +35,7 @@ class Measure(Protocol):
         """The fields that it reads."""
 
     def begin(self, columns: Columns, rows: int, /) -> list[tuple[Merge, Column]]:
-        """What it keeps of each of the rows, and how that of several becomes one."""
+        """Return the state of each of the rows, and how several of them merge."""
 
     def travelling(self, kept: Sequence[Column], /) -> list[Column]:
         """Its fields in the groups' schema."""
@@ -58,7 +58,7 @@ class CountRows:
 
 @dataclass(frozen=True, slots=True)
 class CountValues:
-    """``count(field)``: of rows where it is not null."""
+    """``count(field)``: the rows whose field is not null."""
 
     field: FieldRef
 
@@ -100,7 +100,7 @@ class RealSum:
 
 @dataclass(frozen=True, slots=True)
 class ExactSum:
-    """The sum of whole numbers or decimals, exact whatever it comes to; ``with_count``: for an average."""
+    """The sum of whole numbers or decimals, exact at any size; ``with_count``: for an average."""
 
     field: FieldRef
     with_count: bool
@@ -118,7 +118,7 @@ class ExactSum:
         count, *digits = kept
         size = INTEGER_BYTES if self.field.family is Family.INTEGER else SUM_BYTES
         summed = of_limbs([_values(each) for each in digits], size)
-        # Where no value was, the digits are zeros, and the null is to hold nothing.
+        # For a group without values the digits are zeros, and the null is to hold nothing.
         some = _some(count)
         if not some.all():
             offsets = np.zeros(count.length + 1, np.int64)

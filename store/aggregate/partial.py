@@ -21,7 +21,7 @@ GROUPS_MAX: Final = 100_000
 GROUPS_BYTES_MAX: Final = 2 << 20
 """More groups, or more bytes of them, leave: a reply then fits what gRPC lets a caller take unasked, 4 MiB."""
 GROUP_BYTES_MAX: Final = 7 << 20
-"""Of one group as it travels."""
+"""The bound on one group as it travels."""
 
 _APART_MAX: Final = 8_000
 _PIECES_MAX: Final = 64
@@ -33,7 +33,7 @@ Kept: TypeAlias = list[tuple[Merge, Column]]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Groups, each once: the columns that make them, and what each measure keeps of them."""
+    """Groups, each once: the columns of their keys, and the state of each measure."""
 
     keys: list[Column]
     kept: list[Kept]
@@ -41,7 +41,7 @@ class Piece:
 
     @property
     def bytes(self) -> int:
-        """About what they take as they travel."""
+        """Return about how many bytes they take as they travel."""
         return sum(map(_bytes, self.keys)) + sum(_bytes(column) for kept in self.kept for _, column in kept)
 
 
@@ -55,8 +55,8 @@ def _bytes(column: Column) -> int:
 def piece_of(
     aggregation: Aggregation, columns: Mapping[str, Column], rows: int, kernel: ColumnKernel | None = None
 ) -> Piece:
-    """The groups of these rows, of which there is one at least; ``columns`` are by path. By the compiled kernel, where
-    there is one."""
+    """Return the groups of these rows, at least one row; ``columns`` are by path. The compiled kernel does it, if there
+    is one."""
     keys = [ordered(columns[field.path], field) for field in aggregation.group_by]
     kept = [measure.begin(columns, rows) for measure in aggregation.measures]
     return _together(keys, kept, rows, kernel)
@@ -72,12 +72,12 @@ def _together(keys: list[Column], kept: list[Kept], rows: int, kernel: ColumnKer
 
 
 def _behind_each_other(kept: Sequence[Kept]) -> Kept:
-    """What one measure keeps in several pieces."""
+    """Join the states of one measure in several pieces."""
     return [(parts[0][0], concat([column for _, column in parts])) for parts in zip(*kept, strict=True)]
 
 
 class PartialGroups:
-    """What the rows since the last reply came to."""
+    """The groups of the rows since the last reply."""
 
     def __init__(self, aggregation: Aggregation) -> None:
         self._aggregation = aggregation
@@ -86,7 +86,7 @@ class PartialGroups:
         self.is_full = False
         """Whether there are as many as may be, and have to leave."""
         self.kernel: ColumnKernel | None = None
-        """What groups, where it is compiled."""
+        """The compiled kernel that groups, if there is one."""
 
     def add(self, piece: Piece) -> None:
         """Put the groups of more rows to those that are there."""

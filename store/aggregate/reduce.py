@@ -6,7 +6,7 @@
     places     0       1       0           the group of each row
     groups     UA 7    AA 5                each column reduced by place: added, or the least, or the greatest
 
-Nothing here is kept: the same function puts rows together, and what other rows came to.
+Nothing here is kept: the same function merges rows, and the results of other rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Merge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """For each row its group's place, and for each group one of its rows. ``places`` is None where all are one."""
+    """For each row its group's place, and for each group one of its rows. ``places`` is None if all rows are one
+    group."""
 
     places: Ints | None
     first_rows: npt.NDArray[np.intp]
@@ -60,8 +61,8 @@ class Groups:
 
 
 def group_rows(columns: Sequence[Column], rows: int, kernel: ColumnKernel | None = None) -> Groups:
-    """The groups of equal values in ``columns``, which are in ordered form (``values.py``); of one row at least.
-    ``kernel`` finds them, where values are not their own codes and there is one."""
+    """Return the groups of equal values in ``columns``, which are in ordered form (``values.py``); there is at least
+    one row. If there is a ``kernel``, and values are not their own codes, it finds them."""
     if not columns:
         return Groups(None, np.zeros(1, np.intp))
     codes, count = _small_codes(columns[0]) if len(columns) == 1 else (None, 0)
@@ -84,7 +85,7 @@ def _arrays(column: Column) -> Walked:
     if isinstance(column, FlatColumn):
         return Walked(column.values, None, column.validity)
     assert isinstance(column, BytesColumn)
-    # Of 64-bit offsets none is beyond 32 bits: so many bytes are not grouped at once.
+    # No 64-bit offset is beyond 32 bits: so many bytes are not grouped at once.
     return Walked(column.data, column.offsets.astype(np.int32, copy=False), column.validity)
 
 
@@ -101,10 +102,11 @@ def _small_codes(column: Column) -> tuple[Ints | None, int]:
 
 
 def _numbered(words: Sequence[Words]) -> tuple[Ints, int]:
-    """A code below the second result for each row, the same for rows alone that have the same ``words``.
+    """Return a code below the second result for each row, the same only for rows with the same ``words``.
 
     By a table of one row for each hash: rows that equal that one have its place for a code. The others, of values that
-    share a hash with another, try again with another one, and at last are sorted: who knows the hashes gains nothing.
+    share a hash with another, try again with another one, and at last are sorted: a caller that knows the hashes gains
+    nothing.
     """
     codes = np.empty(len(words[0]), np.int64)
     rows, count = np.arange(len(codes)), 0
@@ -134,7 +136,7 @@ def _hashes(words: Sequence[Words], factor: np.uint64, bits: int) -> Ints:
 
 
 def _words_of(column: Column) -> list[Words]:
-    """What tells the column's values apart, null too, as 64-bit words."""
+    """Return the 64-bit words that tell the column's values apart, null too."""
     if isinstance(column, FlatColumn):
         values = column.values
         wide = values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
@@ -220,7 +222,7 @@ def _extreme(merge: Merge, column: FlatColumn, groups: Groups) -> Column:
 
 
 def _extreme_of(merge: Merge, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
-    """What finds it, and a value that any other takes the place of. NaN is above all."""
+    """Return the function that finds the extreme, and a value that any other replaces. NaN is above all."""
     if dtype.kind == "f":
         return (np.fmin, np.nan) if merge is Merge.MIN else (np.maximum, -np.inf)
     bounds = np.iinfo(dtype)
@@ -249,7 +251,7 @@ def _winners(
         at = np.where(left > 0, starts[rows] + word * _WORD_BYTES, 0)
         rows = _best(merge, words[at] & _HIGHEST[left], places, rows, len(winners))
         if lengths[rows].max() <= (word + 1) * _WORD_BYTES:
-            # What is left of a group differs in zeros at its end: the shorter one comes first.
+            # The remaining rows of a group differ in zeros at their ends: the shorter one comes first.
             rows = _best(merge, lengths[rows].astype(np.uint64), places, rows, len(winners))
             winners[places[rows]] = rows
             return winners
@@ -263,7 +265,7 @@ def _winners(
 
 
 def _best(merge: Merge, words: Words, places: Ints, rows: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
-    """Those of ``rows`` whose word is its group's extreme."""
+    """Return those of ``rows`` whose word is its group's extreme."""
     least, worst = _extreme_of(merge, np.dtype(np.uint64))
     best = np.full(count, worst, np.uint64)
     least.at(best, places[rows], words)

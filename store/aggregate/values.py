@@ -28,7 +28,7 @@ from cortado.store.filter.fields import Family, FieldRef
 
 SUM_BYTES: Final = 24
 SUM_PRECISION: Final = 57
-"""Of a partial sum of decimals: two thousand million of 38 digits fit."""
+"""The precision of a partial sum of decimals: two thousand million of 38 digits fit."""
 
 _LIMB_BITS: Final = 32
 _LIMB: Final = (1 << _LIMB_BITS) - 1
@@ -168,7 +168,7 @@ def limbs(column: Column) -> list[Ints]:
 
 
 def of_limbs(digits: Sequence[Ints], size: int) -> BytesColumn:
-    """The numbers that these digits make, whatever they carry, as ``size`` bytes each, big-endian."""
+    """Return the numbers of these digits, with their carries, as ``size`` bytes each, big-endian."""
     carry = np.zeros_like(digits[0])
     words = []
     for place in range(size // 4):
