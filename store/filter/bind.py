@@ -54,7 +54,7 @@ def bind(expression: Expression, schema: Schema) -> BoundFilter:
 
 
 class _Binder:
-    """One walk down the tree; ``fields`` collects what is read, in order of appearance."""
+    """One walk down the tree; ``fields`` collects the fields that are read, in order of appearance."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema

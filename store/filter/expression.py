@@ -1,7 +1,6 @@
-"""The syntax tree of a filter: what was written, before it is held against a schema.
+"""The syntax tree of a filter: the text as written, before it is bound to a schema.
 
-Every node knows its ``position``, the character of the text at which it begins (from 0), which does not count when
-nodes are compared.
+Every node knows its ``position``, the character of the text at which it begins (from 0). Comparing nodes ignores it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _MIRRORED = {
 
 
 class LiteralKind(StrEnum):
-    """What a literal is by its spelling."""
+    """The kind of a literal, by its spelling."""
 
     NULL = "null"
     BOOLEAN = "a boolean"

@@ -1,4 +1,4 @@
-"""What a filter may do with a field: its family of comparable types, its unit, and its values from documents.
+"""The field of a filter: its family of comparable types, its unit, and its values from documents.
 
 Fields compare within their family. Each family has one *comparable* form, exact and ordered as keys are:
 
@@ -59,7 +59,7 @@ class Family(StrEnum):
 
 
 COUNTED: Final = frozenset({Family.INTEGER, Family.DATE, Family.TIME, Family.TIMESTAMP, Family.LOCAL_TIMESTAMP})
-"""Families whose comparable is a 64-bit integer."""
+"""Families with a 64-bit integer as comparable."""
 
 _MILLIS: Final = 1_000_000
 _MICROS: Final = 1_000

@@ -34,7 +34,7 @@ class Test(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """A comparison whose answer does not depend on the value, such as an int below 2^70."""
+    """A comparison with the same answer for every value, such as an int below 2^70."""
 
     answer: bool
 

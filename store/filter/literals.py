@@ -36,7 +36,7 @@ _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 
 
 class Malformed(ValueError):
-    """What is wrong with a literal's text. Never leaves this package."""
+    """The problem of a literal's text. Never leaves this package."""
 
 
 def number(text: str) -> Decimal:
@@ -125,7 +125,7 @@ TYPED: Final[dict[str, Callable[[str, int], Literal]]] = {
     "double": lambda text, position: Literal(LiteralKind.DOUBLE, double(text), position),
     "uuid": lambda text, position: Literal(LiteralKind.UUID, uuid(text), position),
 }
-"""What a word before a string makes of it: ``date '2013-01-01'``."""
+"""The literal that a word before a string makes of it: ``date '2013-01-01'``."""
 
 
 def typed_literal(word: str, text: str, position: int) -> Literal:

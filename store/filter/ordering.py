@@ -1,6 +1,6 @@
 """Comparisons of columns, whole arrays at a time: numbers by numpy, text and bytes in blocks of their beginnings.
 
-A null row's answer is arbitrary here; whoever asks lays the column's validity over it.
+A null row's answer is arbitrary here; the caller lays the column's validity over it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compare_reals(op: Operator, left: npt.NDArray[np.float64], right: npt.NDArra
         case Operator.NE:
             result = (left != right) & ~(np.isnan(left) & np.isnan(right))
         case Operator.LT:
-            # IEEE finds every comparison with NaN false; so what is not "at or above" is below, or has a NaN.
+            # IEEE finds every comparison with NaN false; so a value that is not "at or above" is below, or has a NaN.
             result = ~(left >= right) & ~np.isnan(left)
         case Operator.LE:
             result = ~(left > right) & (~np.isnan(left) | np.isnan(right))
@@ -89,7 +89,7 @@ def _same_beginning(data: npt.NDArray[np.uint8], starts: Ints, rows: npt.NDArray
 def _three_way(column: BytesColumn, value: bytes) -> npt.NDArray[np.int64]:
     """Negative, zero or positive for each row, as it lies below, at or above ``value``."""
     starts, lengths = _ranges(column)
-    # Where nothing differs in the common beginning, the shorter one comes first.
+    # If the common beginning is equal, the shorter one comes first.
     result = lengths - len(value)
     wanted = np.frombuffer(value, np.uint8)
     rows = np.flatnonzero(lengths > 0)

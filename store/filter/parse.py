@@ -66,7 +66,8 @@ _CONSTANTS: Final = {
 
 
 def parse_filter(text: str) -> Expression:
-    """The syntax tree of ``text``. Raises InvalidFilter with the position, and what was expected there."""
+    """Return the syntax tree of ``text``. Raises InvalidFilter with the position, and the token that was expected
+    there."""
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as lone:

@@ -11,7 +11,7 @@ from cortado.errors import InvalidFilter
 
 
 class TokenKind(StrEnum):
-    """What a token is; the value is how an error names it."""
+    """The kind of a token; the value is how an error names it."""
 
     NAME = "name"
     QUOTED = "quoted name"

@@ -1,7 +1,7 @@
 """A bound filter: the tree that is evaluated, over whole columns, in SQL's three-valued logic.
 
-A verdict holds two masks, what is *true* and what is *false*; what is neither is unknown. So ``not`` exchanges them,
-and a row passes a filter only where it is true::
+A verdict holds two masks, *true* and *false*; a row in neither is unknown. So ``not`` exchanges them, and a row passes
+a filter only if it is true::
 
     and    true  false  unknown        or     true  false  unknown
     true   T     F      ?              true   T     T      T
