@@ -44,7 +44,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether ``host`` stands for all of a machine's addresses, so that nobody can connect to it by that name."""
+    """Whether ``host`` stands for all of a machine's addresses, so that no client can connect to it by that name."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

@@ -3,8 +3,8 @@
 A certificate is tried in a handshake in memory before it is used. So what passes is what TLS itself takes.
 
 :class:`FollowedCertificate` reads the files again when they change: renewing a certificate is replacing its files. New
-files that do not pass are not used; what was read before stays, and the log says why, once. A connection that stands is
-not touched.
+files that do not pass are not used; the content read before stays, and the log says why, once. A connection that stands
+is not touched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 
 
 class Loaded(Protocol):
-    """What files of a certificate held, checked. The certificate ends at ``not_after_s``, in seconds since 1970."""
+    """The checked content of a certificate's files. The certificate ends at ``not_after_s``, in seconds since 1970."""
 
     @property
     def not_after_s(self) -> float: ...
@@ -49,11 +49,11 @@ class FollowedCertificate(Generic[_Loaded]):
         self._loaded = load()
 
     def current(self) -> _Loaded:
-        """What the files hold, or held when they were last good."""
+        """Return the content of the files, or their last good content."""
         with self._lock:
             signatures = self._look()
             if signatures != self._signatures:
-                # Remembered whatever comes of it: files that are wrong are read once, not at every handshake.
+                # Remembered even if loading fails: files that are wrong are read once, not at every handshake.
                 self._signatures = signatures
                 self._reload()
             return self._loaded
@@ -72,7 +72,7 @@ class FollowedCertificate(Generic[_Loaded]):
 
 
 def read_file(path: Path) -> bytes:
-    """What it holds. Raises InvalidArgument naming it."""
+    """Return the content of a file. Raises InvalidArgument naming it."""
     try:
         return read_regular(path, FILE_BYTES_MAX, follows_links=True)
     except OSError as problem:
@@ -100,8 +100,8 @@ def load_chain(context: ssl.SSLContext, cert: Path, key: Path) -> None:
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What each side sees of the other's certificate after a handshake in memory, the client's view first. Empty where
-    it did not verify one. Raises ssl.SSLError."""
+    """Return each side's view of the other's certificate after a handshake in memory, the client's first. Empty if it
+    did not verify one. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_side=False),

@@ -8,8 +8,8 @@
     a pipe that stays silent    is waited for, for a minute
 
 A token, a certificate and a file of settings are each needed more than once, and a pipe yields its content to the first
-reader alone. Files that stand in a directory which anybody may have made are read by :mod:`cortado.store.regular_files`
-instead, which refuses all but regular files.
+reader alone. Files in a directory that any user may have made are read by :mod:`cortado.store.regular_files` instead,
+which refuses all but regular files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _REMEMBERED: Final[dict[tuple[int, int], bytes]] = {}
 
 
 def read_named(path: Path | str, bytes_max: int, wait_s: float = WAIT_S) -> bytes:
-    """All of a file, a pipe included. Raises OSError, whose ``strerror`` says why: also for more than ``bytes_max``
-    bytes, and for a pipe without an end within ``wait_s``."""
+    """Read all of a file, a pipe included. Raises OSError, and its ``strerror`` says why: also for more than
+    ``bytes_max`` bytes, and for a pipe without an end within ``wait_s``."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -75,7 +75,7 @@ def _to_end(descriptor: int, bytes_max: int, wait_s: float | None = None) -> byt
         try:
             piece = os.read(descriptor, min(wanted, _PIECE_BYTES))
         except BlockingIOError:
-            continue  # Another process took what was there.
+            continue  # Another process was faster.
         if not piece:
             break
         pieces.append(piece)

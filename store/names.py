@@ -1,4 +1,4 @@
-"""What may be called what: one place that says which names are good, and precisely why another is not.
+"""The rules for names: one place that says which names are good, and precisely why another is not.
 
 ====================================  ==========================================================  ==========
 name of                               characters                                                  length

@@ -1,8 +1,8 @@
 """How many files a node or a gateway may have open, and how many of them its callers' connections may take.
 
-A connection is an open file. Where callers could take all, a node could neither reach its peers nor open a snapshot,
-and a follower that restarts would stay out for as long as somebody keeps idle connections open; a gateway could not
-follow another leader::
+A connection is an open file. If callers could take all, a node could neither reach its peers nor open a snapshot. A
+follower that restarts would stay out for as long as a client keeps idle connections open; a gateway could not follow
+another leader::
 
     0 ............................................ soft limit, raised to the hard one (to 65,536 at most)
     | callers' connections            | own share |
@@ -27,7 +27,7 @@ _WARN_BELOW: Final = 1_024
 
 
 def raise_open_files() -> int:
-    """Raise this process's soft limit as far as it may itself; returns what it is then."""
+    """Raise this process's soft limit as far as it may itself; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:

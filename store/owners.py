@@ -21,7 +21,7 @@ ID_BYTES: Final = 16
 TAG_BYTES: Final = 8
 RETRY_DELAY_MS: Final = 1_000
 KEYS_NAMESPACE: Final = "cortado.idempotency"
-"""Of the idempotency keys of calls without a token, which are served while roles are off."""
+"""The namespace of the idempotency keys of calls without a token, which are served while roles are off."""
 
 
 class Asker(NamedTuple):

@@ -23,14 +23,15 @@ def join(pieces: Collection[bytes]) -> tuple[bytes, bytes]:
 
 
 def cut(joined: bytes, packed_lengths: bytes) -> tuple[bytes, ...]:
-    """What :func:`join` was given. Raises ValueError, which says what is wrong, where the two contradict each other."""
+    """Return the pieces that :func:`join` was given. Raises ValueError, which names the contradiction, if the two do
+    not fit."""
     if len(packed_lengths) % LENGTH_BYTES:
         raise ValueError(f"{len(packed_lengths)} bytes of lengths are not a multiple of {LENGTH_BYTES}")
     count = len(packed_lengths) // LENGTH_BYTES
     lengths = unpack(f"<{count}I", packed_lengths)
     if sum(lengths) != len(joined):
         raise ValueError(f"there are {len(joined)} bytes, and the lengths say {sum(lengths)}")
-    # One call that cuts all: a third of what as many slices cost.
+    # One call that cuts all: a third of the cost of one slice for each.
     return Struct("%ds" * count % lengths).unpack(joined)
 
 

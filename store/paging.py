@@ -1,4 +1,4 @@
-"""Page tokens: where a listing or a scan goes on, and at which time.
+"""Page tokens: the place and the time at which a listing or a scan goes on.
 
 A token is opaque to callers, and good for the request that it was given out for and no other: it carries a digest of
 the request's *shape* (everything but the page's size). It also carries the timestamp that the first page was read at,
@@ -11,8 +11,8 @@ so that all pages show one state. Layout, version 1::
     n bytes  resume key
     8 bytes  BLAKE2b of all that stands before
 
-The checksum finds damage, not malice: a caller can forge a token. So whoever resumes must hold the resume key to the
-request's own range (:meth:`PageToken.resume_within`), or a token would open another table.
+The checksum finds damage, not malice: a caller can forge a token. So the server that resumes must check the resume key
+against the request's own range (:meth:`PageToken.resume_within`), or a token would open another table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PageToken:
 
 
 def request_shape(*parts: bytes | str | int | bool | None) -> bytes:
-    """A digest of what makes a request this request. Types and boundaries count: ``("a", "b")`` is not ``("ab",)``."""
+    """Return a digest of the request's parts. Types and boundaries count: ``("a", "b")`` is not ``("ab",)``."""
     digest = blake2b(digest_size=_SHAPE_BYTES)
     for part in parts:
         encoded = part if isinstance(part, bytes) else str(part).encode()
@@ -75,7 +75,8 @@ def decode_token(encoded: bytes, shape: bytes) -> PageToken:
 
 
 def read_ts_of(encoded: bytes) -> Timestamp:
-    """When a token reads, for who needs that to find out what shape it should have. Raises InvalidPageToken."""
+    """Return a token's read timestamp, for a caller that needs it to find out the token's shape. Raises
+    InvalidPageToken."""
     return _decode(encoded)[0].read_ts
 
 

@@ -1,7 +1,7 @@
-"""The file in which a process says where it listens, to whoever has started it.
+"""The file in which a process tells its starter the address that it listens on.
 
-It is there last: who waits for it finds a process that serves, that stops when it is asked to, and that has said all
-that it says at its start.
+It is there last: a starter that waits for it finds a process that serves, that stops when it is asked to, and that has
+written all lines of its start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def there_last(path: Path | None, address: str) -> Iterator[None]:
     try:
         with os.fdopen(create_anew(temporary), "w", encoding="utf-8") as file:
             file.write(f"{address}\n")
-            # No secret, and for others to read: whoever may connect can find the port anyway.
+            # No secret, and for others to read: a client that may connect can find the port anyway.
             os.fchmod(file.fileno(), 0o644)
     except OSError as error:
         raise _refused(path, error) from error

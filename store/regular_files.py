@@ -1,4 +1,4 @@
-"""Opening files that may have been put there by anybody, so that they can neither hang, fill nor mislead a process.
+"""Opening files that any user may have put there, so that they can neither hang, fill nor mislead a process.
 
 ::
 
@@ -53,14 +53,14 @@ def read_regular(path: Path | str, bytes_max: int, *, follows_links: bool = Fals
 
 
 def create_anew(path: Path, mode: int = 0o600) -> int:
-    """The descriptor of a new, empty file, to be written and closed by the caller. What has that name is removed, so a
-    link leads nowhere. Raises OSError."""
+    """Return the descriptor of a new, empty file, to be written and closed by the caller. A file of that name is
+    removed, so a link leads nowhere. Raises OSError."""
     path.unlink(missing_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
 
 def replace_small(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Replaces a file by a rename, so that whoever reads it finds it whole. Raises OSError."""
+    """Replace a file by a rename, so that its readers find it whole. Raises OSError."""
     temporary = path.with_name(path.name + ".new")
     with os.fdopen(create_anew(temporary, mode), "wb") as file:
         file.write(content)

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 KEEP_ALL: Final = -1
-"""The retention of what keeps all of its versions."""
+"""The retention of tables that keep all of their versions."""
 MS_MIN: Final = 1_000
 MS_MAX: Final = 100 * 365 * 86_400_000
 FORM: Final = "must be a time such as 90s, 30m, 12h or 7d, or all"
@@ -16,7 +16,7 @@ _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_40
 
 
 def parse_retention(text: str) -> int | None:
-    """``7d``, ``all``; None for what is neither."""
+    """``7d``, ``all``; None for any other text."""
     if text == "all":
         return KEEP_ALL
     match = _DURATION.fullmatch(text)

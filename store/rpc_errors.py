@@ -57,7 +57,7 @@ def status_code(error: CortadoError) -> grpc.StatusCode:
 
 
 def status_message(error: CortadoError) -> str:
-    """One sentence for the status, cut to what a header may carry."""
+    """Return one sentence for the status, cut to a header's bound."""
     message = error.message()
     # Each byte that is not ASCII travels as three.
     return _cut(message, MESSAGE_BYTES_MAX if message.isascii() else MESSAGE_BYTES_MAX // 3)
