@@ -1,7 +1,7 @@
 """The codecs of Avro's container files: how a block's bytes are compressed.
 
 Java's, Spark's and fastavro's files name one of these. The standard library has three; snappy and zstandard come with
-pyarrow. A block says nothing of how large it becomes, so what it becomes is bounded here.
+pyarrow. A block does not tell its unpacked size, so that is bounded here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.transfer.formats import Compression, pyarrow_for
 
 BLOCK_BYTES_MAX: Final = 64 << 20
-"""Of a block as its rows stand in it. Writers cut their blocks at some tens of KiB up to some MiB."""
+"""The bound on a block's rows, unpacked. Writers cut their blocks at some tens of KiB up to some MiB."""
 
 _XZ_BYTES_MAX: Final = 128 << 20
-"""What unpacking takes beside the block. Twenty bytes may ask for 1.5 GiB, and the highest preset takes 65 MiB."""
+"""The bound on the memory of unpacking, beside the block. Twenty bytes may ask for 1.5 GiB, and the highest preset
+takes 65 MiB."""
 
 Codec: TypeAlias = Callable[[bytes], bytes]
 
@@ -50,9 +51,9 @@ def compressor(compression: Compression) -> tuple[str, Codec]:
 
 
 def decompressor(name: str) -> Codec:
-    """What makes a block readable again, by the codec's name. Raises Unsupported.
+    """Return the function that unpacks a block, by the codec's name. Raises Unsupported.
 
-    It raises InvalidArgument where a block is damaged, or larger than :data:`BLOCK_BYTES_MAX`.
+    The function raises InvalidArgument if a block is damaged, or larger than :data:`BLOCK_BYTES_MAX`.
     """
     match name:
         case "null" | "":
@@ -92,7 +93,7 @@ def _bounded(inflater: Any, data: bytes) -> bytes:
 def _snappy(arrow: Any, data: bytes) -> bytes:
     body, checksum = data[:-4], data[-4:]
     size = shift = 0
-    # Snappy begins with the size of what it holds, as a varint.
+    # Snappy begins with its unpacked size, as a varint.
     for byte in body[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7

@@ -1,4 +1,4 @@
-r"""Avro's object container files, written and read: what Java's Avro, Spark, fastavro and others exchange.
+r"""Avro's object container files, written and read: the format that Java's Avro, Spark, fastavro and others exchange.
 
 ::
 
@@ -7,9 +7,9 @@ r"""Avro's object container files, written and read: what Java's Avro, Spark, fa
     block = number of rows │ rows end to end, compressed │ sync marker
 
 Head and blocks are Avro records themselves, of schemas that the specification gives: fastavro reads and writes them.
-The rows in a block have no lengths, so only whoever knows their schema finds where one ends. The sync marker, sixteen
-bytes that each file chooses, shows damage. Ours is made of what names the file: the same export gives the same bytes.
-Source: Apache Avro specification 1.12, *Object Container Files*.
+The rows in a block have no lengths, so only a reader with their schema finds their ends. The sync marker, sixteen bytes
+that each file chooses, shows damage. Ours is made from the file's name and content: the same export gives the same
+bytes. Source: Apache Avro specification 1.12, *Object Container Files*.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from cortado.store.transfer.formats import Compression
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
 BLOCK_BYTES: Final = 256 << 10
-"""Of rows, after which a block is closed."""
+"""The bytes of rows after which a block is closed."""
 
 _METADATA_BYTES_MAX: Final = 4 << 20
 _ROWS_MAX: Final = 1 << 20
-"""Of a block: where each of its rows ends is remembered."""
+"""The most rows of a block: the end of each row is remembered."""
 _NUMBERS_BYTES: Final = 20
-"""Of a block's two numbers, at most."""
+"""The most bytes of a block's two numbers."""
 _SYNC: Final = {"type": "fixed", "name": "Sync", "size": SYNC_BYTES}
 
 
@@ -102,7 +102,8 @@ class Block:
 class Container:
     """A container to read, from its beginning. ``schema`` is what its rows were written with.
 
-    Raises InvalidArgument for a file that is none, InvalidSchema for a schema that is refused, Unsupported for a codec.
+    Raises InvalidArgument for a file of another kind, InvalidSchema for a schema that is refused, Unsupported for a
+    codec.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Avro containers as rows of a table: of any writer's schema that the table's schema can read.
+"""Avro containers as rows of a table: with any writer's schema that the table's schema can read.
 
 ::
 
@@ -8,9 +8,9 @@
 
 The file's root record may have another name than the table's: Spark calls every one ``topLevelRecord``.
 
-Bodies stand end to end. Where each of them ends is found without looking at what is in it, so a row that is wrong, with
-a date outside of the calendar, is bad by itself. A row that does not end where it may leaves nothing to go on from, and
-ends the file.
+Bodies stand end to end. Their ends are found without a look at their values, so a row with a wrong value, such as a
+date outside of the calendar, is bad by itself. A row that does not end where it may hides the beginning of the next,
+and ends the file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _CHUNK_ROWS: Final = 2_000
 
 
 def avro_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
-    """The rows of a container behind the first ``rows_skipped``.
+    """Yield the rows of a container behind the first ``rows_skipped``.
 
-    Raises InvalidArgument where it is none or is damaged, IncompatibleSchema, Unsupported for a codec.
+    Raises InvalidArgument if it is no container or is damaged, IncompatibleSchema, Unsupported for a codec.
     """
     container = Container(file, name)
     cut = _Cut(container, name, target)
@@ -122,7 +122,7 @@ class _Cut:
         return self._target.text_of(self._target.schema, body)
 
     def _plain_text(self, body: bytes) -> str | None:
-        """A row that may be wrong, as JSON: by its meaning, or else by what lies below, or not at all."""
+        """Return a row that may be wrong as JSON: by its logical types, or else by the types below, or None."""
         for schema in (self._writer, plain_schema(self._writer)):
             with suppress(CortadoError):
                 return self._target.text_of(schema, body)
@@ -130,7 +130,7 @@ class _Cut:
 
 
 def plain_schema(schema: Schema) -> Schema:
-    """``schema`` without its logical types: the same bytes, whose values can hardly be wrong."""
+    """``schema`` without its logical types: the same bytes, with values that can hardly be wrong."""
     records: dict[str, Record] = {}
 
     def plain(type_: AvroType) -> AvroType:

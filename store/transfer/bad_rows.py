@@ -21,7 +21,7 @@ REASONS: Final = ".reasons"
 
 
 def reason_json(bad: BadRow) -> dict[str, object]:
-    """Where a bad row is, and what is wrong with it."""
+    """Return the place of a bad row, and its problem."""
     where = bad.error.fields().get("field", "")
     return {
         "file": bad.file,
@@ -47,14 +47,14 @@ class BadRows:
                 raise InvalidArgument("--bad-rows", "exists already: --force replaces it", str(each))
 
     def add(self, bad: BadRow) -> None:
-        """A row whose text nobody can write is a line with nothing on it but its reason's."""
+        """Add a bad row. A row that has no text is an empty line, with a reason."""
         rows, reasons = self._opened()
         with disk_errors(self._paths[0]):
             rows.write(f"{bad.text or ''}\n".encode("utf-8", "surrogateescape"))
             reasons.write(json.dumps(reason_json(bad), ensure_ascii=False, default=str).encode() + b"\n")
 
     def sync(self) -> tuple[int, int]:
-        """Makes durable what was added; returns the sizes of both files."""
+        """Make the added rows durable; returns the sizes of both files."""
         if self._files is None:
             return self._sizes
         with disk_errors(self._paths[0]):
@@ -80,7 +80,7 @@ class BadRows:
             if file.seek(0, os.SEEK_END) < size:
                 file.close()
                 raise InvalidArgument("--bad-rows", f"is shorter than the {size} bytes of the checkpoint", str(path))
-            # What was added after the checkpoint is added again.
+            # Rows added after the checkpoint are added again.
             file.truncate(size)
             file.seek(size)
         return file

@@ -27,13 +27,13 @@ def parse_bytes(text: str, what: str) -> bytes:
 
 
 def bytes_to_text(value: bytes) -> str:
-    r"""What :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
+    r"""Return text that :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
     text = value.decode("utf-8", "surrogateescape")
     return text.replace("\\", "\\\\") if text.isprintable() else text.translate(_TEXTS)
 
 
 class _Texts(dict[int, str]):
-    """What stands for a character, by its code. Kept are those of single bytes, which are most of what is no text."""
+    """The text of a character, by its code. Single bytes are kept, since most bytes that are no text are such."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

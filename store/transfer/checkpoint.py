@@ -25,7 +25,7 @@ _HEAD_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``row`` rows of file number ``file`` are done, and all files before it; with what came of them."""
+    """``row`` rows of file number ``file`` are done, and all files before it; with the results."""
 
     file: int = 0
     row: int = 0
@@ -43,14 +43,16 @@ class Position:
 
 
 class Checkpoint:
-    """The file at ``path``. ``identity`` says what is imported where: another import may not go on from it."""
+    """The file at ``path``. ``identity`` names the files and the target of the import: another import may not go on
+    from it."""
 
     def __init__(self, path: Path, identity: dict[str, Any]) -> None:
         self.path = path
         self._identity = identity
 
     def look(self, *, resume: bool, force: bool) -> Position | None:
-        """Where to go on; None to begin. Raises InvalidArgument for one that was begun, without either option."""
+        """Return the place to go on from; None to begin. Raises InvalidArgument for one that was begun, without either
+        option."""
         if not self.path.exists():
             return None
         if resume:
@@ -83,7 +85,7 @@ class Checkpoint:
 
 
 def files_identity(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """What tells files from others of the same name: how long they are, and how they begin."""
+    """Return the identity of files, which tells them from others of the same name: their length and their beginning."""
     found = []
     for path in paths:
         with disk_errors(path, "read"), path.open("rb") as file:

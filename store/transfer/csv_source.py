@@ -32,7 +32,7 @@ def csv_chunks(
     records = _Records(file, name, null_text)
     nulls = _nulls(records.header(), target, name, null_text)
     collected = Collected(name, target)
-    # Of a single column that may be null an empty line is a row.
+    # An empty line of a single column that may be null is a row.
     has_empty_rows = len(nulls) == 1 and None in nulls.values()
     for number, size, found in records.rows(len(nulls), has_empty_rows=has_empty_rows):
         if number <= rows_skipped:
@@ -54,7 +54,8 @@ def _as_json(target: Target, texts: dict[str, str | None]) -> str:
 
 
 def _nulls(header: Sequence[str], target: Target, name: str, null_text: str) -> dict[str, str | None]:
-    """What the null text is in each column: null, or itself where the field cannot be null. Raises InvalidArgument."""
+    """Return the meaning of the null text in each column: null, or the text itself if the field cannot be null. Raises
+    InvalidArgument."""
     fields = {each.name: each for each in target.schema.record.fields}
     for place, column in enumerate(header):
         if column not in fields:
@@ -73,7 +74,7 @@ def _nulls(header: Sequence[str], target: Target, name: str, null_text: str) -> 
 
 
 class _NoEnd(Exception):
-    """A quoted text has no end, or none within what a record may have."""
+    """A quoted text has no end, or no end within a record's bounds."""
 
 
 class _Records:
@@ -86,7 +87,7 @@ class _Records:
         self._size = 0
 
     def header(self) -> list[str]:
-        """Raises InvalidArgument where there is none."""
+        """Return the header's cells. Raises InvalidArgument if there is no header."""
         for number, line in self._lines:
             line = line.removeprefix(_MARK) if number == 1 else line
             if line.isspace() or not line:
@@ -98,7 +99,8 @@ class _Records:
         raise InvalidArgument("file", "has no header: its first line names the fields", self._name)
 
     def rows(self, columns: int, *, has_empty_rows: bool) -> Iterator[tuple[int, int, list[str | None] | CortadoError]]:
-        """(line, bytes, cells or what is wrong) of each record. Raises InvalidArgument for a text without an end."""
+        """Yield (line, bytes, cells or their problem) of each record. Raises InvalidArgument for a text without an
+        end."""
         for number, line in self._lines:
             is_blank = line.isspace() if columns > 1 else not line.strip(b"\r\n")
             if is_blank and not has_empty_rows:

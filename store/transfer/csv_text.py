@@ -7,7 +7,7 @@ r"""CSV: records of cells (RFC 4180), read and written so that null and the empt
     UA,United,                 the last cell is null: the null text, without quotes
     DL,"",1925                 in quotes it is the text itself, here the empty one
 
-A quote in quotes is doubled. The null text is empty unless another one is given; where a field cannot be null, it is a
+A quote in quotes is doubled. The null text is empty unless another one is given; if a field cannot be null, it is a
 text like any other. A record may have several lines, as its quotes say. Blank lines between records are left aside.
 
 Python's own reader does not tell what stood in quotes.
@@ -53,8 +53,8 @@ def _quoted(cell: str, null_text: str) -> str:
 def cells_of(line: str, more: Callable[[], str], null_text: str | None, cells_max: int) -> list[str | None]:
     """The cells of the record that begins with ``line``; None is null, and with a ``null_text`` of None nothing is.
 
-    ``more`` gives the next line, where a quoted text goes on there. Raises InvalidArgument for what is no CSV, and for
-    more than ``cells_max`` cells.
+    ``more`` gives the next line, if a quoted text goes on there. Raises InvalidArgument for text that is no CSV, and
+    for more than ``cells_max`` cells.
     """
     bare = line.removesuffix("\n").removesuffix("\r")
     if '"' not in line and "\r" not in bare:

@@ -1,10 +1,11 @@
-"""Where files are that others read: in a directory, or below a URL of an object store. Backups, and whatever keeps
-rows aside, go through :class:`Directory`, so each command does the same in both.
+"""The place of files that others read: in a directory, or below a URL of an object store. Backups, and all commands
+that keep rows aside, go through :class:`Directory`, so each does the same in both.
 
 - *Locally* a file is written beside its name, synced, and renamed, and the directory is synced.
 - *Below a URL* (``s3://bucket/monday``) it is made in a temporary file and then uploaded. An object store shows an
   object once all of it is there, and has no names to rename. `fsspec <https://filesystem-spec.readthedocs.io>`_ knows
-  the stores; it comes with ``pip install 'cortadodb[remote]'``, and what a store needs (s3fs, gcsfs) is the user's.
+  the stores; it comes with ``pip install 'cortadodb[remote]'``, and a store's own package (s3fs, gcsfs) is the user's
+  to install.
 
 Either way a file that is there is whole, and the one that says that all are there is written last.
 """
@@ -37,11 +38,11 @@ class Directory(Protocol):
     the disk or the store refuses it."""
 
     def names(self) -> list[str] | None:
-        """What is in it, sorted; None where it is not there."""
+        """Return the names in it, sorted; None if it is not there."""
         ...
 
     def make(self) -> None:
-        """Makes it where it is not there, durably. What is above it must be there."""
+        """Make it, durably, unless it is there. Its parent must be there."""
         ...
 
     def has(self, name: str) -> bool:
@@ -61,8 +62,8 @@ class Directory(Protocol):
         ...
 
     def held(self) -> AbstractContextManager[None]:
-        """Held by this process alone until the end of the block, where the file system knows who holds what: a disk
-        does, an object store does not. Raises InvalidArgument while another one holds it."""
+        """Hold it for this process alone until the end of the block, if the file system has locks: a disk does, an
+        object store does not. Raises InvalidArgument while another one holds it."""
         ...
 
     def at(self, path: str) -> Self:
@@ -75,7 +76,8 @@ class Directory(Protocol):
 
 
 def directory_at(where: Where) -> Directory:
-    """Raises Unsupported for a URL where what it needs is not installed, InvalidArgument for one that is none."""
+    """Return the directory. Raises Unsupported for a URL if its package is not installed, InvalidArgument for text that
+    is no URL."""
     if isinstance(where, str) and _URL.match(where):
         return _remote_at(where)
     return LocalDirectory(Path(where))
@@ -144,7 +146,7 @@ class LocalDirectory:
 
 @dataclass(frozen=True, slots=True)
 class RemoteDirectory:
-    """Below a URL: ``path`` is what the file system ``fs`` calls it."""
+    """Below a URL: ``path`` is its path in the file system ``fs``."""
 
     fs: Any = field(repr=False)
     path: str
@@ -162,7 +164,7 @@ class RemoteDirectory:
         return None
 
     def make(self) -> None:
-        # Without what is above it: a name that is mistyped must not become a bucket.
+        # Without parents: a name that is mistyped must not become a bucket.
         with self._errors(""), suppress(FileExistsError):
             self.fs.mkdir(self.path, create_parents=False)
 

@@ -8,8 +8,8 @@
                   manifest.json, and the checkpoint goes
 
 A directory's export that was killed goes on by ``resume``: at the same timestamp, with the parts that are not written
-down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte. A lease keeps what it
-reads from being collected while it runs, and not while nobody resumes it.
+down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte. A lease keeps the
+versions that it reads from collection while it runs, but not between a kill and a resume.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
 PART_ROWS: Final = 250_000
 _CUTS: Final = 256
 PARTS_MAX: Final = 40_000
-"""Of an export: its checkpoint and its manifest name each, and both are bounded where they are read."""
+"""The most files of an export: its checkpoint and its manifest name each, and both are bounded where they are read."""
 """Key ranges that a table is cut into, before they are put together again to parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is exported of each table: when, which rows, which fields."""
+    """The selection of an export from each table: when, which rows, which fields."""
 
     at: At = None
     filter: str | None = None
@@ -51,8 +51,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where an export's parts go and how: at most ``part_rows`` in each. ``resume`` goes on with what was begun there,
-    ``force`` replaces it."""
+    """The destination of an export's parts, and their form: at most ``part_rows`` in each. ``resume`` goes on with an
+    export that was begun there, ``force`` replaces it."""
 
     directory: Path
     encoding: Encoding
@@ -63,7 +63,7 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: rows, their timestamp, and files with their bytes."""
+    """The counts of an export: rows, their timestamp, and files with their bytes."""
 
     rows: int
     timestamp: str
@@ -119,10 +119,10 @@ def _metadata(full_name: str, ts: Timestamp) -> dict[str, str]:
 def export_directory(
     client: Client, database: str, tables: Sequence[str] | None, selection: Selection, into: Into, report: Report
 ) -> Exported:
-    """Writes tables of a database (all of them, unless they are named) as parts with a manifest.
+    """Write tables of a database (all of them, unless they are named) as parts with a manifest.
 
-    With ``resume`` it goes on with what was begun there, or begins. Raises InvalidArgument where the directory holds an
-    export and neither ``resume`` nor ``force`` is given, or another export than this one is to be resumed.
+    With ``resume`` it goes on with an export that was begun there, or begins. Raises InvalidArgument if the directory
+    holds an export and neither ``resume`` nor ``force`` is given, or if the export to be resumed is another one.
     """
     plan = check_directory(into.directory, resume=into.resume, force=into.force)
     asked = ExportPlan.asked(
@@ -163,7 +163,7 @@ def _plan(
         folder = f"{descriptor.name}-{descriptor.table_id}" if is_taken else descriptor.name
         folders.add(folder.casefold())
         ts, ranges = then.table(descriptor.full_name).split(_CUTS, at=at)
-        # Of the first table's answer, so that all tables are read at the same, whatever time was asked for.
+        # From the first table's answer, so that all tables are read at the same time, however it was given.
         at = ts
         version = client.schemas.get(descriptor.subject).version
         parts = [
@@ -264,7 +264,7 @@ class _Parts:
         return FileEntry(part.path, rows, file.bytes, file.sha256)
 
     def _place(self, subject: str, version: int) -> int:
-        """Where the manifest lists a version, from 1: deleted ones are not in it."""
+        """Return the place of a version in the manifest, from 1: deleted ones are not in it."""
         return [each.version for each in self._client.schemas.versions(subject)].index(version) + 1
 
     def _subjects(self, names: set[str]) -> tuple[SubjectEntry, ...]:
@@ -276,7 +276,7 @@ class _Parts:
 
 
 def _table_entry(descriptor: TableDescriptor, version: int, files: tuple[FileEntry, ...]) -> TableEntry:
-    # One that is being built, or could not be, is no part of what the rows are.
+    # An index that is being built, or could not be, says nothing about the rows.
     ready = [each for each in descriptor.indexes if each.state is IndexState.READY]
     return TableEntry(
         descriptor.name,

@@ -1,4 +1,4 @@
-"""What an export of a directory is to write, and what of it is written: ``export.checkpoint.json`` beside the parts."""
+"""The plan of a directory's export, and its progress: ``export.checkpoint.json`` beside the parts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """All parts of an export. What was asked for stands in it, so that nothing else goes on in its place."""
+    """All parts of an export. It holds the request, so that no other export goes on in its place."""
 
     cluster_id: str
     database: str
@@ -122,7 +122,7 @@ class ExportPlan:
 
     @classmethod
     def read(cls, directory: Path) -> ExportPlan:
-        """Raises InvalidArgument for a checkpoint of another version, or one that somebody changed."""
+        """Read a plan. Raises InvalidArgument for a checkpoint of another version, or a changed one."""
         fields = Fields(read_json(directory / CHECKPOINT, "checkpoint"), "checkpoint")
         if fields.whole("cortado_export_checkpoint") != _VERSION:
             fields.refuse("cortado_export_checkpoint", str(_VERSION))
@@ -170,7 +170,8 @@ def _part(fields: Fields) -> Part:
 
 
 def check_directory(directory: Path, *, resume: bool, force: bool) -> ExportPlan | None:
-    """What was begun there and is to go on; None where an export begins. Raises InvalidArgument where it may not."""
+    """Return the plan of an export that was begun there and is to go on; None if an export begins. Raises
+    InvalidArgument if it may not."""
     names = _names_in(directory)
     if not names or force:
         return None
@@ -185,7 +186,7 @@ def check_directory(directory: Path, *, resume: bool, force: bool) -> ExportPlan
 
 
 def clear_directory(directory: Path, *, force: bool) -> None:
-    """Makes the directory. Of an earlier export, by ``force``, removes what its manifest or its checkpoint names."""
+    """Make the directory. With ``force``, remove the files that an earlier export's manifest or checkpoint names."""
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
     names = _names_in(directory)
@@ -195,7 +196,7 @@ def clear_directory(directory: Path, *, force: bool) -> None:
     if MANIFEST in names:
         paths += [file.path for table in read_manifest(directory).tables for file in table.files]
     if CHECKPOINT in names:
-        # One that nobody can read names nothing, and is replaced.
+        # An unreadable checkpoint names no files, and is replaced.
         with suppress(InvalidArgument):
             paths += [part.path for table in ExportPlan.read(directory).tables for part in table.parts]
     if not paths and not names & {MANIFEST, CHECKPOINT}:

@@ -1,7 +1,8 @@
 """Files that are there whole or not at all.
 
-A file is written under a name of its own (``.partial``), synced, and then renamed, and the directory is synced: whoever
-finds the name finds all of it, also after a crash. What a disk refuses is an InvalidArgument that names the file.
+A file is written under a name of its own (``.partial``), synced, and then renamed, and the directory is synced: a
+reader that finds the name finds all of it, also after a crash. A refusal of the disk is an InvalidArgument that names
+the file.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from cortado.store.regular_files import read_regular
 
 PARTIAL: Final = ".partial"
 JSON_BYTES_MAX: Final = 64 << 20
-"""Of a manifest or a checkpoint: enough for the tens of thousands of files that its items allow."""
+"""The bound of a manifest or a checkpoint: enough for the tens of thousands of files that its items allow."""
 _PIECE_BYTES: Final = 1 << 20
 
 
 class Sink(Protocol):
-    """Where a writer's bytes go."""
+    """The destination of a writer's bytes."""
 
     def write(self, data: bytes, /) -> int: ...
 
 
 class WriteOnly:
-    """What writers, pyarrow's among them, ask of a file besides its bytes."""
+    """The methods of a file, besides its bytes, that writers such as pyarrow call."""
 
     def writable(self) -> bool:
         return True
@@ -49,8 +50,8 @@ class WriteOnly:
 class WholeFile(WriteOnly):
     """A file in the making: at the end of ``with`` it is there, or after an error nothing is.
 
-    ``bytes`` and ``sha256`` are of what was written. It is a file object as far as writers need one, pyarrow's
-    among them. Raises InvalidArgument, also where something stands there that is no file.
+    ``bytes`` and ``sha256`` are of the written data. It is a file object as far as writers need one, pyarrow's among
+    them. Raises InvalidArgument, also if another thing than a file has that name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,10 +61,10 @@ class WholeFile(WriteOnly):
         self._digest = hashlib.sha256()
         self._partial = path.with_name(path.name + PARTIAL)
         if path.exists() and not path.is_file():
-            # To rename over it would take a device or a pipe away from everybody else.
+            # Renaming over a device or a pipe would take it away from its other users.
             raise InvalidArgument("file", "is no regular file, and cannot be replaced", str(path))
         with disk_errors(path):
-            # Anew: what stands there may be a link to somewhere else, or a pipe that nobody reads.
+            # Anew: an old one may be a link to another place, or a pipe without a reader.
             self._partial.unlink(missing_ok=True)
             self._file = self._partial.open("xb")
 
@@ -86,7 +87,7 @@ class WholeFile(WriteOnly):
             self._file.flush()
 
     def close(self) -> None:
-        """A writer that is done with it; what makes it whole is the end of ``with``."""
+        """Do nothing: a writer calls it when it is done; the end of ``with`` makes the file whole."""
 
     def __enter__(self) -> Self:
         return self
@@ -124,14 +125,14 @@ def json_bytes(value: Any) -> bytes:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """What :func:`write_json` wrote. Raises InvalidArgument naming ``what`` and the file."""
+    """Read a value that :func:`write_json` wrote. Raises InvalidArgument naming ``what`` and the file."""
     with disk_errors(path, "read"):
         data = read_regular(path, JSON_BYTES_MAX, follows_links=True)
     return parse_written(data, what, str(path))
 
 
 def parse_written(data: bytes, what: str, where: str) -> Any:
-    """What :func:`json_bytes` made. Raises InvalidArgument naming ``what`` and ``where``."""
+    """Parse bytes that :func:`json_bytes` made. Raises InvalidArgument naming ``what`` and ``where``."""
     if len(data) > JSON_BYTES_MAX:
         raise InvalidArgument(what, f"is too large: the limit is {JSON_BYTES_MAX} bytes", where)
     try:
@@ -186,7 +187,7 @@ def sha256_of(path: Path) -> Iterator[int | str]:
 
 @contextmanager
 def disk_errors(path: Path | str, what: str = "written") -> Iterator[None]:
-    """What the system refuses, as InvalidArgument: a full disk, a missing directory, a lack of rights."""
+    """Raise the system's refusals as InvalidArgument: a full disk, a missing directory, a lack of rights."""
     try:
         yield
     except OSError as error:

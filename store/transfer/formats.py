@@ -1,4 +1,4 @@
-"""What rows may be written as: a format and a compression, and which libraries those need.
+"""The forms of rows in files: a format and a compression, and which libraries those need.
 
 =========  ==========================  ================================  =====================================
 format     suffix                      compression when writing          also when reading
@@ -38,7 +38,7 @@ class Format(StrEnum):
 
 
 class Compression(StrEnum):
-    """How what is written is made smaller."""
+    """The compression of written files."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -75,7 +75,7 @@ class Encoding:
 
     @property
     def suffix(self) -> str:
-        """What a file's name ends with."""
+        """The end of a file's name."""
         if self.format in _TEXTS and self.compression is Compression.GZIP:
             return f".{self.format}{GZIP_SUFFIX}"
         return f".{self.format}"
@@ -84,9 +84,9 @@ class Encoding:
 def encoding_to_write(
     format: str | None, compression: str | None, name: str, default: Format, null_text: str | None = None
 ) -> Encoding:
-    """What a file of this ``name`` is written as: what was asked for, else what its suffix says, else ``default``.
+    """Return the encoding of a file of this ``name``: the requested one, else the one of its suffix, else ``default``.
 
-    Raises InvalidArgument for a format or a compression that there is not, Unsupported where its library is missing.
+    Raises InvalidArgument for an unknown format or compression, Unsupported if its library is missing.
     """
     said = check_format(format) or format_of_name(name)
     if said is None and Path(name).suffix:
@@ -108,7 +108,8 @@ def encoding_to_write(
 
 
 def format_to_read(format: str | None, name: str) -> Format:
-    """The format of a file: what was said, or what its suffix says. Raises InvalidArgument where neither says it."""
+    """Return the format of a file: the given one, or the one of its suffix. Raises InvalidArgument if there is
+    neither."""
     found = check_format(format) or format_of_name(name)
     if found is None:
         known = ", ".join(_OF_SUFFIX)
@@ -136,7 +137,7 @@ def check_format(format: str | None) -> Format | None:
 
 
 def format_of_name(name: str) -> Format | None:
-    """What a file's suffix says, ``.gz`` left aside; None where it says nothing."""
+    """Return the format of a file's suffix, without ``.gz``; None for an unknown suffix."""
     plain = name.removesuffix(GZIP_SUFFIX)
     return next((format for suffix, format in _OF_SUFFIX.items() if plain.endswith(suffix)), None)
 

@@ -1,7 +1,7 @@
-"""Members of a JSON object that somebody may have changed: each is of its type and within its bounds, or is named.
+"""Members of a JSON object that may have been changed by hand: each is of its type and within its bounds, or is named.
 
-Manifests and checkpoints lie in directories that may come from anywhere, and what they say becomes paths that are
-written and numbers that are reckoned with.
+Manifests and checkpoints may come from any source, and their values become paths that are written and numbers for
+arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Fields:
-    """The members of an object at ``path``. Raises InvalidArgument naming the path of what is wrong."""
+    """The members of an object at ``path``. Raises InvalidArgument naming the path of a wrong member."""
 
     def __init__(self, value: Any, path: str) -> None:
         if not isinstance(value, dict):

@@ -1,6 +1,6 @@
 """JSON lines as rows: one JSON object a line, perhaps compressed by gzip; empty lines are left aside.
 
-A line is judged by itself: what is no JSON, or does not fit the schema, is one bad row.
+A line is judged by itself: a line that is no JSON, or does not fit the schema, is one bad row.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cortado.schema.json_text import not_utf8, parse_json_bytes
 from cortado.store.transfer.rows import Collected, RowChunk, Target
 
 LINE_BYTES_MAX: Final = 16 << 20
-"""A document has at most 1 MiB as Avro; what becomes that never takes as much JSON."""
+"""A document has at most 1 MiB as Avro; its JSON never takes as much."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def uncompressed(file: BinaryIO) -> BinaryIO:
-    """``file``, or what is in it where it was compressed by gzip; its first bytes say so."""
+    """Return ``file``, or its unpacked content if it was compressed by gzip; its first bytes say so."""
     buffered = cast(BinaryIO, file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(Any, file)))
     if cast(Any, buffered).peek(2)[:2] == _GZIP_MAGIC:
         return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))

@@ -1,4 +1,4 @@
-"""Reads that take long hold a lease: what they need stays until they end."""
+"""Reads that take long hold a lease: the versions that they need stay until they end."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cortado.store.client.values import At
 def leased(client: Client, at: At, label: str) -> Iterator[At]:
     """Hold a lease at ``at`` (None: at the newest) for the block; gives the time to read at.
 
-    Without one it goes on where none is to be had: a table may keep its old versions for longer than a lease reaches
-    back, and a cluster whose disks are full, which takes no writes, must be exported all the same. Reads that need what
-    was collected raise SnapshotTooOld then.
+    If no lease can be had, go on without one: a table may keep its old versions for longer than a lease reaches back,
+    and a cluster with full disks, which takes no writes, must be exported all the same. Then reads that need collected
+    versions raise SnapshotTooOld.
     """
     with ExitStack() as stack:
         with suppress(SnapshotTooOld, ResourceExhausted):

@@ -93,7 +93,7 @@ class Task:
 
 @dataclass(slots=True)
 class Loaded:
-    """What became of all rows, with those of the runs before a resume. ``first_error`` is that of the first bad row."""
+    """The counts of all rows, with those of the runs before a resume. ``first_error`` is that of the first bad row."""
 
     written: int = 0
     refused: int = 0
@@ -102,9 +102,9 @@ class Loaded:
 
 
 class Load:
-    """One import. ``tell`` is told each bad row; ``bad_rows`` keeps them, ``checkpoint`` how far it is.
+    """One import. ``tell`` is called with each bad row; ``bad_rows`` keeps them, ``checkpoint`` how far it is.
 
-    ``position`` is what the checkpoint holds: everything before it is done. ``loaded`` counts while it goes on.
+    ``position`` is the content of the checkpoint: everything before it is done. ``loaded`` counts while it goes on.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class Load:
         self._tell = tell
         self._report = report
         self._total = sum(task.input.bytes for task in tasks)
-        # Of more refusals than that the store forgets the reasons.
+        # The store forgets the reasons of more refusals than that.
         self._segment_rows = SEGMENT_ROWS if bad_max <= REFUSED_KEPT_MAX else REFUSED_KEPT_MAX
-        # The caller's, who counts what was stored also where an error ends the load.
+        # The caller's, which counts the stored rows also if an error ends the load.
         self.loaded = Loaded() if loaded is None else loaded
         self.loaded.written, self.loaded.refused = self.position.written, self.position.refused
 
@@ -206,7 +206,8 @@ class _Segment:
     _starts: list[int] = field(default_factory=list)
 
     def take(self) -> Iterator[RowChunk]:
-        """The next chunks. What ends the reading waits in ``error``, so that the rows under way are waited for."""
+        """The next chunks. An error that ends the reading waits in ``error``, so that the rows under way are waited
+        for."""
         rows = size = 0
         while rows + len(self.refused) < self.rows_max and size < SEGMENT_BYTES and len(self.refused) <= self.bad_max:
             try:

@@ -1,4 +1,5 @@
-"""What an export of a directory holds: ``manifest.json``, written last, so that where it is the export is whole.
+"""The content of a directory's export: ``manifest.json`` is written last, so a directory that has it has a whole
+export.
 
 ::
 
@@ -32,9 +33,9 @@ CHECKPOINT: Final = "export.checkpoint.json"
 VERSION: Final = 2
 
 KEPT_OF_TABLE: Final = ("name", "subject", "key", "indexes", "retention_ms", "ttl_ms")
-"""Of a table's descriptor: what an export holds and an import makes again."""
+"""The members of a table's descriptor: those that an export holds and an import makes again."""
 LEFT_OF_TABLE: Final = ("table_id", "database", "version", "next_index_id", "named_ts", "principal")
-"""Of a table's descriptor: what belongs to the table in its cluster alone."""
+"""The members of a table's descriptor: those that belong to the table in its cluster alone."""
 KEPT_OF_INDEX: Final = ("name", "parts", "unique")
 LEFT_OF_INDEX: Final = ("index_id", "state", "ready_ts", "job_id", "failure", "failed_keys")
 """Only indexes that are ready are kept, and each is made anew with its table."""
@@ -42,7 +43,7 @@ LEFT_OF_INDEX: Final = ("index_id", "state", "ready_ts", "job_id", "failure", "f
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file of rows: where it is, what it holds, and its checksum."""
+    """A file of rows: its path, its counts, and its checksum."""
 
     path: str
     rows: int
@@ -120,7 +121,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a directory. Raises InvalidArgument for what is wrong in it, or an export that is not done."""
+    """The manifest of a directory. Raises InvalidArgument for wrong members, or an export that is not done."""
     if (directory / CHECKPOINT).exists() and not (directory / MANIFEST).exists():
         problem = "holds an export that is not done: end it first, with cortado export --resume"
         raise InvalidArgument("manifest", problem, str(directory))
@@ -149,7 +150,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def read_timestamp(fields: Fields) -> str:
-    """The member ``timestamp``. Raises InvalidArgument for text that is none."""
+    """The member ``timestamp``. Raises InvalidArgument for text that is no timestamp."""
     found = fields.text("timestamp")
     try:
         Timestamp.parse(found)

@@ -1,4 +1,4 @@
-"""Operations of a transaction as JSON: an object whose one member says what is done, and where::
+"""Operations of a transaction as JSON: an object with one member, the operation and its target::
 
     {"put": {"table": "shop.items", "document": {"id": "tea", "left": 9}, "mode": "insert"}}
     {"update": {"table": "shop.items", "key": ["tea"], "set": {"left": 8}, "if_match": "0.1763643600000.2"}}
@@ -10,7 +10,7 @@
 
     {"put": {"namespace": "sessions", "key": "user:1", "value": "signed in", "ttl": "30m"}}
 
-Keys and values of pairs are text, as ``cortado kv`` shows them. What is put or updated may have a ``ttl``, as text.
+Keys and values of pairs are text, as ``cortado kv`` shows them. Puts and updates may have a ``ttl``, as text.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def pair_to_json(key: bytes, value: bytes) -> dict[str, Any]:
 
 
 def pair_from_json(value: Any) -> tuple[bytes, bytes]:
-    """Key and value of what :func:`pair_to_json` made. Raises InvalidDocument, InvalidArgument naming the member."""
+    """Return key and value of JSON that :func:`pair_to_json` made. Raises InvalidDocument, InvalidArgument naming the
+    member."""
     if not isinstance(value, dict):
         raise InvalidDocument("", 'must be an object such as {"key": "a", "value": "1"}', type(value).__name__)
     for name in value:
@@ -45,7 +46,7 @@ def pair_from_json(value: Any) -> tuple[bytes, bytes]:
 
 
 def pair_body(key: bytes, value: bytes) -> bytes:
-    """A pair as a row of :data:`PAIR_SCHEMA`. The value alone may have what a document may."""
+    """A pair as a row of :data:`PAIR_SCHEMA`. The value alone may be as large as a document."""
     return encode_document(PAIR_SCHEMA, {"key": key, "value": value}, bytes_max=READ_BYTES_MAX)
 
 
@@ -79,5 +80,5 @@ class PairTarget(Target):
 
 
 def pair_target(namespace: str) -> PairTarget:
-    """What a namespace's pairs are written as."""
+    """Return the target of a namespace's pairs."""
     return PairTarget(f"kv:{namespace}", 1, PAIR_SCHEMA, {PAIR_SCHEMA.fingerprint: 1})

@@ -20,9 +20,9 @@ from cortado.errors import InvalidArgument
 from cortado.store.transfer.formats import pyarrow_for
 
 PAGE_BYTES_MAX: Final = 64 << 20
-"""Of one page, unpacked. Writers cut pages at a megabyte."""
+"""The bound on one page, unpacked. Writers cut pages at a megabyte."""
 PAGES_BYTES_MAX: Final = 512 << 20
-"""Of one page of each column, which are in memory at a time."""
+"""The bound on one page of each column together; they are in memory at a time."""
 BATCH_BYTES: Final = 64 << 20
 BATCH_ROWS: Final = 10_000
 
@@ -154,7 +154,7 @@ class _Column:
             raise InvalidArgument("file", f"{problem}; the limit is {PAGE_BYTES_MAX}: {advice}", self._name)
 
     def _page(self) -> Page:
-        """The next page, whose bytes are passed over."""
+        """Return the next page, and pass over its bytes."""
         size_bytes = _HEADER_BYTES
         while True:
             self._file.seek(self._offset)
@@ -185,8 +185,8 @@ class _Column:
 
 
 def _zeros(data: bytes, bits: int, count: int) -> int:
-    """How many of ``count`` levels of so many ``bits`` are 0: runs of one level, and packed ones. Raises IndexError and
-    ValueError for what is none."""
+    """Return how many of ``count`` levels of so many ``bits`` are 0: runs of one level, and packed ones. Raises
+    IndexError and ValueError for data that has no levels."""
     import numpy as np
 
     reader, zeros = _Thrift(data), 0
@@ -208,8 +208,8 @@ def _zeros(data: bytes, bits: int, count: int) -> int:
 
 
 class _Thrift:
-    """Reads structs of whole numbers and structs; what else is in them is passed over. Raises IndexError at the end of
-    the data, ValueError for what is no struct."""
+    """Reads structs of whole numbers and structs; other fields are passed over. Raises IndexError at the end of the
+    data, ValueError for data that is no struct."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,8 +1,8 @@
 """Parquet files as rows of a table, whole columns at a time, by way of Arrow.
 
 A column must be a field of the table's schema, of its Arrow type or of one that goes into it without loss; a field
-without a column takes its default. Where a value of a batch does not fit, the batch is halved until the bad row is
-alone: the others go in. A batch has no more rows than memory is meant for (:mod:`.parquet_pages`).
+without a column takes its default. If a value of a batch does not fit, the batch is halved until the bad row is alone:
+the others go in. A batch has no more rows than fit in its memory (:mod:`.parquet_pages`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _ROW_BYTES_MAX: Final = 16 << 20
 
 
 def parquet_file(file: BinaryIO, name: str) -> Any:
-    """The file, opened by pyarrow. Raises InvalidArgument for one that is none, Unsupported without pyarrow."""
+    """Return the file, opened by pyarrow. Raises InvalidArgument for a file that is no Parquet, Unsupported without
+    pyarrow."""
     arrow = pyarrow_for("Parquet")
     from pyarrow import parquet
 
@@ -109,7 +110,7 @@ def _text_of(batch: Any) -> str:
 def _value_of(scalar: Any) -> Any:
     try:
         return scalar.as_py()
-    except (OverflowError, ValueError):  # A date that Python does not know, which may be what is wrong with the row.
+    except (OverflowError, ValueError):  # A date beyond Python's range, which may be the row's problem.
         return scalar.value if hasattr(scalar, "value") else repr(scalar)
 
 

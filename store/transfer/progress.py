@@ -1,4 +1,4 @@
-"""How far a transfer is, for whoever wants to show it."""
+"""The progress of a transfer, to be shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 class Progress:
     """``rows`` are done, ``bad`` of them refused; ``done`` of ``total`` is the share, in bytes, or in rows (about).
 
-    ``total`` is 0 where nobody knows it. ``what`` is the table or the file under way.
+    ``total`` is 0 if it is unknown. ``what`` is the table or the file under way.
     """
 
     what: str

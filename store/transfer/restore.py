@@ -31,7 +31,7 @@ from cortado.store.transfer.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export in a directory, of which some tables are wanted."""
+    """An export in a directory, and the tables of it that are wanted."""
 
     directory: Path
     manifest: Manifest
@@ -64,7 +64,7 @@ class Export:
         return [Input(str(path), self.format, path) for path in paths]
 
     def check_files(self, report: Report = silent) -> None:
-        """Reads every file once. Raises InvalidArgument for one that is missing, or is not what was exported."""
+        """Read every file once. Raises InvalidArgument for a file that is missing, or differs from the exported one."""
         files = [(table, file) for table in self.tables for file in table.files]
         total, before = sum(file.bytes for _, file in files), 0
         for _, file in files:
@@ -84,7 +84,7 @@ class Export:
 def restore_tasks(
     client: Client, export: Export, database: str, *, mode: PutMode, expires: Expires, again: bool
 ) -> list[Task]:
-    """Makes the database, the subjects and the tables, and returns what is to be loaded into them.
+    """Make the database, the subjects and the tables, and return the tasks that load them.
 
     ``again``: tables may be there, of the same key and indexes. Raises AlreadyExists, InvalidArgument.
     """
@@ -101,7 +101,7 @@ def restore_tasks(
 
 
 def rehearsal_tasks(export: Export, database: str) -> list[Task]:
-    """What :func:`restore_tasks` returns, to be read and sent nowhere; it changes nothing."""
+    """Return the tasks of :func:`restore_tasks`, to be read and sent nowhere; it changes nothing."""
     return [task for entry in export.tables for task in _rehearsal(export, entry, f"{database}.{entry.name}")]
 
 
@@ -129,7 +129,7 @@ def make_table_of(client: Client, manifest: Manifest, entry: TableEntry, full_na
 
 
 def subject_name(manifest: Manifest, entry: TableEntry, full_name: str) -> str:
-    """What a subject is called there: one that was named as its table goes with the table's name."""
+    """Return the name of a subject in the target: one that was named as its table goes with the table's name."""
     return full_name if entry.subject == f"{manifest.database}.{entry.name}" else entry.subject
 
 

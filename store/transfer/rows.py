@@ -1,7 +1,7 @@
-"""Rows on their way in: what every reader yields, what it needs to know of where they go, and rows that are bad.
+"""Rows on their way in: the chunks that every reader yields, the target that it needs to know, and bad rows.
 
-A *place* is what a person finds a row by in its file, from 1 on: its line in JSON lines and CSV, its number among the
-rows of an Avro or a Parquet file.
+A *place* is the number by which people find a row in its file, from 1 on: its line in JSON lines and CSV, its number
+among the rows of an Avro or a Parquet file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was not stored, and why. ``text`` is the row as JSON to be mended, None where nobody can write it."""
+    """A row that was not stored, and why. ``text`` is the row as JSON to be mended, None if it cannot be written."""
 
     file: str
     place: int
@@ -35,9 +35,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What rows are written as: a table's schema and its id; and ids of versions whose bytes may be sent as they are.
+    """The form of a target's rows: a table's schema and its id; and ids of versions with bytes that may be sent as they
+    are.
 
-    ``version_ids`` has them by fingerprint. ``schema_id`` is 0 where a table is still to be made.
+    ``version_ids`` has them by fingerprint. ``schema_id`` is 0 if a table is still to be made.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Target:
         return encode_document(self.schema, from_json_value(self.schema, value))
 
     def body_of_texts(self, texts: Mapping[str, str | None]) -> bytes:
-        """The body of a row whose fields have these texts. Raises InvalidDocument, TooLarge."""
+        """Return the body of a row with these texts of its fields. Raises InvalidDocument, TooLarge."""
         return encode_document(self.schema, from_texts(self.schema, texts))
 
     def json_of_texts(self, texts: Mapping[str, str | None]) -> Any:
@@ -98,7 +99,7 @@ class RowChunk:
             start += length
 
     def text(self, row: int) -> str | None:
-        """The row of a body as JSON; None where nobody can write it."""
+        """Return the row of a body as JSON; None if it cannot be written."""
         start = sum(struct.unpack_from(f"<{row}I", self.lengths))
         (length,) = struct.unpack_from("<I", self.lengths, 4 * row)
         return self.text_of(row, self.data[start : start + length])

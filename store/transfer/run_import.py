@@ -1,7 +1,7 @@
-"""One import, from what was asked for to what came of it.
+"""One import, from its request to its result.
 
-Everything that can be wrong with the question is found before anything is changed: names, files, formats, an earlier
-checkpoint, checksums. Then tables are made where that was asked for, and the rows go in.
+Every error of the request is found before a change is made: names, files, formats, an earlier checkpoint, checksums.
+Then tables are made if requested, and the rows go in.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ NAMESPACE_PREFIX: Final = "kv:"
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What is asked for. ``target`` is ``database.table``, a database, or ``kv:namespace``; a file is a path or ``-``.
+    """The request for an import. ``target`` is ``database.table``, a database, or ``kv:namespace``; a file is a path or
+    ``-``.
 
     ``create`` makes a table that is not there, by ``key``, ``indexes`` and ``schema`` (a declaration), or as the export
     says. ``bad_rows`` is where bad rows are kept; more than ``bad_max`` of them end the import. ``null_text`` says null
@@ -132,7 +133,7 @@ def _run(load: Load, watch: Checkpoint | None) -> Loaded:
     try:
         return load.run()
     except BaseException:
-        # Where nothing is done there is nothing to go on with.
+        # Without a row done, there is no place to go on from.
         if watch is not None and load.position == Position():
             watch.remove()
         raise
@@ -151,7 +152,7 @@ class _Source:
             raise InvalidArgument("--null", "is for files: an export's directory says null in its own way")
 
     def identity(self) -> dict[str, Any]:
-        """What tells this import from another one."""
+        """Return the identity that tells this import from another one."""
         request = self._request
         paths = [each.path for each in self._inputs if each.path is not None]
         if self._export is not None:
@@ -163,13 +164,13 @@ class _Source:
             "target": request.target,
             "mode": request.mode,
             "null": request.null_text,
-            # Else a resume would cut off a file that somebody else wrote.
+            # Else a resume would cut off a file that another process wrote.
             "bad_rows": None if request.bad_rows is None else str(request.bad_rows),
             "files": files_identity(paths),
         }
 
     def tasks(self, report: Report) -> list[Task]:
-        """What is to be loaded; makes databases, subjects and tables where that is asked for."""
+        """Return the load's tasks; make databases, subjects and tables if requested."""
         if self._export is not None:
             self._export.check_files(report)
             return self._export_tasks(self._export)

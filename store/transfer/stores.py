@@ -1,4 +1,4 @@
-"""Where rows go: a table by its bulk stream, a namespace by batches, or nowhere, for a rehearsal.
+"""The destinations of rows: a table by its bulk stream, a namespace by batches, or nowhere, for a rehearsal.
 
 Each takes chunks as they are read, sends them, and returns once every row is acknowledged or refused.
 """
@@ -28,7 +28,8 @@ _BATCH_BYTES: Final = 2 << 20
 
 @dataclass(slots=True)
 class Stored:
-    """What became of rows: how many were written and refused; ``errors`` by their place among all rows, from 0."""
+    """The result of storing rows: how many were written and refused; ``errors`` by their place among all rows, from
+    0."""
 
     written: int = 0
     refused: int = 0
@@ -62,7 +63,7 @@ def _batch(chunk: RowChunk) -> tuple[int, bytes, bytes]:
 
 
 class PairStore:
-    """A namespace. Pairs go in batches, each one commit; one that is refused is halved until what is bad is alone."""
+    """A namespace. Pairs go in batches, each one commit; a refused batch is halved until the bad pair is alone."""
 
     def __init__(self, kv: KeyValue, mode: PutMode, expires: Expires = None) -> None:
         self._kv = kv

@@ -1,4 +1,4 @@
-"""Tables to import into: found, or made from what an export or an Avro file says of them."""
+"""Tables to import into: found, or made from the description in an export or an Avro file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cortado.store.transfer.writers import SCHEMA_KEY
 
 
 def table_target(client: Client, full_name: str) -> Target:
-    """What rows of a table are written as: its subject's newest version. Raises NotFound."""
+    """Return the target of a table's rows: its subject's newest version. Raises NotFound."""
     subject = client.describe(full_name).subject
     versions = client.schemas.versions(subject)
     ids = {parse_schema(each.schema).fingerprint: each.schema_id for each in versions}
@@ -31,7 +31,7 @@ def table_target(client: Client, full_name: str) -> Target:
 
 
 def future_target(full_name: str, schema_text: str) -> Target:
-    """What rows of a table would be written as that is not made yet: for a rehearsal."""
+    """Return the target of a table that is not made yet: for a rehearsal."""
     schema = parse_document_schema(schema_text)
     return Target(full_name, 0, schema, {})
 
@@ -74,9 +74,9 @@ def make_table(
 
 
 def make_database(client: Client, name: str) -> None:
-    """Makes a database where there is none."""
+    """Make a database, unless it is there."""
     if name not in client.databases():
-        with suppress(AlreadyExists):  # Of somebody who was faster.
+        with suppress(AlreadyExists):  # Another client was faster.
             client.create_database(name)
 
 
@@ -108,7 +108,7 @@ def restore_subject(client: Client, entry: SubjectEntry, name: str) -> None:
         if number < len(there):
             continue
         if number:
-            # They followed each other under modes that nobody wrote down.
+            # The modes under which they followed each other are not in the export.
             client.schemas.set_compatibility(name, CompatibilityMode.NONE)
         client.schemas.register(name, schema)
     client.schemas.set_compatibility(name, entry.compatibility)

@@ -40,7 +40,7 @@ SCHEMA_KEY: Final = "cortado.avro.schema"
 
 _GZIP_LEVEL: Final = 6
 _PARQUET_ROWS: Final = 100_000
-"""Of a row group."""
+"""The rows of a row group."""
 _PAIRS: Final = 1_000
 """Written at a time."""
 
@@ -66,14 +66,14 @@ class RowScan:
         return self.schema if self.columns is None else select_fields(self.schema, self.columns, self.table.full_name)
 
     def reader_of(self, batch: RowBatch) -> Schema:
-        """What the rows of a batch are to look like. A selection of columns looks so already."""
+        """Return the schema that a batch's rows are written with. A selection of columns has it already."""
         return self.schema if batch.schema_id else batch.schema
 
 
 def write_rows(
     scan: RowScan, encoding: Encoding, sink: Sink, *, name: str, metadata: Mapping[str, str]
 ) -> Iterator[int]:
-    """Writes a scan's rows; ``name`` and ``metadata`` say in the file what it is."""
+    """Write a scan's rows; ``name`` and ``metadata`` describe the file, within it."""
     match encoding.format:
         case Format.JSONL:
             yield from _write_lines((_document_lines(batch, scan) for batch in scan.batches()), encoding, sink)
