@@ -1,11 +1,11 @@
-"""A read of aggregates: the node works them out by range, and one task merges what comes of the ranges.
+"""A read of aggregates: the node computes them by range, and one task merges the ranges' groups.
 
 ::
 
     driver    load() ── timestamp and version; what the result's columns are, without a row being read
     task      k ranges, asked at once ── groups of each, from the node ── merged, finished ── one record batch
 
-There is one partition, whose rows are final: so whatever Spark stacks on the DataFrame is right.
+There is one partition, and its rows are final: so every operation that Spark stacks on the DataFrame is right.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _OPTIONS = {"aggregates": "option aggregate", "group_by": "option groupBy"}
 
 
 def aggregate_schema(options: ReadOptions, schema: Schema) -> StructType:
-    """The columns of the result, of a table with that ``schema``. Raises InvalidArgument with the position of what does
-    not parse, or the field and the type that does not fit; TooLarge."""
+    """Return the columns of the result, for a table with that ``schema``. Raises InvalidArgument with the position of a
+    parse error, or the field and the type that does not fit; TooLarge."""
     assert options.aggregate is not None
     try:
         query = parse_aggregates(options.aggregate, options.group_by)
@@ -64,7 +64,7 @@ def aggregate_schema(options: ReadOptions, schema: Schema) -> StructType:
 
 
 def _places(query: AggregateQuery, asked: Sequence[tuple[Any, str]]) -> list[int]:
-    """Where each column stands among groups and aggregates, of which each is worked out once."""
+    """Return the place of each column among groups and aggregates; each of those is computed once."""
     width = len(query.group_by)
     return [*range(width), *(width + asked.index((each.kind, each.field)) for each in query.aggregates)]
 
@@ -78,7 +78,7 @@ class RangesPartition(InputPartition):
 
 
 class AggregateReader(DataSourceReader):
-    """Reads the groups of the table, as what was ``chosen`` shows its rows."""
+    """Reads the groups of the table, as ``chosen`` shows its rows."""
 
     def __init__(self, options: ReadOptions, schema: StructType, chosen: Chosen) -> None:
         self._options = options

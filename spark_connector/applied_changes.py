@@ -1,4 +1,4 @@
-"""Changes as rows to write (``operation=changes``): each is a put or a delete, and of each key the last one is applied.
+"""Changes as rows to write (``operation=changes``): each is a put or a delete, and the last one of each key is applied.
 
 ::
 
@@ -7,8 +7,7 @@
          └─ keys and times, in memory: which change of each key is the last one
 
 So what ``readStream`` brings of one table can be written to another one as it is. A key that has changes in two tasks
-is refused as one that comes twice: a source of changes has all of a key in one partition, and so has whoever shuffles
-them by key.
+is refused as one that comes twice: a source of changes has all of a key in one partition, and so has a shuffle by key.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _PUT: Final = "put"
 _DELETE: Final = "delete"
 _TS_FIELDS: Final = ("epoch", "wall_ms", "logical")
 COLUMNS_OF_CHANGES: Final = frozenset({_OP, _TS, "_commit_time", "_previous"})
-"""What a change has beside the table's columns."""
+"""The columns of a change beside the table's."""
 _IN_MEMORY_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ToldBy:
-    """By which columns changes are told: what was done, when, and to which key. Each part of that is in a column, or in
+    """The columns that describe changes: the operation, the time, and the key. Each part of that is in a column, or in
     a field of it, to which names lead."""
 
     op: int
@@ -132,7 +131,7 @@ class LastChanges:
         self._keep[order["place"].take(last).to_numpy()] = True
 
     def _told(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """By what each change is told: whether it is a put, its time, and its key."""
+        """Return the description of each change: whether it is a put, its time, and its key."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

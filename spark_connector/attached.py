@@ -34,16 +34,16 @@ OPTIONS: Final = (
     "lease",
     "replicaRead",
 )
-"""Of a read, those that the views are made with."""
+"""The options of a read that the views are made with."""
 
 
 def attach_database(spark: SparkSession, database: str, **options: Any) -> list[str]:
-    """Make, or replace, a temporary view for each table of ``database``, named as the table; and say their names.
+    """Make, or replace, a temporary view for each table of ``database``, named as the table; and return their names.
 
     The views are the session's, as any temporary view, and have the columns that the tables have now. The ``options``
-    are those of a read that are for all tables. Nothing is made where an error is raised: InvalidArgument, NotFound,
-    Unavailable; Unsupported where the session's catalogue outlives it (Hive's), and for a table whose columns Spark has
-    no types for.
+    are those of a read that are for all tables. If an error is raised, nothing is made: InvalidArgument, NotFound,
+    Unavailable; Unsupported if the session's catalogue outlives it (Hive's), and for a table with columns that Spark
+    has no types for.
     """
     from cortado.errors import Unsupported
     from pyspark_cortado.clients import open_client

@@ -8,7 +8,7 @@
     <badRowsPath>/<job>-<partition>-<run>.jsonl     a line a row: its key, the error, the whole row
     <badRowsPath>/<job>.json                        written last, by the driver: how many there are, and in which files
 
-A file is there once its task has ended well. Of a task that ran twice the driver keeps the run that Spark counts.
+A file is there once its task has ended well. If a task ran twice, the driver keeps the run that Spark counts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def new_job() -> str:
 
 
 class BadRows:
-    """Of one run of a task. A context manager: after an error its file is not there."""
+    """The refused rows of one run of a task. A context manager: after an error its file is not there."""
 
     def __init__(self, path: str, name: str, key_fields: Sequence[str]) -> None:
         self.name = name
@@ -117,7 +117,7 @@ def sum_up(path: str, job: str, table: str, written: int, refused: Mapping[str, 
 
 
 def remove_all(path: str, job: str) -> None:
-    """Of a job that failed."""
+    """Remove the files of a job that failed."""
     directory = directory_at(path)
     for name in _files(directory, job):
         directory.remove(name)

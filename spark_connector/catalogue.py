@@ -1,6 +1,6 @@
-"""Tables of Spark's own catalogue: what Spark keeps of them, and what is made of that.
+"""Tables of Spark's own catalogue: the columns and metadata that Spark keeps, and their use.
 
-Of a table ``USING cortado`` Spark's catalogue keeps the columns, and hands a query's reader those and nothing else:
+Spark's catalogue keeps the columns of a table ``USING cortado``, and hands a query's reader those and nothing else:
 none of the options that the table was made with. But the columns that ``CREATE TABLE`` was not told it asks the source
 for, and it keeps them with their metadata. So there the options are::
 
@@ -11,9 +11,10 @@ A write cannot go that way. Spark gives the written columns the metadata of the 
 or cast them; and ``INSERT INTO copies SELECT * FROM flights`` would hand over those of ``flights``. So a write goes
 where its own options say: ``INSERT INTO flights WITH (…)``.
 
-``saveAsTable()`` and ``CREATE TABLE … AS SELECT`` tell Spark the columns, so nobody is asked, and what they leave in
-the catalogue can never be read. To ``writer()`` such a write looks like that of ``save()``. But it runs within another
-execution of Spark's, that of the command which has made the table: so its tasks know, before they store a row.
+``saveAsTable()`` and ``CREATE TABLE … AS SELECT`` tell Spark the columns, so the source is not asked, and the table
+that they leave in the catalogue can never be read. To ``writer()`` such a write looks like that of ``save()``. But it
+runs within another execution of Spark's, that of the command which has made the table: so its tasks know, before they
+store a row.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def is_new_table(options: Mapping[str, str]) -> bool:
 
 
 def options_of_new_table(options: Mapping[str, str]) -> dict[str, str]:
-    """What stands in its ``OPTIONS``. Raises InvalidArgument for a LOCATION, and for a secret that would be kept."""
+    """Return the options in its ``OPTIONS``. Raises InvalidArgument for a LOCATION, and for a secret that would be
+    kept."""
     if _LOCATION in options:
         problem = "must not be given: OPTIONS (table 'database.table') says where the rows are"
         raise InvalidArgument("LOCATION", problem, options[_LOCATION])
@@ -64,7 +66,7 @@ def keeping(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """The options of a read, those among them that its columns were kept with. What the query says goes before."""
+    """Return the options of a read, with those that its columns were kept with. The query's own options win."""
     kept = [each.metadata[_MADE_WITH] for each in schema.fields if _MADE_WITH in (each.metadata or {})]
     return {**(json.loads(kept[0]) if kept and "table" not in options else {}), **options}
 

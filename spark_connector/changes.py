@@ -5,8 +5,8 @@
     driver    partitions ── key ranges with about equally many changes in (after, until]
     executor  read ──────── the changes of one range, in the order of the commits, as record batches
 
-What was changed between two timestamps never changes, so whoever asks again finds the same rows. A commit may be in
-several partitions, since those are of keys. :mod:`pyspark_cortado.stream_reader` makes a stream of such batches.
+The changes between two timestamps never change, so a repeated read finds the same rows. A commit may be in several
+partitions, since those are of keys. :mod:`pyspark_cortado.stream_reader` makes a stream of such batches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TASK_ROWS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ChosenChanges:
-    """What a DataFrame of changes shows: with which version of the subject, and, of a batch, between which times."""
+    """The choice of a DataFrame of changes: the version of the subject and, for a batch, the times."""
 
     version: int
     after: str
@@ -51,8 +51,8 @@ class ChosenChanges:
 
 @dataclass
 class ChangesPartition(KeyRangePartition):
-    """The changes of ``[lower, upper)`` above ``after`` and at or below ``until``; where it ``is_state``, the rows that
-    there are at ``after``, which is ``until``, too."""
+    """The changes of ``[lower, upper)`` above ``after`` and at or below ``until``; if it ``is_state``, the rows at
+    ``after``, which is ``until``, too."""
 
     after: str
     until: str
@@ -67,7 +67,7 @@ class ResetPartition(InputPartition):
 
 
 def changes_schema(options: ChangesOptions) -> tuple[StructType, ChosenChanges]:
-    """The columns of changes as Spark types, and what is chosen with them. Raises InvalidArgument, NotFound,
+    """Return the columns of changes as Spark types, and the choice made with them. Raises InvalidArgument, NotFound,
     SnapshotTooOld."""
     with open_client(options.connection) as client:
         found = client.describe(options.connection.table)
@@ -137,7 +137,7 @@ class Changes:
         self._version = version
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Those of one range, in the order of the commits; of a state, in the order of the keys."""
+        """Yield the changes of one range, in the order of the commits; for a state, in the order of the keys."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         target = to_arrow_schema(self._schema, timezone="UTC")
@@ -159,7 +159,8 @@ class Changes:
                 yield batch.select(places).rename_columns(target.names).cast(target)
 
     def ranges(self, client: Client, bounds: KeyBounds, after: str, until: str) -> list[InputPartition]:
-        """The range ``bounds``, cut into parts with about equally many changes; none where there are none."""
+        """Return the range ``bounds``, cut into parts with about equally many changes; empty if there are no
+        changes."""
         table = client.table(self._options.connection.table)
         window = table.window(*bounds, after=after, until=until, parts=self._options.partitions)
         counted = [(each.lower, each.upper, each.changes) for each in window.ranges] if window.changes else []
@@ -219,7 +220,7 @@ class ChangesReader(Changes, DataSourceReader):
 
 
 def _place(names: Sequence[str], name: str) -> int:
-    """Where a column stands, whatever the case of its letters."""
+    """Return the place of a column, in any case of its letters."""
     if name in names:
         return names.index(name)
     return [each.lower() for each in names].index(name.lower())

@@ -1,4 +1,4 @@
-"""Clients for tasks, and for what Spark plans: kept where one Python process does one after the other.
+"""Clients for tasks, and for Spark's planning: kept between tasks if one Python process does one after the other.
 
 ::
 
@@ -10,8 +10,8 @@ that Spark uses again keeps its clients between tasks; in all others, the driver
 the end of its block. Tables are described anew for each block: a name may mean another table than in the last one.
 
 After each task Spark has the worker collect its garbage, and that is to look at every object there is: with Spark's own
-modules, pandas and ours 90,000, for some 20 ms. What is there after the first task is there for good, and is frozen
-(:func:`gc.freeze`): the collector need not look at it again.
+modules, pandas and ours 90,000, for some 20 ms. The objects that are there after the first task stay for good, and are
+frozen (:func:`gc.freeze`): the collector need not look at it again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cortado.store.client.connection import ReadFrom
 from pyspark_cortado.options import Connection
 
 KEPT_MAX: Final = 8
-"""Clients that no block uses. A cluster whose members are read in turn has one for each of them."""
+"""Clients that no block uses. If a cluster's members are read in turn, there is one for each of them."""
 _REUSED: Final = "SPARK_REUSE_WORKER"
 """Is in the environment of processes that Spark uses again."""
 
@@ -56,7 +56,7 @@ def open_client(
 
 
 def new_client(connection: Connection) -> Client:
-    """A client for whoever closes it. Raises as :func:`open_client` does."""
+    """Return a client that the caller closes. Raises as :func:`open_client` does."""
     return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls, token=connection.token)
 
 
@@ -66,7 +66,7 @@ def _new(kind: _Kind) -> Client:
 
 
 def _times(tls: Tls | None) -> tuple[int, ...]:
-    """When its files were written: who connects with renewed ones is another client."""
+    """Return the times at which its files were written: a client with renewed ones is another client."""
     paths = () if tls is None else (tls.ca, tls.cert, tls.key)
     files = [Path(path) for path in paths if path is not None]
     return tuple(file.stat().st_mtime_ns for file in files if file.exists())
@@ -81,12 +81,12 @@ class _Kept:
 
     @contextmanager
     def lent(self, kind: _Kind) -> Iterator[Client]:
-        """One that nobody else has. It is kept afterwards, unless its block was left early."""
+        """Lend a client that no other block has. It is kept afterwards, unless its block was left early."""
         client = self._idle.pop(kind, None) or _new(kind)
         try:
             yield client
         except BaseException:
-            # GeneratorExit, too: who reads may have had enough.
+            # GeneratorExit, too: the reader may have had enough.
             client.close()
             raise
         self._keep(kind, client)

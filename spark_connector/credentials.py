@@ -1,4 +1,4 @@
-"""What the options of one use of the data source say of encryption and of who calls."""
+"""The encryption and the credentials of one use of the data source, from its options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tls_of(given: Mapping[str, str]) -> Tls | None:
 
 
 def token_of(given: Mapping[str, str]) -> TokenSource | None:
-    """Raises InvalidArgument naming the option whose text or file holds no token."""
+    """Raises InvalidArgument naming the option, if its text or file holds no token."""
     if "tokenFile" in given:
         if "token" in given:
             raise InvalidArgument("option tokenFile", "must not be given with token", given["tokenFile"])

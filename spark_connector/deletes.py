@@ -22,7 +22,7 @@ OPTIONS: Final = (
     "partitions",
     "chunkRows",
 )
-"""Of a read and a write, those that ``delete_where()`` takes."""
+"""The options of a read and a write that ``delete_where()`` takes."""
 
 
 def delete_where(
@@ -34,13 +34,13 @@ def delete_where(
     transactional: bool = False,
     **options: Any,
 ) -> int:
-    """Delete the rows of ``table`` that ``filter``, in the filter language, is true of now; say how many.
+    """Delete the rows of ``table`` for which ``filter``, in the filter language, is true now; return how many.
 
-    Where there is no filter, ``confirm`` must be True: then all rows go. With ``transactional`` they go at one
-    timestamp, or none does. Otherwise those that were deleted before a failure stay so, and the call may be repeated.
+    Without a filter, ``confirm`` must be True: then all rows go. With ``transactional`` they go at one timestamp, or
+    none does. Otherwise those that were deleted before a failure stay so, and the call may be repeated.
 
-    Raises InvalidFilter with the position, InvalidArgument, NotFound; in the job, WriteConflict for a row that somebody
-    wrote meanwhile.
+    Raises InvalidFilter with the position, InvalidArgument, NotFound; in the job, WriteConflict for a row that another
+    writer has written meanwhile.
     """
     from cortado.errors import InvalidArgument
     from pyspark_cortado.clients import open_client

@@ -1,7 +1,8 @@
 """Which conditions of a Spark query the node may evaluate, too: they are written in the filter language.
 
-Spark evaluates each of them again. So what the node is given is a hint that spares rows their way, and it must be true
-of every row of which Spark's condition is. Only what means the same in both languages is taken, to the last value:
+Spark evaluates each of them again. So the node's filter is a hint that saves the transfer of rows, and it must be true
+of every row for which Spark's condition is. Only conditions with the same meaning in both languages are taken, to the
+last value:
 
 ==================  ==================================================================================================
 column              compared with
@@ -16,9 +17,9 @@ timestamp           ``TIMESTAMP '...'``, as the moment that Spark makes of it, i
 ==================  ==================================================================================================
 
 ``in`` and ``between`` are of such comparisons, ``is [not] null`` is of any of these columns, ``and``, ``or`` and
-``not`` are of such conditions. Everything else is Spark's alone: casts, arithmetic, functions, collations, parameters,
-columns against columns, equality of doubles, floats (whose literals are rounded by one rule in Spark and by another one
-here), enums and UUIDs (which are strings in Spark, with every letter's case), times of day, bytes.
+``not`` are of such conditions. All others are Spark's alone: casts, arithmetic, functions, collations, parameters,
+columns against columns, equality of doubles, times of day, bytes. So are floats (each side rounds their literals by its
+own rule), and enums and UUIDs (strings in Spark, in any case of letters).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Node: TypeAlias = Any
 _COMPARISONS: Final = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _OF_ORDER: Final = ("<", "<=", ">", ">=")
 _DOUBLE_DIGITS_MAX: Final = 15
-"""Of which every number is the nearest double to itself, however it is worked out."""
+"""With so many digits, every number is the nearest double to itself, by any computation."""
 _NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]+))?")
 _COMPARABLE: Final = frozenset(
     {
@@ -59,13 +60,13 @@ _COMPARABLE: Final = frozenset(
         Family.LOCAL_TIMESTAMP,
     }
 )
-"""Families whose nulls are Spark's nulls."""
+"""Families with the same nulls as Spark's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literals:
-    """What the literals of one query are to Spark: ``text`` is the query's, ``moment`` makes RFC 3339 in UTC of what
-    stands in ``TIMESTAMP '...'``, or None."""
+    """Spark's reading of the literals of one query: ``text`` is the query's, ``moment`` turns the text of ``TIMESTAMP
+    '...'`` into RFC 3339 in UTC, or None."""
 
     text: str
     moment: Callable[[str], str | None]
@@ -84,7 +85,7 @@ class Hints:
         texts = (self._condition(condition) for condition in conditions)
         kept = [text for text in texts if text is not None and self._fits(text)]
         while kept and not self._fits(" and ".join(kept)):
-            # Each spares rows by itself; which ones do it best, nobody knows.
+            # Each spares rows by itself; which ones do it best is unknown.
             kept = kept[: len(kept) // 2]
         return " and ".join(kept) or None
 
@@ -198,7 +199,7 @@ class Hints:
         return text if f"'{text}'" in self._literals.text or f'"{text}"' in self._literals.text else None
 
     def _typed(self, node: Node, kind: Any) -> str | None:
-        """What stands behind ``DATE`` or ``TIMESTAMP``."""
+        """Return the text behind ``DATE`` or ``TIMESTAMP``."""
         is_literal = type(node) is exp.Cast and _has_only(node, "this", "to") and node.to.this == kind
         return self._string(node.this) if is_literal else None
 
@@ -212,7 +213,8 @@ def _path(field: FieldRef) -> str:
 
 
 def _exact(record: Record, names: Sequence[str]) -> tuple[str, ...] | None:
-    """The names as the schema has them: Spark finds them in any case. None where there is none, or more than one."""
+    """Return the names as the schema has them: Spark finds them in any case. None if there is no such field, or more
+    than one."""
     found: list[str] = []
     container: AvroType | None = record
     for name in names:

@@ -1,4 +1,4 @@
-"""The lease of a read: what a DataFrame reads is kept for as long as tasks read it.
+"""The lease of a read: the rows of a DataFrame are kept for as long as tasks read them.
 
 ::
 
@@ -7,10 +7,10 @@
     executor  read() ── the same, and kept alive beside the task for as long as it runs  <───┘ partitions
     nobody    ten minutes after the last task was heard of, it ends
 
-Nothing of the driver lives between ``load()`` and the tasks, and nobody says when a DataFrame is used no more. So the
-lease is *shared*: whoever asks for the same one finds it, and it ends by itself. All reads of a table at times within
-one minute share one: ten thousand small loads in a row are some ten leases, and all but the first of each minute write
-nothing.
+Nothing of the driver lives between ``load()`` and the tasks, and the end of a DataFrame's use is not announced. So the
+lease is *shared*: a task that asks for the same one finds it, and it ends by itself. All reads of a table at times
+within one minute share one: ten thousand small loads in a row are some ten leases, and all but the first of each minute
+write nothing.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _TOLD_S: Final = 5.0
 
 
 def protect(client: Client, table: str, at: str) -> str | None:
-    """Keep what is read of ``table`` at ``at``, and say the timestamp that is :func:`held` for as long as it is read.
+    """Keep the rows of ``table`` at ``at``, and return the timestamp that is :func:`held` for as long as they are read.
 
-    None where no lease can be acquired so far back: a table may keep its past for longer than the cluster does. Raises
+    None if no lease can be acquired so far back: a table may keep its past for longer than the cluster does. Raises
     TimestampInFuture, ResourceExhausted, Unavailable.
     """
     moment = _timestamp(client, at)
@@ -48,9 +48,9 @@ def protect(client: Client, table: str, at: str) -> str | None:
 
 @contextmanager
 def held(client: Client, table: str, lease: str | None) -> Iterator[None]:
-    """The lease at the timestamp ``lease`` is kept alive; None is none.
+    """Keep the lease at the timestamp ``lease`` alive; None stands for no lease.
 
-    Where the cluster cannot be told, or what was kept is gone, this raises nothing: a read of what is gone says so.
+    If the cluster cannot be told, or the kept rows are gone, this raises nothing: the read of those rows raises.
     """
     if lease is None:
         yield
@@ -72,6 +72,6 @@ def _label(table: str) -> str:
 
 
 def _timestamp(client: Client, at: str) -> Timestamp:
-    """At or below what is read at ``at``, which may be a wall time."""
+    """Return a timestamp at or below the read's time ``at``, which may be a wall time."""
     moment = parse_at(at)
     return Timestamp(client.now().epoch, wall_ms_of(moment), 0) if isinstance(moment, datetime) else moment

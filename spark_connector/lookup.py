@@ -1,11 +1,11 @@
-"""``lookup_join()``: a DataFrame joined with a table, of which the tasks read the rows whose keys occur, and no others.
+"""``lookup_join()``: a DataFrame joined with a table; the tasks read only rows with keys that occur.
 
 ::
 
     driver    one timestamp, one version of the schema; types, names and options are checked
     task      a batch of rows ── the keys in it, each once ── get_many at that timestamp ── joined, column by column
 
-So a DataFrame of a thousand rows costs a thousand reads of a table of a billion. Where most of the table's rows are
+So a DataFrame of a thousand rows costs a thousand reads of a table of a billion. If most of the table's rows are
 wanted, a join of two reads costs less: it passes each row once, and in order.
 """
 
@@ -39,10 +39,10 @@ OPTIONS: Final = (
     "schemaVersion",
     "lease",
 )
-"""Of a read, those that ``lookup_join()`` takes."""
+"""The options of a read that ``lookup_join()`` takes."""
 
 ROWS: Final = 1_000
-"""Of a DataFrame, looked up at once: about as many keys as one request names."""
+"""The rows of a DataFrame that are looked up at once: about as many keys as one request names."""
 
 
 def lookup_join(
@@ -55,12 +55,13 @@ def lookup_join(
     at: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """``df`` with the row of ``table`` (``database.table``) whose primary key is in its columns ``keys``.
+    """Return ``df`` joined with the rows of ``table`` (``database.table``) that have the primary keys in its columns
+    ``keys``.
 
     ``keys`` names a column of ``df`` for each part of the key, in the key's order. The result has the columns of ``df``
     and, behind them, the fields ``columns`` of the table, by default all but those of the key. With ``how="inner"`` a
-    row whose key is not there is left out, with ``"left"`` its fields are null. A key with a null is never there. A
-    key that occurs often is joined as often.
+    row without a match is left out, with ``"left"`` its fields are null. A key with a null is never there. A key that
+    occurs often is joined as often.
 
     All rows are read as of one timestamp, ``at`` or now. Raises, before there is a job, InvalidArgument for a column
     that is not there, of another type than the key, or called like a field; NotFound; Unsupported for a stream.
@@ -107,7 +108,7 @@ def _planned(client: Client, table: str, at: str, version: int) -> _Planned:
 
 
 def _key_places(frame: StructType, names: Sequence[str], planned: _Planned, table: str) -> tuple[int, ...]:
-    """Where the key's parts stand in the DataFrame."""
+    """Return the places of the key's parts in the DataFrame."""
     from cortado.errors import InvalidArgument
     from pyspark_cortado.types import widens
 
@@ -176,7 +177,7 @@ def _right_columns(
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What the tasks do, each for its part of the DataFrame."""
+    """The work of the tasks, each on its part of the DataFrame."""
 
     connection: Connection
     chosen: Chosen

@@ -1,4 +1,4 @@
-"""Offsets of a stream: what a checkpoint says of how far the stream has come.
+"""Offsets of a stream: the place of a stream in its checkpoint.
 
 ::
 
@@ -7,12 +7,12 @@
     {"v": 2, "cluster": id, "table": id, "query": id, …, "ts": ts}                          the changes after ts are
 
 The state ends with the second form, with the ``ts`` that was ``state_at``. A key is encoded as rows are sorted; the
-empty one is the beginning of what the stream reads. The ids say what the offset is of: another cluster counts its own
-time, another table has its own rows, and another query its own place.
+empty one is the beginning of the stream's range. The ids name the offset's cluster, table and query: another cluster
+counts its own time, another table has its own rows, and another query its own place.
 
-``first`` is the place at which the query's first batch begins. Spark writes down where a batch ends, and takes where
-it begins from the batch before. Of the first one it asks the source, anew each time that it plans, runs or repeats that
-batch, and would be told of another place by another time. So the end of the first batch has it.
+``first`` is the place at which the query's first batch begins. Spark writes down where a batch ends, and takes where it
+begins from the batch before. For the first one it asks the source, anew each time that it plans, runs or repeats that
+batch, and would get another place at another time. So the end of the first batch has it.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Progressed:
         return Progressed(end, self.query, self.first if self.offset == self.first else None)
 
     def batch_from(self, start: Offset) -> Offset:
-        """Where the batch begins that ends here, and of which Spark says that it begins at ``start``."""
+        """Return the beginning of the batch that ends here; Spark says that it begins at ``start``."""
         return start if self.first is None else self.first
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a stream reads: the cluster, the table that has the name, and the range of it."""
+    """The source of a stream: the cluster, the table that has the name, and the range of it."""
 
     cluster_id: str
     table: TableDescriptor

@@ -86,7 +86,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the table is, as the client takes it: no task depends on a node that the driver found."""
+    """The table's address, as the client takes it: no task depends on a node that the driver found."""
 
     endpoint: str
     table: str
@@ -116,7 +116,7 @@ class ReadOptions:
 
     @property
     def is_one_range(self) -> bool:
-        """It cannot be cut: nobody knows which ranges' rows a limit leaves, and of an index there are no cuts."""
+        """It cannot be cut: it is unknown which ranges' rows a limit leaves, and an index has no cuts."""
         return self.index is not None or (self.limit is not None and self.aggregate is None)
 
 
@@ -155,7 +155,7 @@ class WriteOptions:
     application: str
     version: int
     checkpoint: str = ""
-    """Of a stream: where that is, if Spark was told so as an option."""
+    """A stream's checkpoint: its place, if Spark has it as an option."""
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "token", "tokenFile")
@@ -198,7 +198,7 @@ _OF_CATALOGUE = (
 
 
 def given_options(options: Mapping[str, Any], names: Sequence[str], function: str) -> dict[str, str]:
-    """What a function of this package is given as options, of which it takes ``names``. Raises InvalidArgument."""
+    """Return the options given to a function of this package, which takes ``names``. Raises InvalidArgument."""
     for name in options:
         if name not in names:
             raise InvalidArgument(f"option {name}", f"is not an option of {function}; there are {', '.join(names)}")
@@ -206,7 +206,7 @@ def given_options(options: Mapping[str, Any], names: Sequence[str], function: st
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Raises InvalidArgument that names the option, its value and what it may be."""
+    """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _of_query(_known(options, _READ, (*_WRITE, *_OF_CHANGES), "a read"))
     for name in _OF_CHANGES:
         if name in given:
@@ -236,7 +236,7 @@ def reads_changes(options: Mapping[str, str]) -> bool:
 
 
 def changes_options(options: Mapping[str, str]) -> ChangesOptions:
-    """Raises InvalidArgument that names the option, its value and what it may be."""
+    """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _known(options, _CHANGES, _WRITE, "a read of changes")
     for name in ("maxRowsPerTrigger", "failOnDataLoss", "consumerId"):
         if name in given and "endingAt" in given:
@@ -263,7 +263,7 @@ def changes_options(options: Mapping[str, str]) -> ChangesOptions:
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Raises InvalidArgument that names the option, its value and what it may be."""
+    """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _known(options, _WRITE, (*_READ, *_CHANGES), "a write")
     return WriteOptions(
         connection=_connection(given),
@@ -280,7 +280,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def stream_options(options: Mapping[str, str]) -> WriteOptions:
-    """Of a stream's write. Raises InvalidArgument that names the option, its value and what it may be."""
+    """Return the options of a stream's write. Raises InvalidArgument that names the option, its value and the allowed
+    values."""
     given = _known(options, (*_BOTH, *_OF_STREAM), (*_NOT_OF_STREAM, *_OF_SPARK), "writeStream")
     for name, problem in _NOT_OF_STREAM.items():
         if name in given and (name, given[name]) != ("transactional", "true"):
@@ -440,7 +441,7 @@ def _unchanged_since(given: Mapping[str, str]) -> Timestamp | None:
 
 
 def _application_of_job(given: Mapping[str, str]) -> str:
-    """Who writes, in a numbering of its own; empty for nobody."""
+    """Return the application that numbers the job; empty without one."""
     for name in ("txnAppId", "txnVersion"):
         if name in given and given.get("transactional") != "true":
             raise InvalidArgument(f"option {name}", 'needs the option transactional "true"', given[name])

@@ -5,9 +5,9 @@
     tasks     load a table beside the one that is meant, with its key, its indexes and its settings
     driver    commit: that table takes the name, and the old one is dropped, in one commit; or abort: it is dropped
 
-So readers find all of the old rows or all of the new ones, and a job that fails changes nothing. What was there before
-can be undropped until its grace is over. The table beside is made by the first task that has a row: Spark plans writes
-that it never runs. Where the driver dies it stays, under a name that says whose it was.
+So readers find all of the old rows or all of the new ones, and a job that fails changes nothing. The old rows can be
+undropped until their grace is over. The table beside is made by the first task that has a row: Spark plans writes that
+it never runs. If the driver dies, it stays, under a name that tells its origin.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _AGAIN_S = 1.0
 
 
 def prepare_overwrite(options: WriteOptions, frame: StructType) -> OverwriteWriter:
-    """Check what is asked, and the DataFrame's columns against the table, before any task starts."""
+    """Check the request, and the DataFrame's columns against the table, before any task starts."""
     if not options.confirm_truncate:
         problem = f'must be "true": mode("overwrite") replaces all rows of {options.connection.table}'
         raise InvalidArgument("option confirmTruncate", problem)

@@ -5,8 +5,8 @@
     table(spark, "nyc.flights").where("month = 1").select("origin").limit(10).at(ts).df()
     table(spark, "nyc.flights").group_by("origin").agg("count(*) as n", "avg(dep_delay) as delay").df()
 
-What is said here is left to the node, as the options of the same names are. What is asked of the DataFrame afterwards
-is Spark's: ``explain()`` says which is which.
+Its methods are left to the node, like the options of the same names. Later operations on the DataFrame are Spark's:
+``explain()`` says which is which.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def table(spark: SparkSession, name: str, **options: Any) -> TableQuery:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """What is asked for so far. Each method gives another one, and leaves this one as it is."""
+    """The query so far. Each method returns another one, and leaves this one as it is."""
 
     _spark: SparkSession = field(repr=False)
     _options: Mapping[str, str]
 
     def where(self, condition: str) -> TableQuery:
-        """Rows of which ``condition``, in the filter language, is true; called again, of which both are. Raises
-        InvalidFilter where it does not parse, with the position."""
+        """Keep rows for which ``condition``, in the filter language, is true; called again, both must be. Raises
+        InvalidFilter if it does not parse, with the position."""
         from cortado.store.filter.parse import parse_filter
 
         parse_filter(condition)
@@ -46,8 +46,8 @@ class TableQuery:
         return self._with("columns", ",".join(columns))
 
     def limit(self, rows: int) -> TableQuery:
-        """At most so many rows, the first ones in the order of the keys, of those of which all conditions are true,
-        wherever these are said; of groups, the first groups."""
+        """Keep at most so many rows, the first ones in the order of the keys, after all conditions, in any order of the
+        calls; with groups, the first groups."""
         return self._with("limit", str(rows))
 
     def at(self, time: Any) -> TableQuery:
@@ -61,15 +61,15 @@ class TableQuery:
         return self._with("groupBy", ", ".join(fields))
 
     def agg(self, *aggregates: str) -> TableQuery:
-        """What is worked out of each group, or of all rows: ``"count(*) as n"``, ``"sum(x) as s"``, min, max, avg."""
+        """Compute these for each group, or for all rows: ``"count(*) as n"``, ``"sum(x) as s"``, min, max, avg."""
         return self._with("aggregate", ", ".join(aggregates))
 
     def df(self) -> DataFrame:
-        """A DataFrame of one timestamp: that of :meth:`at`, or now. Raises what a ``load()`` raises."""
+        """Return a DataFrame of one timestamp: that of :meth:`at`, or now. Raises the errors of ``load()``."""
         return self._spark.read.format("cortado").options(**self._options).load()
 
     def explain(self) -> str:
-        """What runs where, a line each: at the node, in Spark's tasks, and in Spark. Raises InvalidArgument."""
+        """Return the plan, a line each: at the node, in Spark's tasks, and in Spark. Raises InvalidArgument."""
         from pyspark_cortado.options import read_options
 
         options = read_options(self._options)

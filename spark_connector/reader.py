@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 KeyBounds: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]
-"""Of a range of keys, the lower one in it and the upper one not; None is an open end."""
+"""A range of keys, the lower bound in it and the upper one not; None is an open end."""
 
 
 @dataclass
@@ -58,15 +58,15 @@ class KeyRangePartition(InputPartition):
 
 @dataclass
 class RowsPartition(KeyRangePartition):
-    """Of those rows, the ones that the task asks the members ``endpoint`` for."""
+    """The same rows, and the members ``endpoint`` that the task asks for them."""
 
     endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a DataFrame reads: the table at the time ``at``, as ``version`` of its subject shows it. ``lease`` is what
-    :func:`~pyspark_cortado.leases.held` takes."""
+    """The choice of a DataFrame: the table at the time ``at``, as ``version`` of its subject shows it. ``lease`` is the
+    argument of :func:`~pyspark_cortado.leases.held`."""
 
     at: str
     version: int
@@ -74,20 +74,20 @@ class Chosen:
 
 
 def open_reader(options: ReadOptions, endpoint: str) -> AbstractContextManager[Client]:
-    """A client that reads the past: at who leads, or at all members in turn. What one of those cannot answer, in the
-    middle of a scan too, the leader does."""
+    """Return a client that reads the past: at the leader, or at all members in turn. A read that one of those cannot
+    answer, in the middle of a scan too, goes to the leader."""
     read_from: ReadFrom = "any" if options.reads_anywhere else "leader"
     return open_client(options.connection, endpoint=endpoint, read_from=read_from)
 
 
 def choose(options: ReadOptions) -> Chosen:
-    """What a read is to see from now on. Raises InvalidArgument, NotFound, Unavailable."""
+    """Choose the state that a read sees from now on. Raises InvalidArgument, NotFound, Unavailable."""
     with open_client(options.connection) as client:
         return _choose(client, options)
 
 
 def table_schema(options: ReadOptions) -> tuple[StructType, Chosen]:
-    """The table's columns, or those that the options name, as Spark types; and what is chosen with them."""
+    """Return the table's columns, or those that the options name, as Spark types; and the choice made with them."""
     table = options.connection.table
     with open_client(options.connection) as client:
         chosen = _choose(client, options)
@@ -107,7 +107,7 @@ def _choose(client: Client, options: ReadOptions) -> Chosen:
     subject = then.describe(table).subject
     lease = protect(client, table, at) if options.lease else None
     if lease is None:
-        # What is collected already is told before the job.
+        # An error for collected versions is raised before the job.
         for _ in then.table(table).scan(limit=1):
             pass
     return Chosen(at, client.schemas.get(subject, options.schema_version).version, lease)
@@ -120,8 +120,8 @@ def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
 
 
 def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
-    """What the node would refuse of a filter or an index, once there are tasks. Raises InvalidFilter with the position
-    and what was expected there, InvalidArgument for bounds that do not fit the key or index, NotFound."""
+    """Raise the node's later refusal of a filter or an index now. Raises InvalidFilter with the position and the token
+    that was expected there, InvalidArgument for bounds that do not fit the key or index, NotFound."""
     table = options.connection.table
     then = client.at(chosen.at)
     if options.filter is not None:
@@ -199,7 +199,8 @@ def turns_of(client: Client, options: ReadOptions) -> list[str]:
 
 
 def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
-    """What is read, cut into ranges where it can be: one at least, since Spark would ask for a partition of its own."""
+    """Return the range of the read, cut into parts if it can be: one at least, since Spark would ask for a partition of
+    its own."""
     lower, upper = _bounds(client, options)
     if options.is_one_range:
         return [(lower, upper)]

@@ -1,4 +1,4 @@
-"""The tables of Cortado that a Spark query names, and what each mention of one needs to read.
+"""The tables of Cortado in a Spark query, and the read of each mention.
 
 ::
 
@@ -14,11 +14,11 @@ Nothing but the names changes: the text is cut and put together again, and not w
 answers is right as long as each DataFrame has every row and column that matters.
 
 **Columns** are all those whose names occur in the text, as any word of it. That may be too many, and never too few,
-whatever sqlglot makes of the text. Where stars, ``NATURAL`` or pivots mean columns without their names, all are read.
+whatever sqlglot makes of the text. If stars, ``NATURAL`` or pivots stand for columns without their names, all are read.
 
 **Conditions** are looked for in ``WHERE``, and in ``ON`` of inner joins, of a plain SELECT, below ``AND``. A table on
-the side of an outer join that is filled up with nulls gets none. Which of the others are pushed:
-:mod:`pyspark_cortado.hints`. Where the text has something that sqlglot and Spark may read in two ways, nothing is.
+the side of an outer join that is filled up with nulls gets none. The choice among the others is made by
+:mod:`pyspark_cortado.hints`. If the text has a construct that sqlglot and Spark may read in two ways, none is pushed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Statement:
         return tuple(dict.fromkeys(map(_full_name, self._mentions)))
 
     def references(self, shapes: Mapping[str, Shape], literals: Literals | None) -> list[Reference]:
-        """What each mention reads, in the order of the text; without ``literals`` no condition is pushed."""
+        """Return the read of each mention, in the order of the text; without ``literals`` no condition is pushed."""
         pushes = literals is not None and not _TWO_WAYS.search(self.text)
         reads_all = self._reads_all() or not pushes
         words = {word.lower() for word in _WORD.findall(self.text)}
@@ -202,14 +202,14 @@ class _Select:
         )
 
     def filter(self, node: Node, shape: Shape, literals: Literals) -> str | None:
-        """What the rows of ``node`` may be filtered by."""
+        """Return the filter for the rows of ``node``."""
         if not self._is_known or any(each is node for each in self._filled()):
             return None
         hints = Hints(shape.schema, literals, lambda column: self._field(node, column))
         return hints.of([each for condition in self._conditions() for each in _conjuncts(condition)])
 
     def _filled(self) -> Iterator[Node]:
-        """Sources whose rows may be replaced by nulls, or are not seen by WHERE."""
+        """Yield sources with rows that may be replaced by nulls, or are not seen by WHERE."""
         for place, join in enumerate(self._joins, 1):
             if join.side in ("RIGHT", "FULL"):
                 yield from self._sources[:place]
@@ -263,7 +263,7 @@ def _parsed(text: str) -> Node:
     if len(trees) != 1:
         raise InvalidArgument("sql", "must be one statement", f"{len(trees)} statements")
     if not isinstance(trees[0], exp.Query):
-        # What the parser does not know it keeps as a command, which is called by its first word.
+        # The parser keeps unknown statements as a command, which is called by its first word.
         kind = trees[0].name if isinstance(trees[0], exp.Command) else type(trees[0]).__name__
         raise Unsupported(f"sql() of {kind.upper()}", "it takes queries: SELECT, WITH, UNION")
     return trees[0]
@@ -276,7 +276,7 @@ def _is_ours(node: Node) -> bool:
 
 
 def _check(node: Node) -> None:
-    """Refuse what a table of Cortado cannot be asked in the midst of a query."""
+    """Refuse clauses that a table of Cortado cannot have within a query."""
     name = _full_name(node)
     if node.args.get("version") or node.args.get("when"):
         raise Unsupported(f"AS OF behind {name} in sql()", "all tables are read at one time: give it as at=...")
@@ -308,7 +308,7 @@ def _conjuncts(condition: Node) -> Iterator[Node]:
 
 
 def _span(text: str, name: Node) -> tuple[int, int]:
-    """Where a name stands in the text, with its backquotes."""
+    """Return the place of a name in the text, with its backquotes."""
     start, end = name.meta.get("start", 0), name.meta.get("end", -1) + 1
     if text[start:end].strip("`") != name.name:
         raise Unsupported(f"the name {name.name} in sql()", "write it in letters, digits and _")

@@ -1,9 +1,9 @@
-"""Schemas both ways: Avro for a DataFrame's columns, Spark's columns for an Avro schema, and what does not map.
+"""Schemas both ways: Avro for a DataFrame's columns, Spark's columns for an Avro schema, and the types that do not map.
 
-``docs/formats/avro-arrow.md`` is the table of types. Read from left to right it says what each Avro type is in Spark;
-the other way there are choices, and these are made here: a column that may be null is a union with null, whose default
-is null; a timestamp has microseconds; a decimal is of bytes. What has no type on the other side is left out, and the
-report says so; it says as well what comes back as something else.
+``docs/formats/avro-arrow.md`` is the table of types. From left to right it gives the Spark type of each Avro type; the
+other way there are choices, and these are made here: a column that may be null is a union with null, and its default is
+null; a timestamp has microseconds; a decimal is of bytes. Types without a counterpart are left out, and the report says
+so; it also names the types that come back as others.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What does not map by itself: the field at ``path``, of type ``found``, has ``becomes`` on the other side, or is
-    left out where that is None; ``why``."""
+    """A type that does not map by itself: the field at ``path``, of type ``found``, has ``becomes`` on the other side,
+    or is left out if that is None; ``why``."""
 
     path: str
     found: str
@@ -38,16 +38,16 @@ class Finding:
 
 
 def avro_schema_of(columns: StructType, name: str = "Row") -> tuple[dict[str, Any], list[Finding]]:
-    """The Avro record ``name`` that rows of these columns fit, as JSON has it, and what is to be known of it."""
+    """Return the Avro record ``name`` that rows of these columns fit, as JSON, and the findings."""
     findings: list[Finding] = []
     fields = list(_fields_of(columns, name, "", findings))
     return {"type": "record", "name": name, "fields": fields}, findings
 
 
 def spark_schema_of(schema: str | Mapping[str, Any], **options: Any) -> tuple[StructType, list[Finding]]:
-    """The columns that a table of this Avro schema has in Spark, and what is to be known of them.
+    """Return the Spark columns of a table with this Avro schema, and the findings.
 
-    ``schema`` is a record, as JSON or as its text; or the name of a subject, whose newest version is asked for with the
+    ``schema`` is a record, as JSON or as its text; or the name of a subject, for its newest version, with the
     ``options`` of a connection (``endpoint`` ...). Raises InvalidSchema, NotFound, Unavailable.
     """
     from pyspark.sql.types import StructType
@@ -70,7 +70,7 @@ def spark_schema_of(schema: str | Mapping[str, Any], **options: Any) -> tuple[St
 
 def create_table_like(df: DataFrame, table: str, key: Sequence[str], **options: Any) -> list[Finding]:
     """Make ``table`` (``database.table``) with the columns of ``df`` and this primary key, and its subject, of the same
-    name; say what comes back as something else. The key's columns may not be null then.
+    name; return the types that come back as others. The key's columns may not be null then.
 
     Raises Unsupported for a column that has no Avro type, NotFound for a key's column that is not there; AlreadyExists,
     IncompatibleSchema. ``options`` are those of a connection.
@@ -119,7 +119,7 @@ def _fields_of(columns: StructType, record: str, around: str, findings: list[Fin
 
 
 def _avro_type(kind: DataType, record: str, path: str, findings: list[Finding]) -> Any:
-    """The Avro type as JSON has it; None, and a finding, where there is none. Records in it have this name."""
+    """Return the Avro type as JSON; None, and a finding, if there is no such type. Records in it have this name."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
     match kind:
@@ -217,7 +217,7 @@ def _shown(kind: AvroType) -> str:
 
 
 def _changes(kind: AvroType, column: DataType, path: str) -> Iterator[Finding]:
-    """Where the Spark type says less than the Avro type does."""
+    """Yield the fields with a Spark type that says less than the Avro type does."""
     from cortado.schema.model import NULL, Array, Map, Record, Union
 
     match kind:

@@ -5,8 +5,8 @@
     SELECT origin, count(*) AS n FROM nyc.flights WHERE month = 1 GROUP BY origin LIMIT 10
            columns, or aggregates     table             filter           groupBy      limit
 
-``WHERE`` is in the filter language. All of it is left to the node; what else SQL has is refused by its word, and
-``sql()`` runs it.
+``WHERE`` is in the filter language. All of it is left to the node; other clauses of SQL are refused by their word, and
+``sql()`` runs them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class _Token:
 
 
 def options_of(query: str) -> dict[str, str]:
-    """``table``, and those of ``columns``, ``filter``, ``aggregate``, ``groupBy`` and ``limit`` that the query says.
+    """Return ``table``, and those of ``columns``, ``filter``, ``aggregate``, ``groupBy`` and ``limit`` that the query
+    gives.
 
-    Raises InvalidArgument with the position and what was expected there, Unsupported naming the clause.
+    Raises InvalidArgument with the position and the token that was expected there, Unsupported naming the clause.
     """
     clauses = _Clauses(query)
     found = {"table": clauses.table()}
@@ -60,7 +61,8 @@ def options_of(query: str) -> dict[str, str]:
 
 
 def _grouped(query: str, items: list[str], group_by: str | None) -> tuple[str, dict[str, str]]:
-    """The columns come in the order that is asked for where groups stand first, which is what the result has."""
+    """Return the aggregates and the groups. If groups stand first in the query, the columns keep its order, as the
+    result has it."""
     count = sum(not _is_aggregate(item) for item in items)
     groups = items[:count]
     if any(_is_aggregate(item) for item in groups):
@@ -114,7 +116,7 @@ class _Clauses:
         return name
 
     def items(self) -> list[str]:
-        """What stands between the commas of SELECT."""
+        """Return the texts between the commas of SELECT."""
         found, depth, start = [], 0, 0
         for place, letter in enumerate(self._select):
             depth += (letter == "(") - (letter == ")")
@@ -140,7 +142,7 @@ class _Clauses:
         return self._between(word, *ends) if self._place(word) >= 0 else None
 
     def _between(self, word: str, *ends: str) -> str:
-        """What stands behind ``word``, up to the first of ``ends`` or the end."""
+        """Return the text behind ``word``, up to the first of ``ends`` or the end."""
         start = self._place(word)
         if start < 0:
             self._expected(word.upper(), len(self._query), "the end")

@@ -1,4 +1,4 @@
-"""The data source itself: what Spark asks for a schema, a reader and a writer."""
+"""The data source itself: Spark asks it for a schema, a reader and a writer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class DefaultSource(DataSource):
     """``format("cortado")``. The options are those of :mod:`pyspark_cortado.options`.
 
-    ``load()`` asks for the schema, and so chooses what the DataFrame reads: a timestamp and a version of the schema.
-    Spark carries both in a pickle of this object to the DataFrame's first action, perhaps hours later, and makes the
-    reader there. Where ``spark.read.schema(...)`` gave a schema, the first action makes this object and chooses.
+    ``load()`` asks for the schema, and so makes the DataFrame's choice: a timestamp and a version of the schema. Spark
+    carries both in a pickle of this object to the DataFrame's first action, perhaps hours later, and makes the reader
+    there. If ``spark.read.schema(...)`` gave a schema, the first action makes this object and chooses.
     """
 
     _chosen: Chosen | None = None
@@ -73,7 +73,8 @@ class DefaultSource(DataSource):
         return prepare_transaction(options, schema) if options.transactional else prepare_write(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Of changes. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
+        """Return a reader of changes. Spark asks when the query starts: nothing tells ``load()`` that it is for a
+        stream."""
         from cortado.errors import InvalidArgument
         from pyspark_cortado.options import changes_options, reads_changes
         from pyspark_cortado.stream_reader import ChangesStreamReader

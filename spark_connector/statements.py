@@ -1,7 +1,8 @@
-"""``sql()``: a query of Spark's over tables of Cortado, which reads of each what the query needs, at one timestamp.
+"""``sql()``: a Spark query over tables of Cortado; it reads from each only the rows and columns that it needs, at one
+timestamp.
 
-The query runs in Spark as it is written: joins, windows, functions. Only where it names a table of Cortado, a fresh
-``load()`` stands, with the columns that the query names and those of its conditions that mean the same to the node
+The query runs in Spark as it is written: joins, windows, functions. Each name of a table of Cortado is replaced by a
+fresh ``load()``, with the columns that the query names and those of its conditions that mean the same to the node
 (:mod:`pyspark_cortado.references`). Spark applies each condition again.
 """
 
@@ -29,20 +30,20 @@ OPTIONS: Final = (
     "lease",
     "replicaRead",
 )
-"""Of a read, those that ``sql()`` takes: they are for all of its tables."""
+"""The options of a read that ``sql()`` takes: they are for all of its tables."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> DataFrame:
-    """What Spark answers to ``text``, a query in its own SQL.
+    """Return Spark's answer to ``text``, a query in its own SQL.
 
     Tables of Cortado are named ``database.table``; other names are Spark's, views for example. All tables are read at
     one timestamp: ``at`` (a Timestamp, its text, or a datetime with a zone), by default now. The ``options`` are those
     of a read that are for all tables: ``endpoint``, ``tlsCa`` ...
 
     Each call reads anew. Raises InvalidArgument with line and column for a text that does not parse, Unsupported for
-    another statement than a query, NotFound, Unavailable; and what Spark raises.
+    another statement than a query, NotFound, Unavailable; and Spark's errors.
     """
     from cortado.extras import needing
     from pyspark_cortado.clients import open_client
@@ -106,7 +107,7 @@ def literals_of(spark: SparkSession, text: str) -> Literals | None:
     ):
         if str(spark.conf.get(name, plain)).lower() != plain.lower():
             return None
-    # Of another collation than the usual one texts would be equal that differ.
+    # Under another collation than the usual one, different texts would be equal.
     if spark.sql("SELECT 'x' AS x").schema["x"].dataType != StringType():
         return None
 

@@ -7,15 +7,15 @@
     partitions ───── key ranges with about equally many changes, or rows, between two offsets
     commit ───────── the lease moves on: what the stream has not had yet is kept while it runs
 
-What lies between two offsets (:mod:`pyspark_cortado.offsets`) never changes, so a batch that is repeated has the same
+The changes between two offsets (:mod:`pyspark_cortado.offsets`) never change, so a batch that is repeated has the same
 rows, and a checkpoint resumes without a gap. A commit is never in two batches.
 
 A consumer's lease is the query's, which its offsets name. So it is moved once a checkpoint has one of them, and never
 by a query that has not got one: such a query may be begun anew by Spark, as another one.
 
-Where what a stream needs was collected, it ends with SnapshotTooOld; or, with ``failOnDataLoss=false``, begins anew: a
-row that says so, then the state of now. Also where Spark repeats a batch that was planned before: that has the row and
-the state at its end, so that whatever comes after it is right.
+If versions that a stream needs were collected, it ends with SnapshotTooOld; or, with ``failOnDataLoss=false``, begins
+anew: a row that says so, then the current state. Also where Spark repeats a batch that was planned before: that has the
+row and the state at its end, so that the later batches are right.
 
 Spark asks for the latest offset every few milliseconds while nothing happens. So one watch, which brings no changes,
 tells the process of the reader how far it may go.
@@ -61,11 +61,11 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         self._progress: Progress | None = None
         self._target: Timestamp | None = None
         self._identity: Identity | None = None
-        # Whose the consumer's lease is.
+        # The owner of the consumer's lease.
         self._query = ""
-        # What is known of the changes behind an offset: none up to there.
+        # The range without changes behind an offset: none up to there.
         self._quiet: tuple[Timestamp, Timestamp] | None = None
-        # What the rest of the state behind an offset was cut into, to count its rows once.
+        # The pieces of the rest of the state behind an offset, so that its rows are counted once.
         self._cuts: tuple[Offset, list[KeyRange]] | None = None
         self._lease = ExitStack()
         self._lease_moved_s = 0.0
@@ -73,17 +73,17 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
     # --- offsets ---------------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a query without a checkpoint begins."""
+        """Return the beginning of a query without a checkpoint."""
         start = start_of(self._connected(), self._options, self._known().table)
         if not isinstance(start, Timestamp):
-            # A wall time means the last timestamp of that time; what it is now, it stays.
+            # A wall time means the last timestamp of that time; its value is fixed now.
             start = self._table().window(after=start, until=start).until
         self._hold(start)
         first = Offset(start, b"" if self._options.starting_at == "state" else None)
         return self._known().written(Progressed.begun(first))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """As far as changes are known, or as the limit allows; ``start`` where there are none."""
+        """Return the offset up to which changes are known, or the limit allows; ``start`` if there are none."""
         begin = self._known().read(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if begin.first is None:
@@ -122,12 +122,12 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
                 return Offset(newest if rows is None else window.until)
             quiet = window.until
             self._quiet = after, quiet
-        # What lies behind a place at which nothing happens is not to be kept for ever: a batch without rows moves it.
+        # While no changes come, the history behind an old place is not kept for ever: a batch without rows moves it.
         is_old = quiet.epoch != after.epoch or quiet.wall_ms - after.wall_ms > _IDLE_MS
         return Offset(quiet) if is_old and self._target is None else place
 
     def _cut(self, place: Offset, rows: int) -> Offset:
-        """Where about ``rows`` more of the state end."""
+        """Return the place after about ``rows`` more rows of the state."""
         known = self._known()
         if self._cuts is None or self._cuts[0] != place:
             self._cuts = place, self._split(PARTITIONS_MAX, place.ts, known.lower(place), known.bounds[1])
@@ -153,7 +153,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return ranges or [KeyRange(lower, upper, 0)]
 
     def _anew(self) -> Offset:
-        """The state of now: what would have come before it is gone."""
+        """Begin anew with the current state: the changes before it are gone."""
         if self._progress is not None:
             self._progress.stop()
         self._progress = self._quiet = None
@@ -164,7 +164,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
     # --- batches ---------------------------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Key ranges with about equally many changes, or rows; none where there are none."""
+        """Return key ranges with about equally many changes, or rows; empty if there are none."""
         ends = self._known().read(end)
         begin, until = ends.batch_from(self._known().read(start).offset), ends.offset
         if until.begins_state and until != begin:
@@ -180,7 +180,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         try:
             return [] if until.from_key is not None else self._reset_to(until.ts)
         except SnapshotTooOld:
-            return []  # What is next is gone, too, and latestOffset begins anew.
+            return []  # The next changes are gone, too, and latestOffset begins anew.
 
     def _parts(self, begin: Offset, until: Offset) -> Sequence[InputPartition]:
         if begin.from_key is None:
@@ -216,7 +216,8 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
             self._lease.close()
             self._client.close()
 
-    # --- what it holds ---------------------------------------------------------------------------------------------
+    # --- resources
+    # -------------------------------------------------------------------------------------------------------
 
     def _connected(self) -> Client:
         if self._client is None:
@@ -241,7 +242,8 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return self._progress
 
     def _hold(self, at: Timestamp) -> None:
-        """Keep what is above ``at``, in the place of what was kept before; for a consumer also when the query ends."""
+        """Keep the versions above ``at``, in the place of those kept before; for a consumer also when the query
+        ends."""
         options, client, next_lease = self._options, self._connected(), ExitStack()
         label = f"Spark stream of {options.connection.table}"
         if options.consumer is not None and self._query:

@@ -8,14 +8,14 @@
               query's last one, in one entry of the log; or abort
 
 For each batch Spark makes a writer as it plans it, and another one, in another process, as it commits or aborts it:
-between them only the tasks' messages travel. Spark tells tasks of which query and batch they are: so those of a batch
-that is run again after its commit find that out as they begin, and stage nothing.
+between them only the tasks' messages travel. Spark tells tasks their query and batch: so those of a batch that is run
+again after its commit find that out as they begin, and stage nothing.
 
-A batch has one effect however often it is run, and however late: the cluster keeps the number of the query's last one
-for ever, and whose it is, so that a second query under one ``txnAppId`` is refused. It is the numbering of a query and
-a table, by their ids: what a query has written is gone where the table is another one, and it is told so.
+A batch has one effect however often it is run, and however late: the cluster keeps the number and the owner of the
+query's last one for ever, so that a second query under one ``txnAppId`` is refused. It is the numbering of a query and
+a table, by their ids: if the table is another one, the query's earlier rows are gone, and it is told so.
 
-What a batch has staged that is not committed is gone with its ``abort``; where the driver has died, with the next batch
+Rows that a batch has staged and not committed are gone with its ``abort``; if the driver has died, with the next batch
 that begins, or with the lease.
 """
 
@@ -56,7 +56,7 @@ _BATCH: Final = "streaming.sql.batchId"
 
 @dataclass
 class StreamedResult(StagedResult):
-    """What one run of a task has staged, and where."""
+    """The rows that one run of a task has staged, and their transaction."""
 
     transaction_id: str = ""
     application: str = ""
@@ -122,8 +122,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                 abort_staged(client, each)
 
     def _begun(self, client: Client, batch_id: int) -> list[str]:
-        """What has been begun for a batch of which no task has told anything. By its label: the ids of the transaction
-        and of the query are the tasks'."""
+        """Return the transactions begun for a batch without a message from a task. By its label: the ids of the
+        transaction and of the query are the tasks'."""
         name = self._options.application or self._options.checkpoint
         label = _label(self._options, name, batch_id)
         found = client.large_transactions.list() if name else []
@@ -135,12 +135,12 @@ def _label(options: WriteOptions, name: str, batch_id: int) -> str:
 
 
 def _owner(query_id: str, table: str) -> str:
-    """Whose the numbers of batches are."""
+    """Return the owner of the numbers of batches."""
     return f"query {query_id} into table {table}"
 
 
 def _query_and_batch() -> tuple[str, int]:
-    """Of the task that runs."""
+    """Return the query and the batch of the running task."""
     context = TaskContext.get()
     assert context is not None
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)

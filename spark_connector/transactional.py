@@ -1,4 +1,4 @@
-"""A job, or a batch of a stream, whose rows all become visible at one timestamp, or never.
+"""A job, or a batch of a stream, with rows that all become visible at one timestamp, or never.
 
 ::
 
@@ -6,8 +6,8 @@
     task ────── begins it, if it is the first; stages its rows as (partition, attempt); keeps it alive meanwhile
     driver      commit: exactly the attempts that Spark says count; or abort
 
-Nothing of the driver lives between planning and commit: where Spark dies, nobody keeps the transaction alive, and the
-cluster aborts it. What a task has staged that ran again, or twice at once, is kept beside, and not written.
+Nothing of the driver lives between planning and commit: if Spark dies, the transaction is kept alive no longer, and the
+cluster aborts it. Rows staged by a task that ran again, or twice at once, are kept beside, and not written.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ T = TypeVar("T")
 TTL_S: Final = 600.0
 """So long after its last task a transaction lives without a commit."""
 REPEATED: Final = "repeated"
-"""Why a transaction was aborted whose application has committed that version before."""
+"""The cause of an abort: its application has committed that version before."""
 TABLE: Final = "table"
-"""Why one was aborted whose table is another one, or none, by its commit."""
+"""The cause of an abort: by its commit, its table is another one, or gone."""
 _AGAIN_S: Final = 1.0
 _NO_TABLE: Final = "The table, or an index of it, was dropped, truncated or replaced since the first task began."
 _TWICE: Final = "Two rows of this job have that key, or another writer changed it since the job began."
@@ -59,8 +59,8 @@ _TWICE: Final = "Two rows of this job have that key, or another writer changed i
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Who commits, and the number of this commit; nobody where ``application`` is empty. ``owner`` is whose numbering
-    that is: a query's."""
+    """The application that commits, and the number of this commit; without one, ``application`` is empty. ``owner`` has
+    the numbering: a query's."""
 
     application: str
     version: int
@@ -69,14 +69,14 @@ class Numbered:
 
 @dataclass
 class StagedResult(TaskResult):
-    """What one run of a task has staged."""
+    """The rows that one run of a task has staged."""
 
     task: int = 0
     attempt: int = 0
 
 
 class StagedRows:
-    """The rows of one large transaction, whose id it draws."""
+    """The rows of one large transaction, with an id that it draws."""
 
     def __init__(self, options: WriteOptions, job: Job) -> None:
         self.transaction_id = os.urandom(ID_BYTES).hex()
@@ -120,8 +120,8 @@ class StagedRows:
 
 
 def commit_staged(client: Client, transaction_id: str, attempts: Mapping[int, int], numbered: Numbered) -> None:
-    """All that these attempts have staged, one for each task. Where the application has committed that version before,
-    this changes nothing. Raises TransactionAborted."""
+    """Commit all rows that these attempts have staged, one for each task. If the application has committed that version
+    before, this changes nothing. Raises TransactionAborted."""
     give_up_s = time.monotonic() + TTL_S
     while True:
         try:
@@ -148,7 +148,7 @@ def _commit(client: Client, transaction_id: str, attempts: Mapping[int, int], nu
 
 
 def _of_its_own(call: Callable[[], T]) -> T:
-    """What the call returns. An application that is another's is told by the name of the option."""
+    """Return the call's result. The error of another owner's application names the option."""
     try:
         return call()
     except InvalidArgument as refused:
@@ -159,7 +159,7 @@ def _of_its_own(call: Callable[[], T]) -> T:
 
 def abort_staged(client: Client, transaction_id: str) -> None:
     """Nothing of it happens, unless it has been committed."""
-    # Where no task has had a row it was never begun.
+    # Without a task that had a row, it was never begun.
     with suppress(NotFound):
         client.large_transactions.abort(transaction_id)
 

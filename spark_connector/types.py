@@ -1,15 +1,15 @@
 """Spark's types for a table's columns, and the checks that a job's columns must pass.
 
-What Avro's types are in Arrow is told by ``docs/formats/avro-arrow.md``. Those are types that Spark has, too, and makes
-of its own the same again: so the batches that a read yields match what Spark expects to the letter.
+``docs/formats/avro-arrow.md`` has the Arrow type of each Avro type. Those are types that Spark has, too, and makes of
+its own the same again: so the batches that a read yields match what Spark expects to the letter.
 
-Spark says "may be null" of much that never is: of every column that went through an aggregate or a file, and of what is
-inside of it. So a DataFrame that is written need not say "not null": its types are compared without that, and nulls are
+Spark says "may be null" of much that never is: every column that went through an aggregate or a file, and the types
+inside it. So a DataFrame that is written need not say "not null": its types are compared without that, and nulls are
 refused by value. A schema that is read with may say "may be null" where the table does not, and not the other way.
 
-A written column may be of a smaller type, all of whose values the table's type has, as in Spark's own tables. A larger
-type is refused before the job, though its values may fit: half of a job is worse than none, and a cast says what is
-meant. Names are found as Spark finds them, whatever the case of their letters.
+A written column may be of a smaller type, if the table's type has all its values, as in Spark's own tables. A larger
+type is refused before the job, though its values may fit: half of a job is worse than none, and a cast is explicit.
+Names are found as Spark finds them, in any case of their letters.
 """
 
 from __future__ import annotations
@@ -57,14 +57,15 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
 
 
 def loosened_schema(exact: StructType) -> StructType:
-    """As Spark has it: what is inside of a column that may be null may be null, too."""
+    """Return the schema as Spark has it: if a column may be null, so may the types inside it."""
     return StructType(
         [StructField(each.name, _loosened(each.dataType, each.nullable), each.nullable) for each in exact]
     )
 
 
 def _loosened(kind: DataType, nullable: bool) -> DataType:
-    """The type with what is inside of a null struct null, too: Spark has it so, and pyarrow refuses what it says."""
+    """Return the type with the fields of a null struct nullable, too: Spark has it so, and pyarrow refuses another
+    type."""
     match kind:
         case StructType():
             fields = [(each, nullable or each.nullable) for each in kind.fields]
@@ -78,9 +79,9 @@ def _loosened(kind: DataType, nullable: bool) -> DataType:
 
 
 def field_names(columns: Sequence[str], schema: Schema, table: str) -> tuple[str, ...]:
-    """The field that each column is: of that name, or else of that name in other letters, capital or small.
+    """Return the field of each column: the one of that name, or else of that name in other letters, capital or small.
 
-    Raises NotFound where there is none, InvalidArgument where there are several, or two columns are one field.
+    Raises NotFound if there is no such field, InvalidArgument if there are several, or two columns are one field.
     """
     known = [each.name for each in schema.record.fields]
     found: list[str] = []
@@ -97,7 +98,7 @@ def field_names(columns: Sequence[str], schema: Schema, table: str) -> tuple[str
 
 
 def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
-    """What ``spark.read.schema(...)`` named, against the same columns as they are. Raises InvalidArgument."""
+    """Check the columns named by ``spark.read.schema(...)`` against the table's own. Raises InvalidArgument."""
     for field, own in zip(wanted.fields, whole.fields, strict=True):
         if _nullable(field.dataType) != _nullable(own.dataType):
             raise _other_type(field, own, table)
@@ -125,7 +126,7 @@ def check_frame(
         places = [place for place in places if frame.names[place].lower() in of_key]
     names = field_names([frame.names[place] for place in places], schema, table)
     if operation == "delete":
-        # A field that is called like one of the key's in other letters is none of them.
+        # A field with the name of a key field in other letters is not part of the key.
         chosen = [(place, name) for place, name in zip(places, names, strict=True) if name in key_fields]
         places, names = [place for place, _ in chosen], tuple(name for _, name in chosen)
     for name in key_fields:
@@ -191,7 +192,7 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def _admits(wanted: DataType, own: DataType) -> bool:
-    """Whether what may be null inside of ``own`` may be so in ``wanted``, a type that is the same otherwise."""
+    """Whether each part of ``own`` that may be null may be so in ``wanted``, a type that is the same otherwise."""
     match wanted, own:
         case ArrayType(), ArrayType():
             return wanted.containsNull >= own.containsNull and _admits(wanted.elementType, own.elementType)

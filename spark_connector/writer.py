@@ -4,7 +4,7 @@ An append is an upsert by primary key and may be repeated: a task that Spark run
 rows that are the same byte for byte count as written. A row that differs from one written since the job began is either
 a second row with the same key in the job, or another writer's; by default it fails the job (``onConflict``).
 
-What was written before a failure stays, unless the job is ``transactional`` (:mod:`pyspark_cortado.transactional`) or
+Rows written before a failure stay, unless the job is ``transactional`` (:mod:`pyspark_cortado.transactional`) or
 overwrites the table (:mod:`pyspark_cortado.overwriting`). Spark's save mode "errorifexists", its default, is refused by
 Spark itself for sources in Python.
 """
@@ -61,9 +61,9 @@ def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What tasks need to know of the table: the fields that the DataFrame's columns are, by the columns' places, those
-    that the key is in, the version of the schema to write with, the timestamp since which nobody else may have written
-    a row: that before the job's first one, or an earlier one; and its id. Of changes, what they are told by, too."""
+    """The plan that tasks get: the field of each column of the DataFrame, by the columns' places, the key's fields, the
+    version of the schema to write with, the timestamp since which no other writer may have written a row: that before
+    the job's first one, or an earlier one; and its id. For changes, also the columns that describe them."""
 
     fields: Mapping[int, str]
     key_fields: Sequence[str]
@@ -80,7 +80,7 @@ class Job:
 
 
 def another_table(name: str, before: int | str, now: int, when: str) -> InvalidArgument:
-    """What is to be written to is not what was, by the tables' ids."""
+    """Return the error for a target that is another table than before, by the tables' ids."""
     was = before if isinstance(before, str) else show_table_id(before)
     problem = f"is the table {show_table_id(now)} now, and was {was} {when}: that was dropped, truncated or replaced"
     return InvalidArgument("option table", problem, name)
@@ -190,7 +190,7 @@ class TableWriter(DataSourceArrowWriter):
         return TaskResult(written, bad.count, file if bad.count else "")
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Every chunk was durable before its task ended. What is left to do is to say which rows are bad."""
+        """Every chunk was durable before its task ended. Only the summary of the bad rows is left to write."""
         path = self._options.bad_rows_path
         if path is not None:
             results = [each for each in messages if isinstance(each, TaskResult)]
@@ -198,7 +198,7 @@ class TableWriter(DataSourceArrowWriter):
             sum_up(path, self._name, self._options.connection.table, sum(each.written for each in results), refused)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """What was written stays, and the next append of the same rows changes nothing of it."""
+        """Rows written before stay, and the next append of the same rows does not change them."""
         if self._options.bad_rows_path is not None:
             remove_all(self._options.bad_rows_path, self._name)
 
