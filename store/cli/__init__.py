@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The ``cortado`` script. Ctrl-C while it is being loaded is as quiet as later."""
+    """Run the ``cortado`` script. Ctrl-C while it is being loaded is as quiet as later."""
     try:
         from cortado.store.cli.app import main as run_main
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""``python -m cortado.store.cli``, where the ``cortado`` script is not on the path."""
+"""``python -m cortado.store.cli``, if the ``cortado`` script is not on the path."""
 
 from cortado.store.cli import main
 

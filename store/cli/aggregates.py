@@ -34,7 +34,7 @@ def chosen_rows(
     index: str | None,
     filter: str | None,
 ) -> ChosenRows:
-    """The rows of PART, --from and --to, --index, --filter. Raises InvalidArgument, NotFound for the index."""
+    """Return the rows of PART, --from and --to, --index, --filter. Raises InvalidArgument, NotFound for the index."""
     from cortado.store.transfer.key_text import parse_bound, parse_key
 
     lower, upper = bounds

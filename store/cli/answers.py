@@ -20,11 +20,11 @@ class Answer(Protocol):
     def exit_code(self) -> int: ...
 
     def as_json(self) -> Iterable[Any]:
-        """The lines for a script, a JSON value each."""
+        """Return the lines for a script, a JSON value each."""
         ...
 
     def as_table(self, show: Renderer) -> None:
-        """Shows it to a person."""
+        """Show it to a person."""
         ...
 
 

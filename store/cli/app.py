@@ -88,7 +88,7 @@ HELPS: Final = {
 
 
 def build() -> Group:
-    """The whole command line."""
+    """Return the whole command line."""
     version = click.Option(
         ["--version"],
         is_flag=True,
@@ -141,7 +141,7 @@ def run(arguments: Sequence[str], outer: Outer = ALONE) -> int:
 
 
 def _reported(error: Exception, *, as_json: bool) -> int:
-    """The exit code of an error that is told, and telling it."""
+    """Report an error, and return its exit code."""
     match error:
         case click.ClickException():
             failures.report_usage(_message(error), as_json=as_json)
@@ -196,7 +196,7 @@ def _silence_stdout() -> None:
 
 
 def main() -> None:
-    """The ``cortado`` script."""
+    """Run the ``cortado`` script."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # Closed by a caller who wants none of it, as a daemon's are.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115

@@ -9,7 +9,7 @@ from cortado.store.transfer.progress import Progress
 
 
 def shown_until_built(session: Session, client: Client, job_id: int, *, quiet: bool) -> Job:
-    """The job when it has ended."""
+    """Return the job when it has ended."""
     try:
         with showing_progress(quiet=quiet) as report:
             return client.jobs.wait(

@@ -58,7 +58,7 @@ class ClusterAnswer:
 
 
 def cluster_at(directory: Path) -> ClusterAnswer:
-    """Reads the files, and asks every node that runs. Raises NotFound where there is no cluster."""
+    """Read the files, and ask every node that runs. Raises NotFound if there is no cluster."""
     files = ClusterFiles(directory)
     plan, run = files.read_plan(), files.read_run()
     with ThreadPoolExecutor(len(plan.nodes)) as pool:

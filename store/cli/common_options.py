@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from cortado.store.client import Client
 
 SHOWN_MAX: Final = 100
-"""How many rows a scan shows as a table, where no --limit was given."""
+"""How many rows a scan shows as a table without --limit."""
 BAD_MAX: Final = 1_000
-"""After so many bad rows a load ends, where no --max-bad was given."""
+"""After this many bad rows a load ends without --max-bad."""
 CLUSTER_DIRECTORY: Final = Path("cortado-cluster")
 
 
@@ -146,7 +146,7 @@ def as_of(client: Client, at: Moment | None) -> Client:
 
 
 def chosen_columns(text: str | None) -> list[str] | None:
-    """The fields of ``--columns``. Raises InvalidArgument for none, or for one without a name."""
+    """Return the fields of ``--columns``. Raises InvalidArgument for none, or for one without a name."""
     from cortado.errors import InvalidArgument
 
     if text is None:

@@ -70,7 +70,8 @@ def _names(ctx: click.Context, incomplete: str, kind: str) -> list[str]:
 
 
 def _given(ctx: click.Context) -> Given:
-    """The global options that were typed so far, before the command and after it, on top of those around the run."""
+    """Return the global options that were typed so far, before the command and after it, on top of those around the
+    run."""
     from cortado.store.cli.session import Given
     from cortado.store.cli.tree import outer_of
 

@@ -41,7 +41,7 @@ _KEYS: Final = tuple(each.name for each in CLIENT_SETTINGS)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The context that is used: its name (empty for none), and where that was said."""
+    """The chosen context: its name (empty for none), and the place that named it."""
 
     name: str = ""
     place: str = "default"
@@ -66,7 +66,7 @@ class Contexts:
         return str(self.file.content.get("current", ""))
 
     def found(self, name: str) -> list[Found]:
-        """The settings that a context holds, with their lines. Raises NotFound, InvalidArgument."""
+        """Return the settings that a context holds, with their lines. Raises NotFound, InvalidArgument."""
         self.check_name(name)
         everything = gather(
             CLIENT_SETTINGS, flags={}, environment={}, prefix="", file=self.file, table=("contexts", name)
@@ -74,7 +74,7 @@ class Contexts:
         return [each for each in everything if each.origin != "default"]
 
     def check_name(self, name: str) -> None:
-        """Raises NotFound where there is no such context."""
+        """Raise NotFound if there is no such context."""
         if name not in self.names:
             known = f"; there are {', '.join(sorted(self.names))}" if self.names else ""
             raise NotFound("context", f"{name} in {self.path}{known}")
@@ -162,7 +162,7 @@ def _check_shape(file: TomlFile) -> None:
 
 
 def check_new_name(field: str, name: str) -> str:
-    """``name``, where a context may be called so. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if a context may be called so. Raises InvalidArgument naming ``field``."""
     if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX or name == NONE:
         problem = f"must be at most {NAME_LENGTH_MAX} letters, digits, '_' and '-', and not {NONE!r}"
         raise InvalidArgument(field, problem, shown(name))
@@ -173,12 +173,12 @@ def check_new_name(field: str, name: str) -> str:
 
 
 def empty(path: Path) -> Contexts:
-    """A file that is to be written."""
+    """Return a file that is to be written."""
     return Contexts(parse_toml(path, "", "contexts"))
 
 
 def with_current(contexts: Contexts, name: str) -> Contexts:
-    """``name`` is used where none is named; empty: none is."""
+    """Return the contexts with ``name`` as the default one; empty for no default."""
     return Contexts(_with(contexts.file, ("current",), name or None))
 
 
@@ -195,7 +195,7 @@ def with_context(contexts: Contexts, name: str, changes: Mapping[str, Any]) -> C
 
 
 def without_context(contexts: Contexts, name: str) -> Contexts:
-    """The file without a context, and with no current one where it was that."""
+    """Return the file without a context, and without a current one if it was that."""
     contexts.check_name(name)
     file, table = contexts.file, ("contexts", name)
     gone = [
@@ -262,7 +262,7 @@ def _toml(value: Any) -> str:
 
 
 def write_contexts(contexts: Contexts) -> None:
-    """Replace the file whole, readable by its owner alone where it is new. Raises InvalidArgument."""
+    """Replace the file whole; a new one is readable by its owner alone. Raises InvalidArgument."""
     import tempfile
 
     _check_shape(contexts.file)

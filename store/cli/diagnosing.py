@@ -26,7 +26,7 @@ _PROBE_S: Final = 3.0
 
 
 def diagnose(sources: Sources, bundle: Path | None) -> Diagnosis:
-    """Looks at everything, and writes it into an archive where one is asked for. Raises InvalidArgument."""
+    """Look at everything, and write it into an archive if one is asked for. Raises InvalidArgument."""
     collected = collect(sources)
     report = {"checks": [as_record(each) for each in checks(collected.facts)], "facts": collected.facts}
     if bundle is not None:
@@ -35,7 +35,7 @@ def diagnose(sources: Sources, bundle: Path | None) -> Diagnosis:
 
 
 def local_cluster(session: Session, given: Path | None) -> ClusterFiles | None:
-    """The one that is named; else the one that is here, where nothing else is named."""
+    """Return the one that is named; else the one that is here, if nothing else is named."""
     if given is not None:
         files = ClusterFiles(given)
         files.read_plan()

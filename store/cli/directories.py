@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def user_directory(environment: Mapping[str, str], variable: str, below_home: str) -> Path | None:
-    """Cortado's directory where ``variable`` says, or else below the home directory. None for a user without one."""
+    """Return Cortado's directory: below ``variable``, else below the home directory. None for a user without one."""
     base = Path(environment.get(variable, ""))
     if not base.is_absolute():  # A relative path there counts as not set.
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def dropped_rows(records: Sequence[DropRecord]) -> Rows:
-    """A line for each."""
+    """Return a line for each."""
     rows = [
         (
             each.number,

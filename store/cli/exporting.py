@@ -108,7 +108,7 @@ def _is_directory(destination: str) -> bool:
 
 
 def _tables_of(source: str) -> tuple[str, list[str] | None]:
-    """The database and the tables to export of it, None for all."""
+    """Return the database and the tables to export of it, None for all."""
     if source.startswith(NAMESPACE_PREFIX):
         raise InvalidArgument("DESTINATION", "must be a file or - for a namespace")
     if "." in source:
@@ -168,4 +168,4 @@ class _Stdout(WriteOnly):
         self._file.flush()
 
     def close(self) -> None:
-        """It is the process's to close."""
+        """Leave it open: the process closes it."""

@@ -159,12 +159,12 @@ class EndedWith(Exception):
 
 
 def exit_code_of(error: CortadoError) -> int:
-    """The exit code of an error's class."""
+    """Return the exit code of an error's class."""
     return next((code for kind, code in _CODE_OF if isinstance(error, kind)), INTERNAL)
 
 
 def report(error: CortadoError, *, as_json: bool, **more: Any) -> None:
-    """One line about ``error`` on standard error. ``more`` says where it is: in which file, in which row of it."""
+    """Write one line about ``error`` on standard error. ``more`` says its place: in which file, in which row of it."""
     if as_json:
         fields = {name: value for name, value in error.fields().items() if name != "row"}
         body = {"reason": error.reason, "code": error.code, "message": error.message(), **fields, **more}
@@ -176,7 +176,7 @@ def report(error: CortadoError, *, as_json: bool, **more: Any) -> None:
 
 
 def report_usage(message: str, *, as_json: bool) -> None:
-    """One line about a command line that does not parse."""
+    """Write one line about a command line that does not parse."""
     if as_json:
         _line(json_text({"error": {"reason": "USAGE", "code": "INVALID_ARGUMENT", "message": message}}))
     elif message:  # Without one, the help was shown.

@@ -30,7 +30,8 @@ class History:
         self._last = ""
 
     def load(self) -> list[str]:
-        """The lines so far, oldest first. Raises InvalidArgument for a file that is not the user's own, OSError."""
+        """Return the lines so far, oldest first. Raises InvalidArgument for a file that is not the user's own,
+        OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = open_regular(self._path, os.O_RDWR | os.O_CREAT)
         with os.fdopen(descriptor, "rb") as file:

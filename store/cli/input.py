@@ -19,7 +19,7 @@ BYTES_MAX: Final = 64 << 20
 
 
 def read_bytes(name: str) -> bytes:
-    """All of a file, a pipe's too, or of standard input for ``-``. Raises InvalidArgument naming the file."""
+    """Return all of a file, a pipe's too, or of standard input for ``-``. Raises InvalidArgument naming the file."""
     try:
         if name == STDIN:
             tell_that_it_waits("standard input")
@@ -35,7 +35,7 @@ def read_bytes(name: str) -> bytes:
 
 
 def read_text(name: str) -> str:
-    """As :func:`read_bytes`, as UTF-8."""
+    """Return the text of :func:`read_bytes`, as UTF-8."""
     try:
         return read_bytes(name).decode()
     except UnicodeDecodeError as error:
@@ -64,7 +64,7 @@ class JsonInput:
 
 
 def json_input(name: str, stack: ExitStack) -> JsonInput:
-    """Opens an input, which ``stack`` closes. Raises InvalidArgument where it cannot be read, or holds nothing."""
+    """Open an input, which ``stack`` closes. Raises InvalidArgument if it cannot be read, or holds nothing."""
     if name == STDIN:
         tell_that_it_waits("JSON from standard input")
         return _json_input("standard input", sys.stdin.buffer)
@@ -100,7 +100,7 @@ def _json_input(name: str, source: BinaryIO) -> JsonInput:
 
 
 def _up_to_content(source: BinaryIO) -> bytes:
-    """Lines up to the first one that is not empty."""
+    """Return lines up to the first one that is not empty."""
     read = b""
     while line := source.readline():
         read += line
@@ -119,7 +119,8 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _values(content: bytes) -> list[bytes] | None:
-    """Each value on a line of its own; None where it is not a row of values. A line end stands between tokens only."""
+    """Return each value on a line of its own; None if it is not a row of values. A line end stands between tokens
+    only."""
     decoder, position, found = json.JSONDecoder(), 0, []
     try:
         text = content.decode()

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 
 def stopped_node(data_dir: Path) -> StoppedNode:
-    """The directory of a node that does not run. Raises DataDirectoryError, Unsupported without the server's extra."""
+    """Return the directory of a node that does not run. Raises DataDirectoryError, Unsupported without the server's
+    extra."""
     with needing("server", "reading a directory"):
         from cortado.store.server.inspection.stopped import StoppedNode
     return StoppedNode(data_dir)
 
 
 def running_node(session: Session) -> NodeInspector:
-    """The node at the first endpoint that answers. Raises Unavailable."""
+    """Return the node at the first endpoint that answers. Raises Unavailable."""
     addresses = session.endpoint.split(",")
     return NodeInspector(addresses, tls=session.tls(), token=session.token, timeout_s=session.timeout_s)
 
@@ -60,7 +61,7 @@ def table_of(session: Session, node: Inspected, name: str) -> TableDescriptor:
 
 
 def index_of(table: TableDescriptor, name: str) -> IndexDescriptor:
-    """Raises NotFound."""
+    """Raise NotFound."""
     found = table.index(name)
     if found is None:
         raise NotFound("index", f"{table.full_name}.{name}")
@@ -68,7 +69,7 @@ def index_of(table: TableDescriptor, name: str) -> IndexDescriptor:
 
 
 def parse_stored_key(text: str) -> bytes:
-    """A stored key in hexadecimal, or as text with escapes. Raises InvalidArgument."""
+    """Return a stored key in hexadecimal, or as text with escapes. Raises InvalidArgument."""
     if not text:
         raise InvalidArgument("HEX", "must not be empty")
     if "\\" in text:
@@ -84,7 +85,7 @@ def parse_stored_key(text: str) -> bytes:
 
 
 def shown_ts(message: common_pb2.Timestamp) -> str | None:
-    """A timestamp's text; None for none."""
+    """Return a timestamp's text; None for none."""
     ts = timestamp_of(message)
     return None if ts == ZERO else str(ts)
 
@@ -112,7 +113,7 @@ def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
 
 
 def part_json(part: DecodedPart) -> dict[str, Any]:
-    """A part as commands take it back, with its type."""
+    """Return a part as commands take it back, with its type."""
     value: Any = part.value
     if part.type is KeyType.TIMESTAMP and isinstance(value, int):
         value = datetime_of(value)

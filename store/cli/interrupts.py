@@ -39,7 +39,7 @@ class _Interrupt:
 
 
 def interrupt_between_locks() -> None:
-    """From here on, where Ctrl-C raises KeyboardInterrupt as it comes, in the main thread."""
+    """Use this handler from here on, in the main thread, if Ctrl-C raises KeyboardInterrupt at once."""
     if threading.current_thread() is threading.main_thread():
         current = signal.getsignal(signal.SIGINT)
         if current is signal.default_int_handler:

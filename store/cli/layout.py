@@ -30,7 +30,7 @@ def _width(char: str) -> int:
 
 
 def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """A width for each column of a table that takes ``width`` at most; None where words would have to be broken."""
+    """Return a width for each column of a table that takes ``width`` at most; None if words would have to be broken."""
     down = list(zip(columns, *rows, strict=True))
     natural = [max(map(width_of, texts)) for texts in down]
     found = [max(min(WORD_MAX, width_of(word)) for text in texts for word in text.split() or [""]) for texts in down]
@@ -46,7 +46,7 @@ def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table that is as wide as its content, without blanks at their ends."""
+    """Yield the lines of a table that is as wide as its content, without blanks at their ends."""
     widths = [max(map(width_of, texts)) for texts in zip(columns, *rows, strict=True)]
     yield _line(columns, widths)
     yield "─" * (sum(widths) + len(GAP) * (len(columns) - 1))
@@ -60,7 +60,7 @@ def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def plain_record(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A name and a value a line, the values below one another."""
+    """Yield a name and a value a line, the values below one another."""
     width = max((width_of(name) for name, _ in pairs), default=0)
     for name, value in pairs:
         yield f"{name}{' ' * (width - width_of(name))}  {value}".rstrip()

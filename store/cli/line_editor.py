@@ -36,7 +36,7 @@ class LineEditor:
             self._set_up(self._readline, remembered)
 
     def read(self, prompt: str) -> str:
-        """One line, without its end. Raises EOFError, KeyboardInterrupt."""
+        """Return one line, without its end. Raises EOFError, KeyboardInterrupt."""
         line = input(prompt)
         if self._history is not None:
             try:
@@ -82,7 +82,7 @@ class LineEditor:
 
 
 def _readline() -> ModuleType | None:
-    """None for an interpreter that was built without: lines are read, and no more."""
+    """Return readline; None for an interpreter built without it: lines are read, and no more."""
     try:
         import readline
     except ImportError:

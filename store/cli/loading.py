@@ -82,7 +82,7 @@ class Teller:
 
 @contextmanager
 def counted(session: Session, answer: LoadedAnswer) -> Iterator[None]:
-    """Around a load: its count is shown at the end, also where an error ends it before. That error is raised then."""
+    """Show a load's count at the end, also if an error ends it before. That error is raised then."""
     try:
         yield
     except BaseException:

@@ -24,7 +24,7 @@ _STOPPED_S: Final = 30.0
 def start(
     directory: Path, *, nodes: int | None, port: int, has_tls: bool, config: Path | None, is_detached: bool
 ) -> None:
-    """Runs the cluster until Ctrl-C, or detached. Raises InvalidArgument, Unavailable."""
+    """Run the cluster until Ctrl-C, or detached. Raises InvalidArgument, Unavailable."""
     check_count(nodes)
     files = ClusterFiles(directory)
     with files.locked():
@@ -37,7 +37,7 @@ def start(
 
 
 def stop(directory: Path) -> bool:
-    """Stops the cluster; whether it was up. Raises NotFound, Unavailable."""
+    """Stop the cluster; return whether it was up. Raises NotFound, Unavailable."""
     files = ClusterFiles(directory)
     files.read_plan()
     run = files.read_run()
@@ -91,7 +91,7 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
 
 
 def _wait_until_gone(files: ClusterFiles, run: Run) -> None:
-    """The supervisor, and where that had died before them the nodes."""
+    """Wait for the supervisor to end, and for the nodes if it had died before them."""
     deadline_s = time.monotonic() + _STOPPED_S
     while run.supervisor is not None and run.supervisor.is_alive():
         if time.monotonic() > deadline_s:

@@ -92,7 +92,7 @@ def _nodes(registry: pb.LogRegistry) -> str:
 
 
 def _rows(entry: pb.LogEntry) -> Iterator[Sequence[Any]]:
-    """The entry's own columns stand in its first row only."""
+    """Yield the rows of an entry; its own columns stand in the first row only."""
     lead: tuple[Any, ...] = (entry.index, entry.term, entry.kind, entry.stored_bytes)
     for cells in _details(entry):
         yield (*lead, *cells)

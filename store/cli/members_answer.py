@@ -16,7 +16,7 @@ from cortado.store.clock.spans import span_text
 
 @dataclass(frozen=True, slots=True)
 class MembersAnswer:
-    """The members; their progress only where the leader answered, which alone knows it."""
+    """The members; their progress only if the leader answered, which alone knows it."""
 
     found: Members
     exit_code: int = OK
@@ -36,7 +36,7 @@ class MembersAnswer:
 
 
 def member_of(found: Members, node_id: str) -> MemberStatus:
-    """Raises NotFound."""
+    """Raise NotFound."""
     member = found.member(node_id)
     if member is None:
         raise NotFound("member", node_id)
@@ -44,12 +44,12 @@ def member_of(found: Members, node_id: str) -> MemberStatus:
 
 
 def check_member(client: Client, node_id: str) -> None:
-    """Raises NotFound where the cluster has no such member."""
+    """Raise NotFound if the cluster has no such member."""
     member_of(client.membership.members(), node_id)
 
 
 def member_json(member: MemberStatus, leader: str) -> dict[str, object]:
-    """A member for scripts."""
+    """Return a member for scripts."""
     return {**dataclasses.asdict(member), "leader": bool(leader) and member.node_id == leader}
 
 

@@ -18,7 +18,7 @@ _GAP: Final = 2
 _BAD: Final = "bold red"
 _ODD: Final = "yellow"
 
-# From where on a number is worth looking at.
+# From this value on a number is worth looking at.
 _QUEUE_ODD: Final = 0.5
 _LAG_ODD_S: Final = 1.0
 _LOOP_ODD_S: Final = 0.25
@@ -36,7 +36,7 @@ class _Column(NamedTuple):
 
 
 def node_table(nodes: Sequence[NodeSample], leader: str, width: int) -> Table:
-    """The nodes in ``width`` columns."""
+    """Return the nodes in ``width`` columns."""
     name_width = min(max([4, *(len(one_line(each.node_id)) for each in nodes)]), width // 3)
     columns = _fitting(width - name_width)
     # One of the gap's columns is the box's own.
@@ -139,7 +139,7 @@ def _queue(node: NodeSample) -> Text:
 
 
 def _bytes(value: int | None) -> Text:
-    """As everywhere, without the blank: units stand at their numbers in this table, so that more columns fit."""
+    """Return a size as everywhere, without the blank: so more columns fit into this table."""
     return _text(None if value is None else size_text(value).replace(" ", ""))
 
 

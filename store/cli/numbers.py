@@ -20,7 +20,7 @@ _NO_TTL: Final = "none"
 
 
 def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callable[[str], int]:
-    """A parser of an option's whole number, which names the option, the value and the bound in its refusal."""
+    """Return a parser of an option's whole number, which names the option, the value and the bound in its refusal."""
 
     def parse(text: str | int) -> int:
         is_whole = _WHOLE.fullmatch(str(text)) is not None
@@ -34,7 +34,7 @@ def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callab
 
 
 def size(option: str, minimum: int, maximum: int) -> Callable[[str], int]:
-    """A parser of an option's bytes, such as ``4096`` or ``64MiB``."""
+    """Return a parser of an option's bytes, such as ``4096`` or ``64MiB``."""
 
     def parse(text: str | int) -> int:
         match = _SIZE.fullmatch(str(text))
@@ -50,7 +50,7 @@ def size(option: str, minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 def seconds(option: str) -> Callable[[str], float]:
-    """A parser of an option's seconds, which names the option and the value in its refusal."""
+    """Return a parser of an option's seconds, which names the option and the value in its refusal."""
 
     def parse(text: str | float) -> float:
         try:
@@ -66,7 +66,7 @@ def seconds(option: str) -> Callable[[str], float]:
 
 
 def retention(option: str) -> Callable[[str], int]:
-    """A parser of how long old versions of a table are kept, in milliseconds: 0 for ``default``."""
+    """Return a parser of how long old versions of a table are kept, in milliseconds: 0 for ``default``."""
 
     def parse(text: str) -> int:
         found = 0 if text == _DEFAULT_RETENTION else retentions.parse_retention(text)
@@ -78,7 +78,7 @@ def retention(option: str) -> Callable[[str], int]:
 
 
 def ttl(option: str) -> Callable[[str], int]:
-    """A parser of how long something lives, in milliseconds: 0 for ``none``, for ever."""
+    """Return a parser of how long something lives, in milliseconds: 0 for ``none``, for ever."""
 
     def parse(text: str) -> int:
         found = 0 if text == _NO_TTL else retentions.parse_retention(text)
@@ -90,22 +90,22 @@ def ttl(option: str) -> Callable[[str], int]:
 
 
 def show_ttl(ttl_ms: int) -> str:
-    """As it may be given again."""
+    """Return a time to live as it may be given again."""
     return _NO_TTL if ttl_ms == 0 else retentions.show_retention(ttl_ms)
 
 
 def expiry_text(expires_ms: int) -> str:
-    """A wall time at which something expires, for people."""
+    """Return a wall time at which something expires, for people."""
     return f"{Timestamp(0, expires_ms, 0).as_datetime():%Y-%m-%d %H:%M:%S}Z"
 
 
 def expires_of(ttl_ms: int | None) -> timedelta | Literal["never"] | None:
-    """As the client takes it."""
+    """Return a time to live as the client takes it."""
     if ttl_ms is None:
         return None
     return timedelta(milliseconds=ttl_ms) if ttl_ms else "never"
 
 
 def show_retention(retention_ms: int) -> str:
-    """As it may be given again."""
+    """Return a retention as it may be given again."""
     return _DEFAULT_RETENTION if retention_ms == 0 else retentions.show_retention(retention_ms)

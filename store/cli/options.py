@@ -90,7 +90,7 @@ class ShownArgument(click.Argument):
         self.declared_metavar = declared.metavar
 
     def make_metavar(self, *_: Any) -> str:
-        """As the usage line has it: in brackets where it may be missing, with dots where it may be repeated."""
+        """Return the usage line's name: in brackets if it may be missing, with dots if it may be repeated."""
         repeated = "..." if self.nargs == -1 else ""
         return f"{self.declared_metavar}{repeated}" if self.is_needed else f"[{self.declared_metavar}{repeated}]"
 
@@ -124,7 +124,8 @@ def _completed(declared: Option | Argument) -> Callable[..., list[click.shell_co
 
 
 def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
-    """The parameters behind the first one, which is the session. Those that declare nothing are not the user's."""
+    """Return the parameters behind the first one, which is the session. Those that declare nothing are not the
+    user's."""
     found: list[click.Parameter] = []
     for name, hint, default in _taken(function):
         group = _group(hint)
@@ -162,7 +163,7 @@ def _group(hint: Any) -> Any:
 
 
 def option(name: str, kind: Any, declared: Option, *, default: Any = None, required: bool = False) -> ShownOption:
-    """One option as click knows it."""
+    """Return one option as click knows it."""
     kind, is_repeated = _single(kind)
     is_flag = kind is bool
     shown = declared.show_default or _shown_default(default)
@@ -201,7 +202,7 @@ def _parameter(name: str, default: Any, kind: Any, declared: Option | Argument) 
 
 
 def missing(params: list[click.Parameter], values: dict[str, Any]) -> click.Parameter | None:
-    """The first argument or option that must be given, and was not: some versions of click miss an option."""
+    """Return the first argument or option that must be given, and was not: some versions of click miss an option."""
     needed = (each for each in params if each.required or (isinstance(each, ShownArgument) and each.is_needed))
     return next((each for each in needed if values.get(each.name or "") in (None, ())), None)
 
@@ -221,7 +222,7 @@ def _names(name: str, declared: Option) -> tuple[str, ...]:
 
 
 def _single(kind: Any) -> tuple[Any, bool]:
-    """A type without its None, and whether it is a list of it."""
+    """Return a type without its None, and whether it is a list of it."""
     if get_origin(kind) in (Union, UnionType):
         kind = next(each for each in get_args(kind) if each is not type(None))
     return (get_args(kind)[0], True) if get_origin(kind) is list else (kind, False)

@@ -22,7 +22,7 @@ class Renderer:
     """Writes to standard output, as it is at the time."""
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-        """Rows under column names."""
+        """Show rows under column names."""
         heads = [one_line(name) for name in columns]
         cells = [[cell(value) for value in row] for row in rows]
         if title:
@@ -41,7 +41,7 @@ class Renderer:
             self.record(list(zip(heads, row, strict=True)))
 
     def record(self, pairs: Mapping[str, Any] | Sequence[tuple[str, Any]]) -> None:
-        """One thing: a name and a value a line."""
+        """Show one thing: a name and a value a line."""
         items = pairs.items() if isinstance(pairs, Mapping) else pairs
         shown = [(one_line(str(name)), cell(value)) for name, value in items]
         if not sys.stdout.isatty():
@@ -52,11 +52,11 @@ class Renderer:
         show_record(shown)
 
     def line(self, text: str) -> None:
-        """One line for people."""
+        """Show one line to people."""
         sys.stdout.write(f"{harmless(text)}\n")
 
     def json(self, value: Any, *, indent: int | None = None) -> None:
-        """One JSON value, on one line unless there is an ``indent``."""
+        """Write one JSON value, on one line unless there is an ``indent``."""
         sys.stdout.write(json_text(value, indent=indent) + "\n")
 
     def note(self, text: str) -> None:
@@ -70,7 +70,7 @@ def _write(lines: Iterable[str]) -> None:
 
 
 def cell(value: Any) -> str:
-    """A JSON-like value as the text of one cell."""
+    """Return a JSON-like value as the text of one cell."""
     match value:
         case None:
             return "null"
@@ -85,10 +85,10 @@ def cell(value: Any) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """A number and its noun: "1 row", "2,000 rows"."""
+    """Return a number and its noun: "1 row", "2,000 rows"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def moment(ts: Timestamp) -> str:
-    """A timestamp and its wall part for people; ``-`` where nothing was written yet."""
+    """Return a timestamp and its wall part for people; ``-`` if nothing was written yet."""
     return "-" if ts == ZERO else f"{ts} ({ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"

@@ -18,7 +18,7 @@ _WRITES: Final = frozenset({"Put", "Update", "Delete", "DeleteRange", "Batch"})
 
 @dataclass(frozen=True, slots=True)
 class NodeSample:
-    """A node at one moment. None where it is not known: the node did not answer, or nothing happened to measure.
+    """A node at one moment. None if it is not known: the node did not answer, or nothing happened to measure.
 
     Rates are per second, latencies and lags in seconds. ``queue_use`` is the fullest queue's part of its bound, and
     ``queue`` its name. ``lag_entries`` and ``lag_s`` are the leader's figures. ``clock_offset_s`` is the least offset
@@ -61,14 +61,14 @@ class NodeSample:
 
 
 def not_reached(node_id: str, address: str, voter: bool, problem: str) -> NodeSample:
-    """A node that does not answer."""
+    """Return a node that does not answer."""
     return NodeSample(node_id, address, voter, reached=False, problem=problem)
 
 
 def sample(
     address: str, voter: bool, now: Statistics, before: Statistics | None, leader: Statistics | None
 ) -> NodeSample:
-    """A node as it is ``now``, with rates since ``before``; ``leader`` tells of its lag."""
+    """Return a node as it is ``now``, with rates since ``before``; ``leader`` tells of its lag."""
     since = Since(now, before)
     queue, queue_use = _fullest(now)
     roles = [role for (role,), is_it in now.by_label("cortado_role").items() if is_it]
@@ -129,7 +129,7 @@ def _streams(now: Statistics) -> list[tuple[str, ...]]:
 
 
 def _fullest(now: Statistics) -> tuple[str | None, float | None]:
-    """The queue that is nearest to a bound of its own, and how near."""
+    """Return the queue that is nearest to a bound of its own, and how near."""
     uses: dict[str, float] = {}
     for what in ("entries", "bytes"):
         limits = now.by_label(f"cortado_queue_{what}_limit")
@@ -149,7 +149,7 @@ def _of_member(leader: Statistics | None, member: Statistics, name: str) -> floa
 
 
 def _clock_offset(now: Statistics) -> float | None:
-    """The offset that is furthest from none, each as near to none as its interval allows."""
+    """Return the offset that is furthest from none, each as near to none as its interval allows."""
     offsets = []
     for labels, low in now.by_label("cortado_clock_offset_low_seconds").items():
         high = now.value("cortado_clock_offset_high_seconds", *labels)

@@ -37,7 +37,7 @@ class _Replicas:
 
 
 def run_scrub(session: Session, data_dir: Path | None, rate_bytes_s: int | None) -> ScrubAnswer:
-    """Checks everything that can be reached. Raises Unavailable where no replica can."""
+    """Check everything that can be reached. Raises Unavailable if no replica can."""
     shown = _ProgressLine(session)
     with ExitStack() as stack:
         if data_dir is None:
@@ -59,7 +59,7 @@ def run_scrub(session: Session, data_dir: Path | None, rate_bytes_s: int | None)
 
 
 def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], KeyNames]:
-    """All members of the cluster behind the endpoints. Raises Unavailable where none answers."""
+    """Return all members of the cluster behind the endpoints. Raises Unavailable if none answers."""
     replicas = _Replicas()
     with running_node(session) as first:
         members = first.members().members
@@ -111,7 +111,7 @@ def _lease(session: Session, stack: ExitStack, replicas: _Replicas) -> None:
 
 
 def _tables_of(nodes: list[NodeInspector]) -> tuple[list[str], KeyNames, CortadoError | None]:
-    """From the node that leads."""
+    """Read the tables from the node that leads."""
     problem: CortadoError | None = None
     for node in nodes:
         try:

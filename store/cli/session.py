@@ -64,7 +64,8 @@ GLOBAL_PANEL: Final = "Global options"
 
 
 def global_options() -> list[ShownOption]:
-    """The options that every command has, and ``cortado`` itself: they may stand before the command or after it."""
+    """Return the options that every command has, and ``cortado`` itself: they may stand before the command or after
+    it."""
     seconds_s, default_s = seconds("--timeout"), f"{DEFAULT_TIMEOUT_S:g}"
     return [
         _global(ENDPOINTS, "endpoint", "-e", metavar="HOST:PORT,...", show_default=DEFAULT_ENDPOINT),
@@ -95,7 +96,7 @@ def _global(setting: Setting, name: str, *names: str, kind: Any = str, **more: A
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The global options of one run, None where one was not given."""
+    """The global options of one run, None if one was not given."""
 
     endpoint: str | None = None
     output: Output | None = None
@@ -111,7 +112,7 @@ class Given:
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def flags(self) -> dict[str, Any]:
-        """By the settings' names."""
+        """Return the given values, by the settings' names."""
         return {
             ENDPOINTS.name: self.endpoint,
             TLS_CA.name: self.tls_ca,
@@ -136,7 +137,7 @@ ALONE: Final = Outer()
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run of the command line. ``found`` tells where each setting came from, ``context`` which context was used.
+    """One run of the command line. ``found`` has each setting and its place, ``context`` the chosen context.
 
     ``problem`` is why the settings could not be found, for a command that goes on without them.
     """
@@ -219,7 +220,7 @@ class Session:
         return self.endpoint, self.tls_ca, self.tls_cert, self.tls_key, self.token
 
     def client(self, read_from: ReadFrom = "leader") -> AbstractContextManager[Client]:
-        """A client for one command; in a shell the next one may be given the same.
+        """Return a client for one command; in a shell the next one may be given the same.
 
         Raises InvalidArgument for a wrong endpoint, timeout or file.
         """
@@ -237,7 +238,7 @@ class Session:
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
     def tls(self) -> Tls | None:
-        """The files for encrypted connections, None for plain ones. Raises InvalidArgument."""
+        """Return the files for encrypted connections, None for plain ones. Raises InvalidArgument."""
         check_tls_files(self.tls_ca, self.tls_cert, self.tls_key, lambda setting: setting.flag)
         if self.tls_ca is None:
             return None

@@ -25,7 +25,7 @@ ConfigOption: TypeAlias = Annotated[
 
 
 def setting_options(settings: Sequence[Setting]) -> list[click.Parameter]:
-    """An option for each setting, under the heading of its group."""
+    """Return an option for each setting, under the heading of its group."""
     return [_option(each) for each in settings]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cortado.store.client import Client
 
 NAMES_S: Final = 10.0
-"""How long names are offered without asking again, where no command was run meanwhile."""
+"""How long names are offered without asking again, if no command was run meanwhile."""
 
 
 class Shared:
@@ -33,7 +33,7 @@ class Shared:
 
     @contextmanager
     def lent(self, reach: Hashable, opened: Callable[[], Client], timeout_s: float) -> Iterator[Client]:
-        """The client that was given back, where it reaches the same servers in the same way; else a new one."""
+        """Lend the idle client, if it reaches the same servers in the same way; else a new one."""
         client = self._taken(reach) or opened()
         try:
             yield client.with_timeout(timeout_s)
@@ -70,7 +70,7 @@ class Shared:
         return known[1]
 
     def forget_names(self) -> None:
-        """Before a command is run, which may change them."""
+        """Forget names before a command is run, which may change them."""
         self._names.clear()
 
     def close(self) -> None:

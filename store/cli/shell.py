@@ -46,7 +46,7 @@ class Editor(Protocol):
     """The source of the user's lines."""
 
     def read(self, prompt: str) -> str:
-        """Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+        """Raise EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         ...
 
 
@@ -55,7 +55,7 @@ class _Left(Exception):
 
 
 def words_of(line: str) -> list[str]:
-    """The arguments that a line has for the command line; none for an empty one and for a comment.
+    """Return the arguments that a line has for the command line; none for an empty one and for a comment.
 
     ``cortado`` at the beginning is left out, so that an example works as it is. Raises InvalidArgument.
     """
@@ -122,7 +122,7 @@ def converse(lines: Lines, editor: Editor, session: Session) -> int:
 
 
 def _prompt(session: Session, code: int) -> str:
-    """Which context is used, and how the last command ended where it failed."""
+    """Return which context is used, and how the last command ended if it failed."""
     name = f" {harmless(session.context.name)}" if session.context.name else ""
     return f"cortado{name}{'' if code == failures.OK else f' [{code}]'}> "
 
@@ -133,7 +133,7 @@ def _new_line() -> None:
 
 
 def run_batch(lines: Lines, source: BinaryIO, *, keep_going: bool) -> int:
-    """Runs the lines of ``source`` up to the first that fails, or with ``keep_going`` all of them.
+    """Run the lines of ``source`` up to the first that fails, or with ``keep_going`` all of them.
 
     Returns the exit code of the first that failed. A command reads nothing from ``source``: it would take the lines
     behind it for its data or for a yes. Raises InvalidArgument for a line that is too long.

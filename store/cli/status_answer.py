@@ -57,7 +57,7 @@ class StatusAnswer:
 
 
 def damage_json(item: DamagedItem) -> dict[str, Any]:
-    """A damaged item for machines."""
+    """Return a damaged item for machines."""
     return {"key": item.key.hex() or None, "text": item.text, "problem": item.problem, "is_lost": item.is_lost}
 
 

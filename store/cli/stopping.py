@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Event]:
-    """An event that the first SIGINT or SIGTERM sets. A second one ends the command as it always does."""
+    """Yield an event that the first SIGINT or SIGTERM sets. A second one ends the command as it always does."""
     stop, ends = Event(), (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in ends}
 

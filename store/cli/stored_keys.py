@@ -25,7 +25,7 @@ _NAMES_TIMEOUT_S: Final = 1.0
 
 
 def names_of(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
-    """The names of tables, where some key speaks of one and a server answers at once."""
+    """Return the names of tables, if some key names one and a server answers at once."""
     if all(each.table_id is None for each in keys):
         return NO_NAMES
     problem: CortadoError | None = None
@@ -41,7 +41,7 @@ def names_of(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
 
 
 def encoded(texts: Sequence[str], parts: Sequence[KeyPart], *, nullable: int = 0) -> bytes:
-    """As :func:`parse_key` reads them."""
+    """Return the encoded parts, read as :func:`parse_key` reads them."""
     values = [_key_value(part) for part in parse_key(texts, parts, prefix=True, nullable=nullable)]
     return encode_parts(values, parts[: len(values)])
 
@@ -51,7 +51,7 @@ def _key_value(part: Part) -> KeyValue:
 
 
 def stored_key(key: bytes, version_at: str | None, names: KeyNames) -> Said:
-    """The stored key, of a version where ``version_at`` names one. Raises KeyTooLong, InvalidArgument."""
+    """Return the stored key, of a version if ``version_at`` names one. Raises KeyTooLong, InvalidArgument."""
     check_key_length(key, "key")
     if version_at is not None:
         key += bytes(Timestamp.parse(version_at)).translate(INVERTED)

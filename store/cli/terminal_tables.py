@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 def terminal_width() -> int:
-    """How many columns there are."""
+    """Return how many columns there are."""
     return _console().width
 
 
@@ -26,7 +26,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Se
 
 
 def show_record(pairs: Sequence[tuple[str, str]]) -> None:
-    """A name and a value a line."""
+    """Print a name and a value a line."""
     raw = Table(box=None, show_header=False, pad_edge=False)
     raw.add_column(style="bold", no_wrap=True)
     raw.add_column(overflow="fold")

@@ -32,12 +32,12 @@ _SOME_DAY: Final = "2000-01-01"
 
 
 def moment(option: str) -> Callable[[str], Moment]:
-    """A parser of an option's time, which names the option and the value in its refusal."""
+    """Return a parser of an option's time, which names the option and the value in its refusal."""
     return lambda text: moment_of_text(text, datetime.now(UTC), option)
 
 
 def moment_of_text(text: str, now: datetime, option: str) -> Moment:
-    """The timestamp or the instant that ``text`` means at the instant ``now``. Raises InvalidArgument."""
+    """Return the timestamp or the instant that ``text`` means at the instant ``now``. Raises InvalidArgument."""
     stripped = text.strip()
     if ago := _AGO.fullmatch(stripped):
         return _ago(ago[1], now, option)

@@ -51,7 +51,7 @@ def show_views(session: Session, views: Iterator[View], *, is_live: bool) -> Non
 
 
 def _plain_console() -> Console:
-    """A terminal's, or one of 140 columns without colour."""
+    """Return a console of the terminal, or one of 140 columns without colour."""
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(file=sys.stdout, highlight=False, no_color=True, force_terminal=False, width=140)
@@ -102,7 +102,7 @@ class Watch:
         self._stack.close()
 
     def views(self, interval_s: float) -> Iterator[View]:
-        """One each interval, the first after one. Raises what asking for the members raises at the beginning."""
+        """Yield one each interval, the first after one. Raises what asking for the members raises at the beginning."""
         client = self._stack.enter_context(self.session.client())
         pool = self._stack.enter_context(ThreadPoolExecutor(16))
         self._members = client.membership.members()

@@ -84,12 +84,12 @@ def command(
     settings: tuple[Setting, ...] = (),
     in_shell: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function as the command that these words call.
+    """Register a function as the command that these words call.
 
     ``examples`` end its help, a line each; ``remote``: it talks to a server, and takes the options for that. Without
-    ``strict`` it is also run where the settings of the command line are wrong, with a session that says so. With
-    ``settings`` it takes an option for each of them, and is given those as ``flags``. One that runs as a process of its
-    own is not ``in_shell``, which refuses it.
+    ``strict`` it is also run if the settings of the command line are wrong, with a session that says so. With
+    ``settings`` it takes an option for each of them, and is given those as ``flags``. A command that runs as a process
+    of its own is not ``in_shell``, which refuses it.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +123,7 @@ class Command(click.Command):
         self.declared = declared
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, with the option that was perhaps meant."""
+        """Parse as click does, and suggest the option that was perhaps meant."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as unknown:
@@ -170,7 +170,7 @@ class Command(click.Command):
             refused.field = " or ".join(found)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The arguments, the options under their headings, the names of those that all have, and the examples."""
+        """Write the arguments, the options under their headings, the names of the global ones, and the examples."""
         own = [each for each in self.get_params(ctx) if each not in self.offered]
         show_parameters(own, ctx, formatter)
         with formatter.section(GLOBAL_PANEL):
@@ -219,7 +219,7 @@ class Group(click.Group):
         return None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click's, at the top without importing any command."""
+        """Complete as click does, at the top without importing any command."""
         if self._path:
             return super().shell_complete(ctx, incomplete)
         names = [name for name in self._homes if name.startswith(incomplete)]
@@ -239,7 +239,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the name that was perhaps meant, or those that there are."""
+        """Resolve as click does, and suggest the name that was perhaps meant, or the known ones."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             there = self.list_commands(ctx)
@@ -253,7 +253,7 @@ class Group(click.Group):
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line for each command, of those at the top without importing any."""
+        """Write a line for each command, at the top without importing any."""
         rows = []
         for name in self.list_commands(ctx):
             if self._path:
@@ -282,7 +282,7 @@ def outer_of(ctx: click.Context) -> Outer:
 
 
 def show_parameters(params: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The parameters under their headings, the global options last."""
+    """Write the parameters under their headings, the global options last."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for each in params:
         if isinstance(each, ShownArgument):

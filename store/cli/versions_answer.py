@@ -105,7 +105,7 @@ def _cut(text: str) -> str:
 
 
 def _value_json(version: pb.StoredVersion) -> Any:
-    """A document as an object, a pair's value as the key-value commands show it, else text; None for none."""
+    """Return a document as an object, a pair's value as the key-value commands show it, else text; None for none."""
     kind = decode_key(version.key.key).kind
     if version.kind != "put" or version.problem:
         return None

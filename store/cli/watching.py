@@ -40,7 +40,7 @@ def show_all(
     as_json: Callable[[Change[K, V]], dict[str, Any]],
     as_line: Callable[[Change[K, V]], str],
 ) -> None:
-    """Every event until the end, or Ctrl-C; then where another run would continue."""
+    """Show every event until the end, or Ctrl-C; then the point from which another run would continue."""
     try:
         for event in watch:
             if isinstance(event, Resolved):

@@ -23,7 +23,7 @@ OVER_A_NETWORK: Final = frozenset(
 
 
 def checks(facts: Facts) -> list[Check]:
-    """All that can be judged by these facts, the worst first."""
+    """Return all that can be judged by these facts, the worst first."""
     return worst_first(each for rule in _RULES for each in rule(facts))
 
 

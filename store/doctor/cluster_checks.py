@@ -23,7 +23,8 @@ _COMMON_SETTINGS: Final = ("heartbeat-ms", "election-ms", "lease", "max-clock-of
 
 
 def cluster_checks(nodes: Facts) -> Iterator[Check]:
-    """All that can be judged by the facts of nodes, by their addresses (:mod:`cortado.store.doctor.node_facts`)."""
+    """Yield all that can be judged by the facts of nodes, by their addresses
+    (:mod:`cortado.store.doctor.node_facts`)."""
     for rule in _RULES:
         yield from rule(nodes)
 
@@ -210,7 +211,7 @@ def _clocks(nodes: Facts) -> Iterator[Check]:
 
 
 def _apart_ms(offset: Facts) -> int:
-    """How far apart two clocks are at least."""
+    """Return how far apart two clocks are at least."""
     low, high = int(offset["low_ms"]), int(offset["high_ms"])
     return max(0, low, -high)
 
@@ -245,7 +246,7 @@ def _room(nodes: Facts) -> Iterator[Check]:
 
 
 def _reached(nodes: Facts) -> list[Facts]:
-    """Each node that answered once, under whichever address."""
+    """Return each node that answered, once, under any of its addresses."""
     return list({each["node_id"]: each for each in answering(nodes).values()}.values())
 
 

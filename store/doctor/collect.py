@@ -135,7 +135,7 @@ def _directory_of(server: Any) -> list[Path]:
 
 
 def _directory_probes(paths: Sequence[Path]) -> dict[str, Callable[[], Any]]:
-    """Two for each: reading a whole log may take longer than there is time."""
+    """Return two probes for each directory: reading a whole log may take longer than there is time."""
     probes: dict[str, Callable[[], Any]] = {f"directory {each}": partial(data_directory_facts, each) for each in paths}
     return probes | {f"log {each}": partial(log_facts, each) for each in paths}
 
@@ -231,7 +231,7 @@ def _add_logs(collected: Collected, sources: Sources, facts: Facts) -> None:
         if not path.exists():
             facts["logs"][name] = {"problem": f"{path} does not exist"}
             continue
-        # A link is followed where the user has named it.
+        # A link is followed if the user has named it.
         last = tail(path, sources.lines, follows_links=path in sources.logs)
         lines = list(redacted_lines(last, known))
         levels = Counter(level for line in lines for level in ("ERROR", "WARNING") if level in line[:80].upper())

@@ -72,7 +72,7 @@ def _identity(path: Path) -> dict[str, Any]:
 
 
 def _owner(path: Path) -> dict[str, Any]:
-    """The process that had the directory open last, and whether there is one of that id."""
+    """Return the process that had the directory open last, and whether there is one of that id."""
     text = _text(path).strip()
     if not text.isdigit():
         return {}
@@ -101,7 +101,7 @@ def _sizes(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _filesystem(path: Path) -> str | None:
-    """The type of the mount that ``path`` is on; None where the system does not say."""
+    """Return the type of the mount that ``path`` is on; None if the system does not say."""
     best, kind = "", None
     with suppress(OSError):
         for line in _MOUNTS.read_text().splitlines():
@@ -114,7 +114,7 @@ def _filesystem(path: Path) -> str | None:
 
 
 def _sync(path: Path, free_bytes: int) -> dict[str, Any]:
-    """How long a small write takes until it is durable: ``SYNCS`` of them, milliseconds."""
+    """Return how long a small write takes until it is durable: ``SYNCS`` of them, milliseconds."""
     if free_bytes < _PROBE_FREE_BYTES_MIN:
         return {"problem": "the disk is too full to try"}
     took_ms = []

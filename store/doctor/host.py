@@ -61,7 +61,7 @@ def _os() -> str:
 
 
 def _memory() -> dict[str, int]:
-    """Bytes in all and available; nothing where the system does not say."""
+    """Return the bytes of memory, in all and available; nothing if the system does not say."""
     found = {}
     with suppress(OSError, ValueError):
         for line in _MEMINFO.read_text().splitlines():

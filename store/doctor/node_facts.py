@@ -89,7 +89,7 @@ def _status(reply: pb.StatusResponse) -> Facts:
 
 
 def _clock(reply: pb.ClockResponse, asked_ms: float, heard_ms: float) -> Facts:
-    """The node's physical clock minus ours lies between the two offsets."""
+    """Return two offsets; the node's physical clock minus ours lies between them."""
     return {
         "physical_ms": reply.physical_ms,
         "epoch": reply.now.epoch,

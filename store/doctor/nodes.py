@@ -17,7 +17,7 @@ from cortado.store.doctor.probes import Facts, run_probes
 
 
 def nodes_facts(endpoints: Sequence[str], tls: Tls | None, token: TokenSource | None, timeout_s: float) -> Facts:
-    """By address: the endpoints, then the members that they name. Takes about twice ``timeout_s`` at most."""
+    """Return facts by address: of the endpoints, then of their members. Takes about twice ``timeout_s`` at most."""
     found = _ask_all(endpoints, tls, token, timeout_s)
     named = [member["address"] for each in found.values() for member in each.get("members", []) if member["address"]]
     return found | _ask_all([each for each in dict.fromkeys(named) if each not in found], tls, token, timeout_s)
@@ -29,7 +29,7 @@ def _ask_all(addresses: Sequence[str], tls: Tls | None, token: TokenSource | Non
 
 
 def node_facts(address: str, tls: Tls | None, token: TokenSource | None, timeout_s: float) -> Facts:
-    """Status, clock, members and settings of the node at ``address``. Raises CortadoError where it does not answer."""
+    """Return status, clock, members and settings of a node. Raises CortadoError if it does not answer."""
     deadline_s = time.monotonic() + timeout_s
 
     def left_s() -> float:

@@ -38,11 +38,11 @@ def _run(name: str, probe: Callable[[], Any], found: Facts) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """An error in a line."""
+    """Return an error in a line."""
     text = str(error) or type(error).__name__
     return " ".join(text.split()) if not isinstance(error, OSError) else (error.strerror or text)
 
 
 def problem_of(facts: Any) -> str:
-    """Why a probe failed; empty where it did not."""
+    """Return why a probe failed; empty if it did not."""
     return str(facts["problem"]) if isinstance(facts, dict) and set(facts) == {"problem"} else ""

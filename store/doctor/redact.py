@@ -47,7 +47,7 @@ _JSON_PROSE: Final = frozenset({"message", "msg", "event", "error", "problem", "
 
 
 def redacted_lines(lines: Iterable[str], known: Collection[str] = ()) -> Iterator[str]:
-    """Each line without secrets; ``known`` are names that may stay in quotes."""
+    """Yield each line without secrets; ``known`` are names that may stay in quotes."""
     in_pem = False
     for line in lines:
         if _PEM_BEGIN.search(line):
@@ -60,7 +60,7 @@ def redacted_lines(lines: Iterable[str], known: Collection[str] = ()) -> Iterato
 
 
 def redacted(line: str, known: Collection[str] = ()) -> str:
-    """One line without secrets."""
+    """Return one line without secrets."""
     if line.lstrip().startswith("{"):
         try:
             record = json.loads(line)
@@ -118,6 +118,7 @@ def _unless_harmless(match: re.Match[str]) -> str:
 
 
 def _is_encoded(name: str) -> bool:
-    """Whether capitals, small letters and digits are in a long name, as in encoded bytes and hardly in a path."""
+    """Return whether capitals, small letters and digits are in a long name, as in encoded bytes and hardly in a
+    path."""
     is_mixed = name != name.lower() and name != name.upper() and any(map(str.isdigit, name))
     return is_mixed and len(name) >= _ENCODED_LENGTH_MIN

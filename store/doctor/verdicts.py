@@ -28,13 +28,13 @@ class Check:
 
 
 def check(name: str, *, fail: bool = False, warn: bool = False, found: str, advice: str) -> Check:
-    """``advice`` counts where something is not well."""
+    """Return the check; ``advice`` is dropped if all is well."""
     verdict = Verdict.FAIL if fail else Verdict.WARN if warn else Verdict.OK
     return Check(name, verdict, found, advice if verdict is not Verdict.OK else "")
 
 
 def worst_first(found: Iterable[Check]) -> list[Check]:
-    """The same, those that fail before those that warn."""
+    """Return the same, those that fail before those that warn."""
     order = [Verdict.FAIL, Verdict.WARN, Verdict.OK]
     return sorted(found, key=lambda each: order.index(each.verdict))
 

@@ -16,7 +16,7 @@ PATH: Final = "/healthz"
 
 
 def operations() -> list[Operation]:
-    """The one call."""
+    """Return the one call."""
     summary = "Whether the gateway is alive: for probes."
     return [Operation("GET", PATH, _alive, summary, gives={200: ("text/plain",)}, is_probe=True)]
 

@@ -47,7 +47,7 @@ _SAFE: Final = {"X-Content-Type-Options": "nosniff"}
 
 
 def all_operations(samples: Samples | None = None) -> list[Operation]:
-    """Everything that is served; the console draws the ``samples``."""
+    """Return everything that is served; the console draws the ``samples``."""
     # A path that ends with a verb stands before the path that would take the verb for a part of a name.
     groups = (registry, batches, watching, pairs, documents, listings, unary, page, alive)
     served = [operation for group in groups for operation in group.operations()]
@@ -215,6 +215,6 @@ def _authorization(headers: Headers) -> str:
 
 @lru_cache(maxsize=64)
 def _is_here(host: str) -> bool:
-    """Whether a ``Host``, perhaps with brackets and a port, is this machine's loopback."""
+    """Return whether a ``Host``, perhaps with brackets and a port, is this machine's loopback."""
     found = _HOST.fullmatch(host)
     return found is not None and is_loopback(found[1] or found[2])

@@ -25,7 +25,8 @@ _TURNS: Final[WeakValueDictionary[bytes, asyncio.Lock]] = WeakValueDictionary()
 
 
 async def beside(size_bytes: int, work: Callable[[], T]) -> T:
-    """The result of ``work`` on ``size_bytes`` of input. It must not wait, and must not touch objects of the loop."""
+    """Return the result of ``work`` on ``size_bytes`` of input. It must not wait, and must not touch objects of the
+    loop."""
     if size_bytes <= ON_THE_LOOP_BYTES:
         return work()
     async with _TURNS.setdefault(shown_token(), asyncio.Lock()):

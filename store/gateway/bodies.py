@@ -47,7 +47,7 @@ class Bodies:
         """The oldest first."""
 
     def begin(self, caller: str, give_way: Callable[[], None]) -> Body:
-        """A new body, still empty."""
+        """Return a new body, still empty."""
         body = Body(caller, give_way, self._monotonic_s())
         self._arriving[body] = None
         return body
@@ -66,7 +66,7 @@ class Bodies:
         return True
 
     def arrived(self, body: Body) -> None:
-        """It arrives no longer, and so it no longer gives way."""
+        """Note that the body arrives no longer, and so no longer gives way."""
         self._arriving.pop(body, None)
 
     def end(self, body: Body) -> None:
@@ -82,7 +82,7 @@ class Bodies:
             del self._held_bytes[body.caller]
 
     def _giving_way_to(self, asking: Body, size_bytes: int) -> Body | None:
-        """The body that ends; None if all others may stay."""
+        """Return the body that ends; None if all others may stay."""
         others = [each for each in self._arriving if each is not asking and each.size_bytes]
         first = max(self._stalled(others), key=self._held_by, default=None)
         if first is not None:

@@ -113,7 +113,7 @@ class Bounds:
             raise self._no_room("calls", self._calls, held.share)
 
     def check_stream(self) -> None:
-        """Raises Refused where there is no room for a stream."""
+        """Raise Refused if there is no room for a stream."""
         share = self._share()
         if not self._streams.has_room(share):
             raise self._no_room("streams", self._streams, share)
@@ -134,7 +134,7 @@ class Bounds:
             self._streams.add(share, -1)
 
     def stop(self) -> None:
-        """Ends all streams: some have no end of their own."""
+        """End all streams: some have no end of their own."""
         self.is_stopping = True
         for each in self._streaming:
             each.cancel()

@@ -72,7 +72,7 @@ class Callers:
         self._strangers = asyncio.Semaphore(STRANGERS_MAX)
 
     async def known(self) -> str:
-        """The name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
+        """Return the name of the running call's principal; empty while roles are off. Raises Unauthenticated, and the
         cluster's error if the look-up fails."""
         key, now_s = _asked_as(), self._monotonic_s()
         refused_s, refusal = self._refused.get(key, _NEVER)
@@ -104,8 +104,8 @@ class Callers:
         return name
 
     def share(self) -> bytes:
-        """The share of the bounds that the running call uses: that of its token, or of all strangers; empty while
-        roles are off, when nothing tells callers apart."""
+        """Return the share of the bounds that the running call uses: that of its token, or of all strangers; empty
+        while roles are off, when nothing tells callers apart."""
         key, now_s = _asked_as(), self._monotonic_s()
         known_s = self._known.get(key, _NEVER)[0] if self._has_roles else self._open_s
         refused_s = self._refused.get(key, _NEVER)[0]
@@ -147,7 +147,7 @@ class Callers:
 
 
 def _forget(task: asyncio.Task[str]) -> None:
-    """Its outcome is in the cache; no caller waits for it."""
+    """Drop the task: its outcome is in the cache, and no caller waits for it."""
     if not task.cancelled():
         task.exception()
 

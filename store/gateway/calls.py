@@ -65,7 +65,7 @@ class Call:
         self._path: dict[str, str] = request.path_params
         self._body: Body | None = None
         self.timeout_s: float | None = None
-        """How long the caller waits, where it has said so."""
+        """How long the caller waits, if it has said so."""
         self._query = parameters(request.scope["query_string"])
         if self._query:
             self._check_known()
@@ -86,46 +86,46 @@ class Call:
     # --- the URL -------------------------------------------------------------------------------------------------
 
     def name(self, part: str) -> str:
-        """A part of the path that is one segment, as text."""
+        """Return a part of the path that is one segment, as text."""
         return segment_text(self._path[part], part)
 
     def rest_bytes(self, part: str) -> bytes:
-        """The rest of the path as bytes, slashes too."""
+        """Return the rest of the path as bytes, slashes too."""
         return b"/".join(segment_bytes(each, part) for each in self._path[part].split("/"))
 
     def rest(self, part: str) -> list[str]:
-        """The segments of the rest of the path, as texts; none where the path ends before it."""
+        """Return the segments of the rest of the path, as texts; none if the path ends before it."""
         found = self._path.get(part)
         return [] if found is None else key_segments(found, part)
 
     def text(self, name: str) -> str | None:
-        """A parameter as it was given, or None."""
+        """Return a parameter as it was given, or None."""
         return self._query.get(name)
 
     def reader(self) -> AsyncClient:
-        """The client as of the time that the parameter ``at`` names."""
+        """Return the client as of the time that the parameter ``at`` names."""
         at = self._query.get("at")
         return self.client if at is None else self.client.at(at)
 
     def table(self, client: AsyncClient) -> AsyncTable:
-        """The table that the path names, in the version of its schema that is asked for."""
+        """Return the table that the path names, in the version of its schema that is asked for."""
         name = f"{check_database(self.name('database'))}.{check_table(self.name('table'))}"
         return client.table(name, schema_version=self.number("schemaVersion", 1, _SCHEMA_VERSION_MAX))
 
     def fields(self) -> list[str] | None:
-        """The fields that are asked for; None for all."""
+        """Return the fields that are asked for; None for all."""
         given = self._query.get("fields")
         return None if given is None else [each.strip() for each in given.split(",")]
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false, by default false."""
+        """Return a parameter that is true or false, by default false."""
         given = self._query.get(name, "false")
         if given not in _FLAGS:
             raise InvalidArgument(name, "must be true or false", shown(given))
         return _FLAGS[given]
 
     def number(self, name: str, low: int, high: int) -> int | None:
-        """A parameter that is a whole number of these bounds."""
+        """Return a parameter that is a whole number of these bounds."""
         given = self._query.get(name)
         if given is None:
             return None
@@ -139,7 +139,8 @@ class Call:
         return None if given is None else expires_of(given, "ttl")
 
     async def writer(self) -> AsyncClient:
-        """The client for the one write of this call: repeated under an ``Idempotency-Key``, it has one effect."""
+        """Return the client for the one write of this call: repeated under an ``Idempotency-Key``, it has one
+        effect."""
         given = self.header("Idempotency-Key")
         if given is None:
             return self.client
@@ -148,14 +149,14 @@ class Call:
     # --- the head ------------------------------------------------------------------------------------------------
 
     def header(self, name: str) -> str | None:
-        """A header that is given once at most."""
+        """Return a header that is given once at most."""
         given = self.headers.getlist(name)
         if len(given) > 1:
             raise InvalidArgument(name, "must be given once", shown(", ".join(given)))
         return given[0] if given else None
 
     def condition(self) -> Condition:
-        """The condition of a write."""
+        """Return the condition of a write."""
         return condition_of(self.headers)
 
     def _check_promises(self) -> None:
@@ -170,7 +171,7 @@ class Call:
                 )
 
     def media_type(self) -> str:
-        """That of the body, one of those that the operation takes. Raises Refused where it is another one."""
+        """Return the body's media type, one of those that the operation takes. Raises Refused for another one."""
         given = self.header("Content-Type") or ""
         kind, _, more = given.partition(";")
         charset = more.strip().lower().replace('"', "")
@@ -202,13 +203,13 @@ class Call:
     # --- the body ------------------------------------------------------------------------------------------------
 
     async def body(self) -> bytes:
-        """The whole body of an authenticated caller. Raises Unauthenticated, TooLarge, and Refused if it does not
-        arrive in time or has no room."""
+        """Return the whole body of an authenticated caller. Raises Unauthenticated, TooLarge, and Refused if it does
+        not arrive in time or has no room."""
         encoding = self.header("Content-Encoding") or "identity"
         if encoding.lower() != "identity":
             problem = InvalidArgument("Content-Encoding", "must be left out: bodies come as they are", shown(encoding))
             raise Refused(415, problem)
-        # Refused before any of it is asked for, where its sender waits for a 100.
+        # Refused before any of it is asked for, if its sender waits for a 100.
         self._check_size(int(self.headers.get("content-length", "0")))
         caller = await self._caller()
         read, bodies, loop = bytearray(), self.bounds.bodies, asyncio.get_running_loop()
@@ -229,27 +230,27 @@ class Call:
         return bytes(read)
 
     async def json(self) -> Any:
-        """The body, which must be JSON."""
+        """Return the body, which must be JSON."""
         return await self.json_as(lambda value: value)
 
     async def json_as(self, made: Callable[[Any], T]) -> T:
-        """The result of ``made`` for the body, which must be JSON. A large body is parsed beside the loop."""
+        """Return the result of ``made`` for the body, which must be JSON. A large body is parsed beside the loop."""
         self.media_type()
         body = await self.body()
         return await self.beside(lambda: made(_json_of(body)))
 
     async def form(self) -> dict[str, str]:
-        """The fields of a form, which is the body."""
+        """Return the fields of a form, which is the body."""
         self.media_type()
         body = await self.body()
         return await self.beside(lambda: parameters(body))
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """The result of ``work`` on the body: on that of a large one beside the loop."""
+        """Return the result of ``work`` on the body: on that of a large one beside the loop."""
         return await beside(0 if self._body is None else self._body.size_bytes, work)
 
     async def _caller(self) -> str:
-        """The caller whose share the body uses: the principal, or the address while roles are off. Raises as
+        """Return the caller whose share the body uses: the principal, or the address while roles are off. Raises as
         :meth:`Callers.known`."""
         try:
             with self.bounds.waiting():
@@ -296,7 +297,7 @@ def _json_of(body: bytes) -> Any:
 
 
 def _weight(parameters: Sequence[str]) -> float:
-    """That of a media type in ``Accept``: 1, but where it says another one that can be read."""
+    """Return the weight of a media type in ``Accept``: 1, unless it gives another one that can be read."""
     found = next((match for each in parameters if (match := _WEIGHT.fullmatch(each))), None)
     return float(found[1]) if found and found[1] not in ("", ".") else 1.0
 

@@ -55,7 +55,7 @@ class ServedFiles:
 
 
 class ServedCertificate(FollowedCertificate[Served]):
-    """The newest good content of ``files``. Raises InvalidArgument where they are not good at the start."""
+    """The newest good content of ``files``. Raises InvalidArgument if they are not good at the start."""
 
     def __init__(self, files: ServedFiles, wall_s: Callable[[], float] = time.time) -> None:
         super().__init__((files.cert, files.key), lambda: files.check(wall_s))

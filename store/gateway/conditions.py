@@ -44,7 +44,7 @@ class Condition:
 
 
 def quoted(etag: str) -> str:
-    """An etag as a header has it."""
+    """Return an etag as a header has it."""
     return f'"{etag}"'
 
 
@@ -68,7 +68,7 @@ def condition_of(headers: Headers) -> Condition:
 
 
 def is_unchanged(headers: Headers, etag: str) -> bool:
-    """Whether the reader of a read has this version already. Raises InvalidArgument."""
+    """Return whether the reader of a read has this version already. Raises InvalidArgument."""
     given = _given(headers, "If-None-Match")
     if given is None:
         return False
@@ -81,13 +81,13 @@ def is_unchanged(headers: Headers, etag: str) -> bool:
 
 
 def _given(headers: Headers, name: str) -> str | None:
-    """All that was given of the header, as one list."""
+    """Return all that was given of the header, as one list."""
     given = headers.getlist(name)
     return ", ".join(given).strip() if given else None
 
 
 def _tags(given: str) -> list[_Tag] | None:
-    """The entity tags of a list; None for text that is no list of them."""
+    """Return the entity tags of a list; None for text that is no list of them."""
     tags: list[_Tag] = []
     place = 0
     while (found := _ELEMENT.match(given, place)) is not None:

@@ -57,7 +57,7 @@ class Connection(HttpToolsProtocol):
         """The bytes after the last complete head."""
         self._body_left = 0
         self._is_last = False
-        """Nothing behind this call is read: its body ends where the parser says, or it asked for another protocol."""
+        """Nothing behind this call is read: the parser finds its body's end, or it asked for another protocol."""
         self._is_head_over = False
         self._framing_bytes = 0
         """Bytes of a chunked body since the last of its content."""
@@ -73,7 +73,7 @@ class Connection(HttpToolsProtocol):
         self._await_head()
 
     def give_way(self) -> None:
-        """Ends this resting connection: a new one has its place."""
+        """End this resting connection: a new one has its place."""
         self.bounds.reject("idle connection")
         self.transport.abort()
 
@@ -95,7 +95,7 @@ class Connection(HttpToolsProtocol):
         self._keep_place()
 
     def _keep_place(self) -> None:
-        """Tells ``places`` whether the connection rests or works."""
+        """Tell ``places`` whether the connection rests or works."""
         if self.transport.is_closing():
             return
         is_asked = self._is_body_awaited() and not self.cycle.response_started
@@ -121,7 +121,7 @@ class Connection(HttpToolsProtocol):
                 break
 
     def _take_head(self) -> bool:
-        """Gives the parser the next head, where all of it is there."""
+        """Give the parser the next head, if it is complete."""
         # Between two requests a client may send an empty line.
         unread = self._unread.removeprefix(b"\r\n")
         end = unread.find(END, 0, HEAD_BYTES_MAX)
@@ -159,7 +159,7 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response("")
 
     def _feed_chunks(self, data: bytes) -> None:
-        """In pieces, since the parser does not say which bytes of one were content."""
+        """Feed the parser in pieces, since it does not say which bytes of one were content."""
         for start in range(0, len(data), _PIECE_BYTES):
             piece = data[start : start + _PIECE_BYTES]
             self._framing_bytes += len(piece)

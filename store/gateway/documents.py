@@ -81,7 +81,7 @@ def operations() -> list[Operation]:
 
 
 async def key_of(call: Call, table: AsyncTable) -> Key:
-    """The key that the path names."""
+    """Return the key that the path names."""
     return parse_key(call.rest("key"), (await table.descriptor()).key)
 
 
@@ -130,7 +130,7 @@ async def put(call: Call) -> Response:
 
 
 async def _document_of(call: Call, table: AsyncTable) -> dict[str, Any]:
-    """The document of the body. Raises InvalidDocument."""
+    """Return the document of the body. Raises InvalidDocument."""
     read: Callable[[Schema], Any]
     if call.media_type() == AVRO:
         read = partial(decode_document, body=await call.body())
@@ -152,7 +152,7 @@ def _document_of_json(schema: Schema, *, given: Any, has_text_longs: bool) -> An
 
 
 async def patch(call: Call) -> Response:
-    """The document after it."""
+    """Return the document after it."""
     table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     given = await call.json()
@@ -168,7 +168,7 @@ async def patch(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Whether it existed."""
+    """Return whether it existed."""
     table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
     existed = await table.delete(key, if_match=asked.if_match)
@@ -178,12 +178,12 @@ async def delete(call: Call) -> Response:
 
 
 def mode_of(asked: Condition) -> PutMode:
-    """The rows that a put with this condition writes."""
+    """Return the rows that a put with this condition writes."""
     return "insert" if asked.if_absent else "replace" if asked.if_present else "upsert"
 
 
 def check_key(document: Mapping[str, Any], key: Key, parts: tuple[KeyPart, ...]) -> None:
-    """Raises InvalidArgument where a document holds another key than the path names: one of them is a mistake."""
+    """Raise InvalidArgument if a document holds another key than the path names: one of them is a mistake."""
     for part, named in zip(parts, key, strict=True):
         held = _held(document, part.path)
         if not _is_same(held, named, part.type):

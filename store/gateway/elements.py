@@ -42,7 +42,7 @@ REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="b
 
 
 def count_of(call: Call) -> int:
-    """How many elements a page may have."""
+    """Return how many elements a page may have."""
     return call.number("count", 1, COUNT_MAX) or COUNT_DEFAULT
 
 
@@ -56,12 +56,12 @@ def token_of(call: Call) -> bytes:
 
 
 def page_response(elements: list[Any], token: bytes) -> Response:
-    """One page; an empty ``token`` is that of the last one."""
+    """Return one page; an empty ``token`` is that of the last one."""
     return json_response({"elements": elements, "next": next_of(token)}, headers={"Vary": "Accept"})
 
 
 def next_of(token: bytes) -> str | None:
-    """A token as what :func:`token_of` reads; None for that of the last page."""
+    """Return a token as what :func:`token_of` reads; None for that of the last page."""
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode() if token else None
 
 

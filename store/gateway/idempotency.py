@@ -34,7 +34,7 @@ _ATTEMPTS_MAX: Final = 3
 
 
 async def repeatable(client: AsyncClient, key: str, principal: str) -> AsyncClient:
-    """The client for the write of ``key`` that ``principal`` makes. Raises InvalidArgument naming the header."""
+    """Return the client for the write of ``key`` that ``principal`` makes. Raises InvalidArgument naming the header."""
     if _KEY.fullmatch(key) is None:
         problem = f"must be 1 to {CHARACTERS_MAX} characters of ASCII that print, without spaces"
         raise InvalidArgument("Idempotency-Key", problem, shown(key))

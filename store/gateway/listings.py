@@ -112,7 +112,7 @@ def _element(call: Call, document: Document) -> dict[str, Any]:
 
 
 async def _parts(call: Call) -> tuple[KeyPart, ...]:
-    """Those that the path, lower and upper speak of, as of the time that is read."""
+    """Return those that the path, lower and upper speak of, as of the time that is read."""
     client, index = call.reader(), call.text("index")
     table = call.table(client)
     descriptor = await table.descriptor()
@@ -146,7 +146,7 @@ def _scan(call: Call, parts: tuple[KeyPart, ...]) -> Scan:
 
 
 async def pairs(call: Call) -> Response:
-    """The pairs of a range of a namespace."""
+    """Return the pairs of a range of a namespace."""
     namespace = call.client.kv(call.name("namespace"))
     lower, upper, prefix = _bytes(call, "lower") or b"", _bytes(call, "upper") or b"", _bytes(call, "prefix")
     keys_only, reverse, at = call.flag("keysOnly"), call.flag("reverse"), call.text("at")

@@ -57,7 +57,7 @@ class Measures:
         return self.routes.setdefault((path, method), RouteMeasures())
 
     def upstream(self, error: CortadoError) -> None:
-        """A call ended with ``error``, which the cluster or the way to it may have caused."""
+        """Count a call that ended with ``error``, which the cluster or the way to it may have caused."""
         if isinstance(error, _UPSTREAM):
             self.upstream_errors[error.reason] += 1
 

@@ -46,7 +46,7 @@ class Pages:
         return text_response(200, "alive")
 
     async def _ready(self, _request: Request) -> Response:
-        """A gateway that reaches a leader is ready, also if the cluster lets the gateway itself do nothing."""
+        """Answer whether a leader is reached; a leader that lets the gateway itself do nothing counts, too."""
         reasons = [{"reason": "stopping", "message": "it was told to stop"}] if self._bounds.is_stopping else []
         try:
             await self._client.clock()

@@ -33,7 +33,7 @@ _PROBLEM: Final = {
 
 
 def operations(others: Sequence[Operation]) -> list[Operation]:
-    """The call that answers the document of ``others``, and of itself."""
+    """Return the call that answers the document of ``others``, and of itself."""
     text = b""
 
     async def answer(_: Call) -> Response:
@@ -45,7 +45,7 @@ def operations(others: Sequence[Operation]) -> list[Operation]:
 
 
 def document(served: Sequence[Operation]) -> dict[str, Any]:
-    """The document of these operations."""
+    """Return the document of these operations."""
     paths: dict[str, Any] = {}
     for each in served:
         paths.setdefault(_PART.sub(r"{\1}", each.path), {})[each.method.lower()] = _operation(each)

@@ -23,7 +23,7 @@ _FILES: Final = {
 
 
 def operations() -> list[Operation]:
-    """The page and its two files."""
+    """Return the page and its two files."""
     return [
         Operation("GET", path, partial(_answer, name, kind), f"The page to try calls on: {name}.", gives={200: (kind,)})
         for path, (name, kind) in _FILES.items()

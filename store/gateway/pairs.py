@@ -51,7 +51,7 @@ def operations() -> list[Operation]:
 
 
 async def get(call: Call) -> Response:
-    """The value, with its etag and when it expires."""
+    """Return the value, with its etag and when it expires."""
     namespace, key = call.name("namespace"), call.rest_bytes("key")
     found = await call.client.kv(namespace).get(key, at=call.text("at"))
     if found is None:
@@ -84,7 +84,7 @@ async def put(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Whether it existed."""
+    """Return whether it existed."""
     namespace, key, asked = call.name("namespace"), call.rest_bytes("key"), call.condition()
     existed = (
         await (await call.writer()).kv(namespace).delete(key, if_present=asked.if_present, if_match=asked.if_match)

@@ -33,7 +33,7 @@ def segment_bytes(segment: str, field: str) -> bytes:
 
 
 def segment_text(segment: str, field: str) -> str:
-    """As :func:`segment_bytes`, as text."""
+    """Return :func:`segment_bytes` as text."""
     try:
         return segment_bytes(segment, field).decode()
     except UnicodeDecodeError as error:
@@ -42,7 +42,8 @@ def segment_text(segment: str, field: str) -> str:
 
 
 def segment_of(text: str | bytes) -> str:
-    """A segment of a path that stands for this, its slashes too. Clients take away segments that are just dots."""
+    """Return a segment of a path that stands for this, its slashes too. Clients take away segments that are just
+    dots."""
     segment = quote(text, safe="")
     return segment.replace(".", "%2E") if segment in (".", "..") else segment
 
@@ -54,12 +55,12 @@ def is_kept(segment: str | bytes) -> bool:
 
 
 def key_segments(path: str, field: str = "key") -> list[str]:
-    """The parts of a key that the rest of a path holds; a last empty segment is an empty part."""
+    """Return the parts of a key that the rest of a path holds; a last empty segment is an empty part."""
     return [segment_text(each, field) for each in path.split("/")]
 
 
 def parameters(query: bytes) -> dict[str, str]:
-    """The parameters of a query, each once. Raises InvalidArgument."""
+    """Return the parameters of a query, each once. Raises InvalidArgument."""
     if not query:
         return {}
     text = query.decode("latin-1")

@@ -52,14 +52,14 @@ class Places:
         return True
 
     def rest(self, it: Held) -> None:
-        """The gateway waits for its caller; called again, the wait begins again."""
+        """Note that the gateway waits for its caller; called again, the wait begins again."""
         if it in self._taken:
             resting = self._resting.setdefault(it.address, {})
             resting.pop(it, None)
             resting[it] = None
 
     def work(self, it: Held) -> None:
-        """Its caller waits for the gateway."""
+        """Note that its caller waits for the gateway."""
         resting = self._resting.get(it.address, {})
         if it in resting:
             del resting[it]
@@ -85,7 +85,8 @@ class Places:
 
 
 def address_of_caller(host: str) -> str:
-    """The unit that ``host`` counts as: an IPv4 address, or an IPv6 network of 64 bits, which one caller has whole."""
+    """Return the unit that ``host`` counts as: an IPv4 address, or an IPv6 network of 64 bits, which one caller has
+    whole."""
     if ":" not in host:
         return host
     try:

@@ -46,7 +46,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 MEDIA_TYPE: Final = "application/problem+json"
 CHALLENGES: Final = ("Bearer", 'Basic realm="Cortado: any name, and a token as the password", charset="UTF-8"')
-"""At the second one a browser asks its user, where it stands by itself."""
+"""For the second one a browser asks its user, if it stands by itself."""
 
 STATUS_OF: Final[tuple[tuple[type[CortadoError], int], ...]] = (
     (TooLarge, 413),
@@ -84,12 +84,12 @@ class Refused(Exception):
 
 
 def status_of(error: CortadoError) -> int:
-    """The status of the error's class."""
+    """Return the status of the error's class."""
     return next(status for kind, status in STATUS_OF if isinstance(error, kind))
 
 
 def problem(error: CortadoError, status: int = 0) -> dict[str, Any]:
-    """The error as a problem detail. ``status`` is that of the answer, where it is not its class's."""
+    """Return the error as a problem detail. ``status`` is that of the answer, if it is not its class's."""
     status = status or status_of(error)
     found: dict[str, Any] = {
         "type": "about:blank",
@@ -105,7 +105,7 @@ def problem(error: CortadoError, status: int = 0) -> dict[str, Any]:
 
 
 def problem_response(error: CortadoError | Refused) -> Response:
-    """The answer to a call that ended with ``error``."""
+    """Return the answer to a call that ended with ``error``."""
     headers: dict[str, str] = {}
     status = 0
     if isinstance(error, Refused):

@@ -157,12 +157,12 @@ async def _serve(
 
 
 def _within_open_files(limits: GatewayLimits) -> GatewayLimits:
-    """With no more connections than leave files to reach the cluster by: one too many is told so, and does not wait."""
+    """Bound the connections by the open files, with some left to reach the cluster: one too many is told so at once."""
     return replace(limits, connections_max=min(limits.connections_max, connections_max(raise_open_files())))
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Takes the port. Raises Unavailable."""
+    """Take the port. Raises Unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -176,7 +176,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _announce(config: GatewayConfig, address: str) -> None:
-    """Says where the gateway listens: to people on stdout, and in a file where one was asked for."""
+    """Announce the gateway's address: to people on stdout, and in a file if one was asked for."""
     scheme = "http" if config.https is None else "https"
     with there_last(config.port_file, address):
         _LOG.info("serves %s on %s", scheme.upper(), address)

@@ -35,7 +35,7 @@ class StreamCut(Exception):
 
 
 def check_stream(call: Call) -> None:
-    """Before anything is asked of the cluster for a stream. Raises Refused for HTTP/1.0, and for one too many."""
+    """Check before asking the cluster for a stream. Raises Refused for HTTP/1.0, and for one too many."""
     if call.http_version == "1.0":
         error = InvalidArgument(
             "request", "must be one of HTTP/1.1: HTTP/1.0 cannot tell where a stream ends", "HTTP/1.0"
@@ -60,7 +60,7 @@ async def _with_first(first: list[T], pages: AsyncGenerator[T, None]) -> AsyncGe
 
 
 class Stream(StreamingResponse):
-    """``pieces`` as they come. Raises Refused where there are too many streams."""
+    """``pieces`` as they come. Raises Refused if there are too many streams."""
 
     def __init__(self, bounds: Bounds, pieces: AsyncGenerator[bytes, None], media_type: str) -> None:
         self._pieces = _slices(pieces)

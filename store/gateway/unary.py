@@ -33,7 +33,7 @@ _TIMEOUT: Final = Parameter("Connect-Timeout-Ms", "How long the caller waits.", 
 
 
 def operations() -> list[Operation]:
-    """A row for each unary call."""
+    """Return a row for each unary call."""
     services = [value for name, value in vars(Stubs).items() if not name.startswith("_")]
     methods = [method for service in services for method in vars(service).values()]
     return [_operation(each) for each in methods if not (each.client_streaming or each.server_streaming)]
@@ -46,7 +46,7 @@ def _operation(method: Method) -> Operation:
 
 
 async def unary(method: Method, call: Call) -> Response:
-    """The reply, as JSON."""
+    """Return the reply, as JSON."""
     version, timeout = call.header("Connect-Protocol-Version"), call.header("Connect-Timeout-Ms")
     if version not in (None, "1"):
         raise InvalidArgument("Connect-Protocol-Version", "must be 1", shown(version))
@@ -62,7 +62,7 @@ async def unary(method: Method, call: Call) -> Response:
 
 
 def _request_of(method: Method, given: Any) -> Any:
-    """The request that JSON says. Raises InvalidArgument."""
+    """Return the request that JSON says. Raises InvalidArgument."""
     request = method.request()
     if not isinstance(given, dict):
         raise InvalidArgument("body", f"must be an object: a {request.DESCRIPTOR.full_name}", type(given).__name__)
@@ -98,7 +98,7 @@ def _check_bytes(kind: Any, given: Any, path: str) -> None:
 
 
 def failed(error: CortadoError | Refused) -> Response:
-    """A problem, as Connect carries one."""
+    """Return a problem, as Connect carries one."""
     response = problem_response(error)
     cause = error.error if isinstance(error, Refused) else error
     told = {"code": cause.code.lower(), "message": cause.message(), **problem(cause, response.status_code)}

@@ -21,18 +21,19 @@ _Convert: TypeAlias = Callable[[Any, str], Any]
 
 
 def document_json(call: Call, document: Document) -> Any:
-    """A document as the call wants it."""
+    """Return a document as the call wants it."""
     value = document.to_json()
     return each_long(document.schema.root, value, _to_text) if has_text_longs(call) else value
 
 
 def longs_from_text(root: AvroType, value: Any) -> Any:
-    """A document's JSON with its longs as numbers again. Raises InvalidDocument for text that is no whole number."""
+    """Return a document's JSON with its longs as numbers again. Raises InvalidDocument for text that is no whole
+    number."""
     return each_long(root, value, _from_text)
 
 
 def has_text_longs(call: Call) -> bool:
-    """Whether the parameter ``longs`` asks for text. Raises InvalidArgument."""
+    """Return whether the parameter ``longs`` asks for text. Raises InvalidArgument."""
     given = call.text("longs")
     if given not in (None, "number", "string"):
         raise InvalidArgument("longs", "must be number or string", shown(given))

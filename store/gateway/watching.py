@@ -72,7 +72,7 @@ def operations() -> list[Operation]:
 
 
 async def documents(call: Call) -> Response:
-    """The changes of a table, or of a part of its keys."""
+    """Return the changes of a table, or of a part of its keys."""
     call.wanted((EVENTS,))
     table, named = call.table(call.client), call.rest("key")
     prefix = parse_key(named, (await table.descriptor()).key, prefix=True) if named else None
@@ -87,7 +87,7 @@ async def documents(call: Call) -> Response:
 
 
 async def namespace(call: Call) -> Response:
-    """The changes of a namespace, or of the keys with a prefix."""
+    """Return the changes of a namespace, or of the keys with a prefix."""
     call.wanted((EVENTS,))
     given = call.text("prefix")
     prefix = None if given is None else parse_bytes(given, "prefix")
@@ -113,7 +113,8 @@ def _after(call: Call) -> At:
 
 
 def _begins_with_state(call: Call) -> bool:
-    """A reader that reconnects was sent the whole state: only ``resolved`` has an id, and it comes behind the state."""
+    """Return whether the watch begins with the state. A reader that reconnects was sent all of it: only ``resolved``
+    has an id, and comes behind the state."""
     return call.flag("initialState") and LAST_EVENT.name not in call.headers
 
 

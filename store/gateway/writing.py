@@ -32,7 +32,7 @@ class Together:
             self._flush()
 
     def close(self) -> None:
-        """Closes the connection once everything is sent."""
+        """Close the connection once everything is sent."""
         self._flush()
         self._transport.close()
 

@@ -15,7 +15,7 @@ from cortado.store.local_cluster.supervisor import Supervisor, say_on_stdout
 
 
 def main() -> int:
-    """Until it is told to stop; the exit code."""
+    """Run until it is told to stop; return the exit code."""
     files = ClusterFiles(Path(sys.argv[1]))
     try:
         with files.locked():

@@ -78,7 +78,7 @@ class Plan:
         return all(each.is_voter for each in self.members)
 
     def node(self, node_id: str) -> NodePlan:
-        """Raises InvalidArgument naming the nodes there are."""
+        """Raise InvalidArgument naming the nodes there are."""
         for each in self.nodes:
             if each.node_id == node_id:
                 return each
@@ -121,7 +121,7 @@ class ClusterFiles:
             raise InvalidArgument("--dir", "must be a path of characters that print", repr(str(directory)))
         self.directory = directory
 
-    # --- where things are --------------------------------------------------------------------------------------
+    # --- paths -------------------------------------------------------------------------------------------------
 
     def node(self, node_id: str) -> Path:
         return self.directory / node_id
@@ -167,8 +167,8 @@ class ClusterFiles:
         return self.directory / "run.json"
 
     def read_plan(self) -> Plan:
-        """Raises InvalidArgument where there is no cluster, or one that is not to be trusted; DataDirectoryError where
-        the file is damaged."""
+        """Raise InvalidArgument if there is no cluster, or one that is not to be trusted; DataDirectoryError if the
+        file is damaged."""
         if not self.exists:
             problem = "holds no local cluster; cortado cluster up makes one"
             raise InvalidArgument("--dir", problem, str(self.directory))
@@ -201,7 +201,7 @@ class ClusterFiles:
         self._write(self._run, dataclasses.asdict(run))
 
     def running(self) -> ProcessId | None:
-        """The supervisor that runs, if one does."""
+        """Return the supervisor that runs, if one does."""
         supervisor = self.read_run().supervisor
         return supervisor if supervisor is not None and supervisor.is_alive() else None
 
@@ -230,14 +230,14 @@ class ClusterFiles:
     # --- partitions --------------------------------------------------------------------------------------------
 
     def read_cut(self, node_id: str) -> set[str]:
-        """The nodes that ``node_id`` neither hears nor speaks to."""
+        """Return the nodes that ``node_id`` neither hears nor speaks to."""
         try:
             return set(read_regular(self.faults(node_id), _FAULTS_BYTES_MAX).decode(errors="replace").split())
         except OSError:
             return set()
 
     def write_cut(self, node_id: str, cut: set[str]) -> None:
-        """The node looks at it several times a second."""
+        """Write the nodes to cut off. The node reads the file several times a second."""
         path = self.faults(node_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_small(path, "".join(f"{each}\n" for each in sorted(cut)).encode())
@@ -246,7 +246,7 @@ class ClusterFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """For the supervisor's life. Raises Unavailable where another one has it, InvalidArgument for the directory."""
+        """Hold the supervisor's lock. Raises Unavailable if another one has it, InvalidArgument for the directory."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Data, logs and keys of all nodes are below, and a process that can open the lock could hold it.
@@ -266,7 +266,7 @@ class ClusterFiles:
 
 
 def _node(node_id: Any, address: Any, peer_address: Any, **flags: Any) -> NodePlan:
-    """Raises ValueError for an id that no cluster has here, or an address that is not of this machine."""
+    """Raise ValueError for an id that no cluster has here, or an address that is not of this machine."""
     for each in (address, peer_address):
         host, _ = split_address("address", each)
         if not is_loopback(host):
@@ -275,19 +275,19 @@ def _node(node_id: Any, address: Any, peer_address: Any, **flags: Any) -> NodePl
 
 
 def _checked_id(node_id: Any) -> str:
-    """It becomes the name of a directory. Raises ValueError."""
+    """Return the id, which becomes the name of a directory. Raises ValueError."""
     if not isinstance(node_id, str) or not _NODE_ID.fullmatch(node_id):
         raise ValueError(f"{node_id!r:.80} is no id of a node here")
     return node_id
 
 
 def _node_run(process: Any, starts: Any, last_exit: Any, given_up: Any) -> NodeRun:
-    """Raises ValueError, TypeError."""
+    """Raise ValueError, TypeError."""
     return NodeRun(_process(process), int(starts), None if last_exit is None else int(last_exit), str(given_up))
 
 
 def _process(record: Any) -> ProcessId | None:
-    """Raises ValueError: numbers below 2 are no process of ours, and a signal to them could reach many."""
+    """Raise ValueError: numbers below 2 are no process of ours, and a signal to them could reach many."""
     if record is None:
         return None
     pid = record["pid"]

@@ -40,7 +40,7 @@ class Site(Protocol):
     def say(self, text: str) -> None: ...
 
     def rest(self, seconds: float) -> None:
-        """Wait. Raises Stopped where the supervisor is to stop."""
+        """Wait. Raises Stopped if the supervisor is to stop."""
 
 
 class Stopped(Exception):

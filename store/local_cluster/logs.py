@@ -30,7 +30,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z?")
 
 
 def rotate(log: Path, bytes_max: int = LOG_BYTES_MAX) -> bool:
-    """Begin ``log`` anew where it is longer than ``bytes_max``. A full disk leaves it as it is."""
+    """Begin ``log`` anew if it is longer than ``bytes_max``. A full disk leaves it as it is."""
     with suppress(OSError):
         if log.stat().st_size <= bytes_max:
             return False
@@ -65,7 +65,8 @@ def tail(log: Path, lines: int, *, follows_links: bool = False) -> list[str]:
 
 
 def merged(logs: Mapping[str, Path], lines: int) -> list[tuple[str, str]]:
-    """The last lines of several nodes, as (node, line), in the order of their times. One without goes with the last."""
+    """Return the last lines of several nodes, as (node, line), in the order of their times. One without goes with the
+    last."""
     found: list[tuple[str, int, str, str]] = []
     for order, (node_id, log) in enumerate(logs.items()):
         at = ""

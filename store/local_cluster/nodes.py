@@ -34,12 +34,12 @@ NOT_CURED_BY_A_START: Final = frozenset({2, 8, 78})
 
 
 def backoff_s(failures: int) -> float:
-    """How long to wait before the next start, after so many ends in a row."""
+    """Return how long to wait before the next start, after so many ends in a row."""
     return float(min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(failures - 1, 20)))
 
 
 def command_of(files: ClusterFiles, plan: Plan, node: NodePlan, parent_fd: int) -> Sequence[str]:
-    """The server's command line."""
+    """Return the server's command line."""
     options = [
         *("--data-dir", str(files.data(node.node_id))),
         *("--node-id", node.node_id),
@@ -61,7 +61,9 @@ def command_of(files: ClusterFiles, plan: Plan, node: NodePlan, parent_fd: int) 
 
 
 def environment() -> dict[str, str]:
-    """A node's: ours, without settings for a server, which would be for all nodes and gone at the next start.
+    """Return a node's environment: ours, without settings for a server.
+
+    These would be for all nodes, and gone at the next start.
 
     gRPC's own handlers of a fork are of no use to a child that becomes another program.
     """
@@ -115,7 +117,7 @@ class NodeProcess:
 
     @property
     def next_start_s(self) -> float:
-        """When it is to be started (monotonic); infinite where it runs, or is given up."""
+        """When it is to be started (monotonic); infinite if it runs, or is given up."""
         return math.inf if self._process is not None or self._given_up else self._next_start_s
 
     def step(self, now_s: float) -> Ended | None:

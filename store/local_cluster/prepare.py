@@ -38,7 +38,7 @@ def check_count(nodes: int | None) -> None:
 def prepare(
     files: ClusterFiles, *, nodes: int | None, port: int = PORT_DEFAULT, has_tls: bool = False, config: Path | None
 ) -> Plan:
-    """The plan to go on with. Call it with the directory locked.
+    """Return the plan to go on with. Call it with the directory locked.
 
     ``nodes`` may add to a cluster that exists, and not take away. Raises InvalidArgument, DataDirectoryError.
     """
@@ -58,13 +58,13 @@ def prepare(
 
 
 def connect(files: ClusterFiles, plan: Plan, *, timeout_s: float = 10.0) -> Client:
-    """A client of the nodes that have a vote already, or of the first one."""
+    """Return a client of the nodes that have a vote already, or of the first one."""
     known = [each.address for each in plan.members if each.is_voter] or [plan.nodes[0].address]
     return Client(",".join(known), timeout_s=timeout_s, tls=client_tls(files, plan))
 
 
 def client_tls(files: ClusterFiles, plan: Plan) -> Tls | None:
-    """The certificates that a client of this cluster needs, if any."""
+    """Return the certificates that a client of this cluster needs, if any."""
     if not plan.has_tls:
         return None
     tls = files.tls
@@ -75,7 +75,7 @@ def client_tls(files: ClusterFiles, plan: Plan) -> Tls | None:
 
 
 def _check_regular(path: str | Path | None, field: str) -> None:
-    """Raises InvalidArgument for a pipe and the like, which a user may name and a directory may not hold."""
+    """Raise InvalidArgument for a pipe and the like, which a user may name and a directory may not hold."""
     try:
         if path is not None:
             os.close(open_regular(path, follows_links=True))

@@ -57,8 +57,8 @@ class ProcessId:
         return found is not None and found[1] == self.started and found[0] in "Tt"
 
     def send(self, signal_number: signal.Signals, *, holding: Path) -> bool:
-        """True where it was sent; False where the process is gone. Raises InvalidArgument where the process does not
-        have the file ``holding`` open, and so is another one."""
+        """Return True if it was sent; False if the process is gone. Raises InvalidArgument if it does not have the
+        file ``holding`` open, and so is another one."""
         try:
             if not hasattr(os, "pidfd_open"):
                 if not self._is_there(holding):
@@ -99,7 +99,7 @@ def _has_open(pid: int, file: Path) -> bool:
 
 
 def _look_at(pid: int) -> tuple[str, str] | None:
-    """State letter and time of the start; None where there is no such process."""
+    """Return the state letter and the time of the start; None if there is no such process."""
     if _IS_LINUX:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -90,7 +90,7 @@ class Supervisor:
     # --- life --------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until a signal. Call it on the main thread. Raises Unavailable where the cluster cannot come about."""
+        """Run until a signal. Call it on the main thread. Raises Unavailable if the cluster cannot come about."""
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)

@@ -50,7 +50,8 @@ class Sources:
 
 
 def collect(sources: Sources | None) -> list[Family]:
-    """All there is, in the order of the definitions. Without sources, of a node that has not started: the process."""
+    """Return all there is, in the order of the definitions. Without sources, of a node that has not started: the
+    process."""
     return families(DEFINITIONS, _process() if sources is None else _all(sources))
 
 

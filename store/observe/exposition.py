@@ -26,7 +26,7 @@ class _Collected(Collector):
 
 
 def expose(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
-    """The body and its content type, for a scraper that accepts what ``accept`` (the header) says."""
+    """Return the body and its content type, for a scraper that accepts what ``accept`` (the header) says."""
     encode, content_type = choose_encoder(accept)
     return encode(_Collected(families)), content_type
 

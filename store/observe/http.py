@@ -68,7 +68,7 @@ class HttpServer:
         self._open = 0
 
     async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port. Raises Unavailable where that can't be."""
+        """Listen, and return the port. Raises Unavailable if that can't be."""
         try:
             self._server = await asyncio.start_server(self._connected, host, port, limit=HEAD_BYTES_MAX)
         except OSError as error:

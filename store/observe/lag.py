@@ -26,7 +26,7 @@ class LogClock:
         self._samples: deque[tuple[float, int]] = deque(maxlen=SAMPLES_MAX)
 
     def sample(self, now_ms: float, last_index: int) -> None:
-        """To be called every :data:`PERIOD_MS`, or less often."""
+        """Take a sample. Call it every :data:`PERIOD_MS`, or less often."""
         if self._samples and last_index < self._samples[-1][1]:
             self._samples.clear()
         self._samples.append((now_ms, last_index))

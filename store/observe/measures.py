@@ -86,7 +86,7 @@ class WriteMeasures:
     commits: CommitOutcomes = field(default_factory=lambda: CommitOutcomes())
 
     def appended(self, commands: int, size_bytes: int, evaluating_ms: float) -> None:
-        """An entry was."""
+        """Measure an appended entry."""
         self.commands.observe(commands)
         self.bytes.observe(size_bytes)
         self.evaluating.observe(evaluating_ms / 1000)

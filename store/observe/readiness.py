@@ -55,12 +55,12 @@ class Readiness:
         self._was_ready = False
 
     def begin(self, host: Host, is_served: Callable[[], bool]) -> None:
-        """The node starts; ``is_served`` says whether clients can reach it."""
+        """Note that the node starts; ``is_served`` says whether clients can reach it."""
         self._starting = host
         self._is_served = is_served
 
     def attach(self, host: Host) -> None:
-        """The node has started."""
+        """Note that the node has started."""
         self._host = host
 
     def is_ready(self) -> bool:
@@ -74,7 +74,7 @@ class Readiness:
         return self._was_ready
 
     def problems(self) -> list[Problem]:
-        """Every reason that holds now; none where the node can serve."""
+        """Return every reason that holds now; none if the node can serve."""
         host = self._host
         if host is None:
             found = [Problem(Reason.STARTING, "the node starts, or joins its cluster")]

@@ -10,7 +10,7 @@ from cortado.store.observe.gateway_definitions import GATEWAY
 
 
 def reference() -> str:
-    """Every part with a table, as Markdown."""
+    """Return every part with a table, as Markdown."""
     return "\n".join(line for part in (*PARTS, GATEWAY) for line in _part(part))
 
 

@@ -71,10 +71,10 @@ class Requests:
         """Calls that take so long are counted, and shown to ``slow``."""
         self.slow_calls = 0
         self.tracer: Observer | None = None
-        """Shown every call, where there is one."""
+        """Shown every call, if there is one."""
 
     def method(self, name: str) -> MethodMeasures:
-        """Those of the method ``name``, such as "cortado.v1.KeyValue/Put"."""
+        """Return those of the method ``name``, such as "cortado.v1.KeyValue/Put"."""
         found = self.methods.get(name)
         if found is None:
             found = self.methods[name] = MethodMeasures(name, self)
@@ -126,7 +126,7 @@ class MethodMeasures:
         self._now_s = of.monotonic_s
 
     def ends(self) -> Iterator[tuple[str, int]]:
-        """How many ended with each code."""
+        """Yield how many ended with each code."""
         if self.ok:
             yield OK, self.ok
         yield from self.codes.items()
@@ -140,7 +140,7 @@ class MethodMeasures:
         return call
 
     def end(self, call: Call, code: str, request: Message, reply_bytes: int = 0) -> None:
-        """It is over, with a canonical code's name."""
+        """End the call, with a canonical code's name."""
         seconds = self._now_s() - call.began_s
         durations = self.durations
         # As its observe() does, without the call: this is the hottest place that measures.
@@ -159,7 +159,7 @@ class MethodMeasures:
         call.is_over = True
 
     def is_shown(self, call: Call) -> bool:
-        """Whether those who look at single calls are to see this one, if it is over now."""
+        """Return whether the observers of single calls are to see this one, if it is over now."""
         return self._of.tracer is not None or self._now_s() - call.began_s >= self._of.slow_s
 
     def end_many(self, began: Call, code: str, calls: int, reply_bytes: int = 0) -> None:
@@ -173,12 +173,12 @@ class MethodMeasures:
         began.is_over = True
 
     def fail(self, call: Call, error: CortadoError, request: Message) -> None:
-        """It ended with an error."""
+        """End the call with an error."""
         self._of.refused(error)
         self.end(call, error.code, request)
 
     def refuse(self, error: CortadoError) -> None:
-        """A call ended with an error before its request was received. It is counted, and there is nothing to show."""
+        """Count a call that ended with an error before its request was received. There is nothing to show."""
         self._of.refused(error)
         self.codes[error.code] += 1
 

@@ -47,7 +47,7 @@ class RateLimit:
         self._held_back = 0
 
     def take(self) -> int | None:
-        """None where it is too much now; else how many were held back since the last that was not."""
+        """Return None if it is too much now; else how many were held back since the last one that was let through."""
         now_s = self._monotonic_s()
         self._left = min(self._left + (now_s - self._looked_s) * self._per_s, self._burst)
         self._looked_s = now_s
@@ -61,7 +61,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class SlowCall:
-    """A call that is over. ``about`` are names that stood in its request, ``split_ms`` is where its time went."""
+    """A call that is over. ``about`` are names in its request, ``split_ms`` the parts of its time."""
 
     ended_ms: int
     """By the wall clock."""

@@ -46,7 +46,7 @@ _NS_OF_MS: Final = 1_000_000
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
-    """To the collector at ``endpoint``, http://HOST:PORT or https://HOST:PORT."""
+    """Return an exporter to the collector at ``endpoint``, http://HOST:PORT or https://HOST:PORT."""
     return OTLPSpanExporter(endpoint=endpoint, insecure=endpoint.startswith("http://"))
 
 

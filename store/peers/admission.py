@@ -64,7 +64,7 @@ class Admission:
             raise
 
     async def introduced(self, message: bytes, certificate: tuple[str, str] | None) -> Hello:
-        """The Hello of a caller that is a peer. Raises as :meth:`admit` does."""
+        """Return the Hello of a caller that is a peer. Raises as :meth:`admit` does."""
         try:
             hello = read_hello(message)
         except PeerRefused as refusal:
@@ -96,7 +96,7 @@ class Admission:
         group.believe(hello.node_id, position)
 
     def is_vouched_for(self, node_id: str, storage_id: str) -> bool:
-        """Whether members' word still counts for this node with this data directory."""
+        """Return whether members' word still counts for this node with this data directory."""
         return self._vouched.get(node_id) == storage_id and self._node().meta.is_believed(node_id)
 
     def review(self) -> None:

@@ -65,7 +65,7 @@ class Description:
 
 
 def make_authority(name: str, days: int, now: datetime) -> Pair:
-    """A new authority. Raises InvalidArgument."""
+    """Return a new authority. Raises InvalidArgument."""
     if not 0 < len(name) <= _COMMON_NAME_MAX or not name.isprintable():
         raise InvalidArgument("name", f"must have 1 to {_COMMON_NAME_MAX} printable characters", repr(name[:80]))
     key = ec.generate_private_key(ec.SECP256R1())
@@ -80,7 +80,7 @@ def make_authority(name: str, days: int, now: datetime) -> Pair:
 
 
 def make_node(authority: Authority, node_id: str, hosts: Sequence[str], days: int, now: datetime) -> Pair:
-    """A certificate for one node, to be served under ``hosts`` (names or addresses). Raises InvalidArgument."""
+    """Return a certificate for one node, to be served under ``hosts`` (names or addresses). Raises InvalidArgument."""
     check_name(node_id, "node id")
     names: list[x509.GeneralName] = [
         x509.UniformResourceIdentifier(uri_of("node", node_id)),
@@ -92,22 +92,22 @@ def make_node(authority: Authority, node_id: str, hosts: Sequence[str], days: in
 
 
 def make_client(authority: Authority, name: str, days: int, now: datetime) -> Pair:
-    """A certificate for one client. Raises InvalidArgument."""
+    """Return a certificate for one client. Raises InvalidArgument."""
     check_name(name, "client name")
     names = [x509.UniformResourceIdentifier(uri_of("client", name))]
     return _make_leaf(authority, name, names, [ExtendedKeyUsageOID.CLIENT_AUTH], days, now)
 
 
 def make_gateway(authority: Authority, name: str, hosts: Sequence[str], days: int, now: datetime) -> Pair:
-    """A certificate for an HTTP gateway, to be served under ``hosts``. It is no client's: a gateway calls its cluster
-    with another one. Raises InvalidArgument."""
+    """Return a certificate for an HTTP gateway, to be served under ``hosts``. It is no client's: a gateway calls its
+    cluster with another one. Raises InvalidArgument."""
     check_name(name, "gateway name")
     names = _hosts(hosts, "the gateway")
     return _make_leaf(authority, name, names, [ExtendedKeyUsageOID.SERVER_AUTH], days, now)
 
 
 def load_authority(certificate: bytes, key: bytes, *, certificate_name: str, key_name: str) -> Authority:
-    """The authority of two PEM files. Raises InvalidArgument with the name of the one that does not fit."""
+    """Return the authority of two PEM files. Raises InvalidArgument with the name of the one that does not fit."""
     loaded = load_certificate(certificate, certificate_name)
     try:
         basic = loaded.extensions.get_extension_for_class(x509.BasicConstraints).value
@@ -127,7 +127,7 @@ def load_authority(certificate: bytes, key: bytes, *, certificate_name: str, key
 
 
 def load_certificate(certificate: bytes, name: str) -> x509.Certificate:
-    """The first certificate of a PEM file. Raises InvalidArgument with its ``name``."""
+    """Return the first certificate of a PEM file. Raises InvalidArgument with its ``name``."""
     try:
         return x509.load_pem_x509_certificate(certificate)
     except ValueError as error:

@@ -53,10 +53,10 @@ class ClockEcho:
 
     @staticmethod
     def left_ms(batch: PeerBatch, now_ms: float) -> float:
-        """After which time on our clock the peer sent a batch, by the echo that it carries, however long it lay in a
-        buffer since; minus infinity where it carries none."""
+        """Return a time on our clock after which the peer sent a batch, by the echo in it, however long it lay in a
+        buffer since; minus infinity without an echo."""
         left_ms = batch.echo_monotonic_ms + batch.echo_age_ms
-        # Not so where a number is missing, not a number, or made up.
+        # Not so if a number is missing, not a number, or made up.
         is_one = batch.echo_monotonic_ms > 0 and batch.echo_age_ms >= 0 and left_ms <= now_ms
         return left_ms if is_one else -math.inf
 

@@ -137,7 +137,7 @@ def contexts_of(files: TlsFiles) -> Contexts:
 
 
 def _of_http2(context: ssl.SSLContext, asks: ssl.VerifyMode) -> ssl.SSLContext:
-    """As RFC 9113 §9.2 wants it."""
+    """Return the context as RFC 9113 §9.2 requires it."""
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.verify_mode = asks
@@ -179,7 +179,7 @@ def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
 
 
 def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> tuple[float, float]:
-    """When the certificate ends, and the authority that lasts longest. Raises InvalidArgument."""
+    """Return the ends of the certificate, and of the authority that lasts longest. Raises InvalidArgument."""
     not_after_s = check_period(files.cert, shown, now_s)
     ends_s = [ssl.cert_time_to_seconds(authority["notAfter"]) for authority in shown["authorities"]]
     if now_s > max(ends_s):

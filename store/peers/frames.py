@@ -84,7 +84,7 @@ class Frame(NamedTuple):
 
 
 def encode_frame(kind: Kind, payload: bytes) -> bytes:
-    """A frame, to be sent as it is."""
+    """Return a frame, to be sent as it is."""
     return _HEADER.pack(len(payload), kind, google_crc32c.extend(_SEED[kind], payload)) + payload
 
 
@@ -113,7 +113,7 @@ class FrameBuffer:
         self._at = 0
 
     def next(self, expected: Mapping[Kind, int]) -> Frame | None:
-        """The next frame, None where it is not whole yet. ``expected``: the kinds that may come, and the largest
+        """Return the next frame, None if it is not whole yet. ``expected``: the kinds that may come, and the largest
         payload of each. Raises BadFrame for anything else; the stream is of no use then."""
         if not self.is_greeted and not self._take_preamble():
             return None
@@ -158,7 +158,7 @@ class FrameBuffer:
 
 
 def _named(code: int) -> str:
-    """A kind from outside."""
+    """Return a kind from outside."""
     return f"a frame {_NAMES[code]}" if code in _NAMES else f"a frame of kind {code}, which is none"
 
 

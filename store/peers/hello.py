@@ -53,7 +53,7 @@ def read_hello(message: bytes) -> Hello:
 
 
 def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -> None:
-    """``certificate``: role and name of the caller's, None where connections have none. Raises PeerRefused."""
+    """``certificate``: role and name of the caller's, None if connections have none. Raises PeerRefused."""
     if certificate is None:
         return
     role, name = certificate
@@ -65,7 +65,7 @@ def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -
 
 
 def check_hello(hello: Hello, ours: Identity) -> None:
-    """Whether the sender is of our cluster, and meant this node. Raises PeerRefused."""
+    """Check that the sender is of our cluster, and meant this node. Raises PeerRefused."""
     theirs = _shown(hello.node_id)
     check_versions(versions_of(hello), theirs, ours.node_id)
     if hello.cluster_id != ours.cluster_id:
@@ -105,5 +105,5 @@ def why_no_member(hello: Hello, ours: Identity, member: Member | None) -> PeerRe
 
 
 def _shown(name: str) -> str:
-    """A name from outside, as it may stand in a log."""
+    """Return a name from outside, as it may stand in a log."""
     return name if name.isprintable() and len(name) <= _SHOWN_MAX else repr(name[:_SHOWN_MAX])

@@ -32,12 +32,12 @@ _SHOWN_MAX: Final = 80
 
 
 def uri_of(role: Role, name: str) -> str:
-    """The URI that a certificate of this node or client carries."""
+    """Return the URI that a certificate of this node or client carries."""
     return f"cortado:{role}:{name}"
 
 
 def dns_name_of(node_id: str) -> str:
-    """The host name by which a peer knows this node's certificate, wherever the node runs."""
+    """Return the host name by which a peer knows this node's certificate, wherever the node runs."""
     escaped = "".join(f"~{letter.lower()}" if letter.isupper() else letter for letter in node_id)
     return f"{escaped}.node.cortado.internal"
 
@@ -50,13 +50,14 @@ def identity_of(uris: Iterable[str]) -> tuple[str, str]:
 
 
 def client_of(names: Iterable[bytes]) -> str:
-    """The client whose certificate carries these subject alternative names; empty for a node's, and for any other."""
+    """Return the client whose certificate carries these subject alternative names; empty for a node's, and for any
+    other."""
     role, name = identity_of(each.decode("ascii", "replace") for each in names)
     return name if role == "client" else ""
 
 
 def check_name(name: str, field: str) -> str:
-    """``name``, where a node or a client may be called so. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if a node or a client may be called so. Raises InvalidArgument naming ``field``."""
     if len(name) > NAME_LENGTH_MAX:
         problem = f"may have {NAME_LENGTH_MAX} characters"
         raise InvalidArgument(field, problem, f"{name[:_SHOWN_MAX]}... ({len(name)} characters)")

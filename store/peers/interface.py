@@ -24,10 +24,10 @@ class PeerNode(Protocol):
         """Messages of one group from one peer, in the order in which it sent them. Never waits, never raises."""
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """The peer's physical clock minus our monotonic one lies between these, in milliseconds."""
+        """Take the bounds of the peer's physical clock minus our monotonic one, in milliseconds."""
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""
+        """Return a snapshot's bytes from ``offset`` on. Raises NotFound if it is gone."""
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         """Return the stored items of a range, or of its first part. Raises NotFound, Unavailable."""
@@ -40,19 +40,19 @@ class PeerGroup(Protocol):
         """Term and index of the last entry of the log."""
 
     def known_member(self, node_id: str) -> Member | None:
-        """A member by any configuration that may be in force here."""
+        """Return a member by any configuration that may be in force here."""
 
     def is_removed(self, node_id: str) -> bool:
-        """Whether it is known to be committed that the node was removed: its id is never used again."""
+        """Return whether it is known to be committed that the node was removed: its id is never used again."""
 
     def known_members(self) -> Sequence[Member]:
-        """All of those, in the order of their ids; this node may be among them."""
+        """Return all of those, in the order of their ids; this node may be among them."""
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
         """Hear ``node_id``, which members vouched for, until our own log reaches ``position`` (term, index)."""
 
     def is_believed(self, node_id: str) -> bool:
-        """Whether it is heard for that reason still."""
+        """Return whether it is heard for that reason still."""
 
     async def bind_member(self, member: Member) -> Roster:
         """Remember the data directory and the addresses of an announced member. Returns when that is committed. Raises
@@ -66,7 +66,7 @@ class Receiver(Protocol):
         """Take the next message. An error that it raises ends the stream."""
 
     def writable(self) -> None:
-        """The other side is slow no more."""
+        """Note that the other side is slow no more."""
 
     def ended(self, reason: Exception) -> None:
         """Take the end of the stream: Unavailable if the connection broke or was closed; the error with which the
@@ -81,10 +81,10 @@ class Stream(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """False where the other side is slow, or gone."""
+        """False if the other side is slow, or gone."""
 
     def write(self, message: bytes) -> None:
-        """Send a message, or let it go where the stream has ended."""
+        """Send a message, or drop it if the stream has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class PeerLimits:
     chunk_bytes: int = 256 << 10
 
     def check(self) -> None:
-        """Raises InvalidArgument with the field, the value and the bound."""
+        """Raise InvalidArgument with the field, the value and the bound."""
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
             if not 1 <= value <= 1 << 40:

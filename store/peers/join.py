@@ -51,7 +51,7 @@ async def join(
     peers. ``addresses`` reach it.
 
     Durable in the cluster when it returns; the caller makes the cluster id durable here, and configures its transport
-    with the configuration. None where this node ``founds`` a cluster, and all the others belong to none. A member that
+    with the configuration. None if this node ``founds`` a cluster, and all the others belong to none. A member that
     tells its new addresses has ``tell_process`` write its process.
 
     Raises InvalidArgument (not announced, another address, joined with another directory), PeerRefused (another

@@ -70,7 +70,7 @@ class Link:
         return len(self._queue), self._queue_bytes
 
     def offer(self, group_id: int, body: bytes) -> bool:
-        """Queue a message, for the next :meth:`flush`. False where it was dropped: there is no room, or it is too large
+        """Queue a message, for the next :meth:`flush`. False if it was dropped: there is no room, or it is too large
         for any batch."""
         size = len(body)
         if (
@@ -90,7 +90,7 @@ class Link:
             self._send()
 
     def greet(self) -> None:
-        """Send a batch even if it is empty, where the peer is not slow."""
+        """Send a batch even if it is empty, unless the peer is slow."""
         if self._stream.is_writable:
             self._send()
 

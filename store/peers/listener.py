@@ -119,7 +119,7 @@ class PeerListener:
         return True
 
     async def _serve(self, connection: Connection, accepted: socket.socket) -> None:
-        """One connection, until it is closed. Raises nothing."""
+        """Serve one connection, until it is closed. Raises nothing."""
         try:
             greeted = await self._greeted(connection, accepted)
             await self._carried(connection, greeted)
@@ -173,7 +173,7 @@ class PeerListener:
             await self._transport.carry(hello, stream, opened_by=hello.node_id)
 
     async def _connected(self, connection: Connection, accepted: socket.socket) -> Certificate:
-        """Role and name of the caller's certificate, None where this node serves without any."""
+        """Return role and name of the caller's certificate, None if this node serves without any."""
         certificates = self._transport.certificates
         loop = asyncio.get_running_loop()
         if certificates is None:
@@ -189,7 +189,7 @@ class PeerListener:
         return caller_of(connection.told("peercert"))
 
     async def _refused(self, connection: Connection, accepted: socket.socket, error: CortadoError) -> None:
-        """Say why, where the caller can hear it."""
+        """Say why, if the caller can hear it."""
         if not connection.is_made and self._transport.certificates is None:
             with suppress(OSError):
                 await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)

@@ -32,5 +32,5 @@ class OncePerChange:
         return True
 
     def forget(self, topic: str) -> None:
-        """The topic's matter is settled: the same text would be news again."""
+        """Settle the topic's matter: the same text would be news again."""
         self._last.pop(topic, None)

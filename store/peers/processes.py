@@ -81,11 +81,11 @@ class Processes:
         self._known: dict[str, _Known] = {}
 
     def refused(self, refusal: PeerRefused) -> None:
-        """A member has refused this process for good."""
+        """Note that a member has refused this process for good."""
         self._refusal = refusal
 
     def check_own(self) -> None:
-        """Raises PeerRefused where a member has refused this process and none hears it: until it ends, none is to."""
+        """Raise PeerRefused if a member has refused this process and none hears it: until it ends, none is to."""
         if self._refusal is not None and not self._is_heard():
             raise self._refusal
 
@@ -96,8 +96,8 @@ class Processes:
         message.process_age_ms = max(int(self._monotonic_ms() - self._began_ms), 0)
 
     def check(self, message: Hello | JoinRequest) -> None:
-        """Whether the sender may speak for its node. Raises PeerRefused where another process does, Unavailable where
-        that may end in a moment, and as :meth:`check_own` does."""
+        """Check that the sender may speak for its node. Raises PeerRefused if another process does, Unavailable if that
+        may end in a moment, and as :meth:`check_own` does."""
         self.check_own()
         known = self._known.get(message.node_id)
         if known is None or message.process in (0, known.process):
@@ -117,7 +117,7 @@ class Processes:
             raise refusal_of(message.node_id)
 
     def adopt(self, hello: Hello) -> None:
-        """The sender, which was checked, speaks for its node from now on."""
+        """Note that the sender, which was checked, speaks for its node from now on."""
         if not hello.process:
             return
         now_ms = self._monotonic_ms()
@@ -130,18 +130,18 @@ class Processes:
         self._known[hello.node_id] = _Known(hello.process, now_ms - hello.process_age_ms, refused=refused)
 
     def lost(self, node_id: str, process: int, lived_ms: float) -> None:
-        """A stream has ended, by which ``process`` certainly ran at ``lived_ms``."""
+        """Note the end of a stream, by which ``process`` certainly ran at ``lived_ms``."""
         known = self._known.get(node_id)
         if known is not None and known.process == process:
             known.lived_ms = max(known.lived_ms, lived_ms)
 
     def takes_over(self, hello: Hello) -> bool:
-        """Whether another process than the sender speaks for its node until now."""
+        """Return whether another process than the sender speaks for its node until now."""
         known = self._known.get(hello.node_id)
         return known is not None and hello.process not in (0, known.process)
 
     def forget(self, node_id: str) -> None:
-        """The node is no member any more."""
+        """Forget a node that is no member any more."""
         self._known.pop(node_id, None)
 
 

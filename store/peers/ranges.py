@@ -31,7 +31,7 @@ def range_request(hello: Hello, group_id: int, ask: Ask) -> ReadRangeRequest:
 
 
 def asked(request: ReadRangeRequest) -> Ask:
-    """Raises InvalidArgument."""
+    """Raise InvalidArgument."""
     space = _SPACE_OF_CODE.get(request.space)
     if space is None:
         raise InvalidArgument("space", "must be 1 or 2", str(request.space))
@@ -60,7 +60,7 @@ def range_response(answer: Answer) -> ReadRangeResponse:
 
 
 def answered(message: bytes, node_id: str) -> Answer:
-    """Raises Unavailable where it is no answer."""
+    """Raise Unavailable if it is no answer."""
     try:
         RANGE_BOUNDS.check(message)
         reply = ReadRangeResponse.FromString(message)

@@ -65,7 +65,7 @@ class PeersService:
         return frozenset(self._answering)
 
     async def answer(self, request: Frame, certificate: Certificate, connection: Connection) -> None:
-        """Write the answer. ``certificate``: the caller's role and name, None where connections have none. Raises
+        """Write the answer. ``certificate``: the caller's role and name, None if connections have none. Raises
         CortadoError, for the caller."""
         await self._answering[request.kind](request.payload, certificate, connection)
 
@@ -86,12 +86,12 @@ class PeersService:
         await self._send(connection, Kind.SNAPSHOT_END, b"")
 
     def _check(self, hello: Hello, certificate: Certificate, connection: Connection) -> None:
-        """Raises PeerRefused where the caller is no member."""
+        """Raise PeerRefused if the caller is no member."""
         self._transport.admission.check(hello, certificate)
         connection.is_known = True
 
     async def _send(self, connection: Connection, kind: Kind, payload: bytes) -> None:
-        """Raises Unavailable where the caller does not take it: it keeps one of few connections."""
+        """Raise Unavailable if the caller does not take it: it keeps one of few connections."""
         patience_ms = self._transport.limits.patience_ms
         try:
             async with asyncio.timeout(patience_ms / 1000):
@@ -176,7 +176,7 @@ class PeersService:
             )
 
     def _check_address(self, request: JoinRequest) -> None:
-        """A new node is reached where it was announced. (One that has joined may move.)"""
+        """Check that a new node is reached at its announced address. (One that has joined may move.)"""
         announced = self._transport.roster.member(request.node_id)
         if announced is not None and not announced.storage_id and announced.peer_address != request.peer_address:
             problem = f"node {request.node_id} was announced at {announced.peer_address}, and says to be reached at"

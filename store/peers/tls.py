@@ -39,7 +39,7 @@ def why_failed(problem: ssl.SSLError, whose: str) -> str:
 
 
 def check_shown(shown: Mapping[str, Any] | None, node_id: str) -> None:
-    """Whether a certificate is that of the node that was dialled. Raises Unavailable."""
+    """Check that a certificate is that of the dialled node. Raises Unavailable."""
     if ("DNS", dns_name_of(node_id)) not in (shown or {}).get("subjectAltName", ()):
         raise Unavailable(f"its certificate is not that of node {node_id}")
 

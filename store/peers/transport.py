@@ -115,8 +115,8 @@ class PeerTransport:
         self._start_ticking()
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
-        """Send each to its peer, or queue it where the peer is slow, or drop it where the peer is not connected or its
-        queue is full."""
+        """Send each to its peer, or queue it if the peer is slow, or drop it if the peer is not connected or its queue
+        is full."""
         links = {}
         for message in messages:
             peer = self._peers.get(message.to)
@@ -155,7 +155,7 @@ class PeerTransport:
         return [self._peers[node_id].status(now_ms) for node_id in sorted(self._peers)]
 
     def link_to(self, node_id: str) -> Link | None:
-        """The stream to a peer that counts now."""
+        """Return the stream to a peer that counts now."""
         peer = self._peers.get(node_id)
         return peer.link if peer is not None else None
 
@@ -212,7 +212,7 @@ class PeerTransport:
                     self._peers.pop(peer.node_id, None)
 
     def _adopt(self, peer: Peer, link: Link, hello: Hello) -> None:
-        """Make ``link`` the one that counts. Raises Unavailable where the one that there is stays."""
+        """Make ``link`` the one that counts. Raises Unavailable if the one that there is stays."""
         old = peer.link
         if old is not None and old.is_open and self.processes.takes_over(hello):
             old.close(refusal_of(peer.node_id))
@@ -248,7 +248,7 @@ class PeerTransport:
         self.admission.review()
 
     def _dismiss(self, peer: Peer) -> None:
-        """A peer is no member any more."""
+        """Disconnect and forget a peer that is no member any more."""
         self.processes.forget(peer.node_id)
         if peer.link is None:
             del self._peers[peer.node_id]
@@ -268,7 +268,7 @@ class PeerTransport:
     # --- small things ------------------------------------------------------------------------------------------
 
     def hello_to(self, node_id: str) -> Hello:
-        """How this node introduces itself."""
+        """Return how this node introduces itself."""
         hello = make_hello(self.identity, self.address, self._attached().meta.log_position(), node_id)
         self.processes.tell(hello)
         return hello

@@ -82,7 +82,7 @@ class WaitingListener:
             self._room.release()
 
     async def _asks_to_join(self, connection: Connection, accepted: socket.socket) -> bool:
-        """Whether it is a node that does. Raises PeerRefused for what no node says."""
+        """Return whether the caller is a node that asks to join. Raises PeerRefused for a frame that no node sends."""
         loop = asyncio.get_running_loop()
         if self._certificates is None:
             await loop.connect_accepted_socket(lambda: connection, accepted)

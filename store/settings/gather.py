@@ -42,7 +42,7 @@ class Found:
         return self.place or self.origin
 
     def described(self) -> dict[str, str | None]:
-        """Everything that is known of it, as text."""
+        """Return everything that is known of it, as text."""
         setting = self.setting
         return {
             "name": setting.name,
@@ -56,7 +56,7 @@ class Found:
         }
 
     def named(self) -> str:
-        """The setting as it was written, for a refusal: ``--listen``, or ``listen in /etc/cortado.toml:3``."""
+        """Return the setting as it was written, for a refusal: ``--listen``, or ``listen in /etc/cortado.toml:3``."""
         if self.origin == FILE:
             return f"{self.setting.name} in {self.place}"
         return self.place or self.setting.flag
@@ -71,10 +71,10 @@ def gather(
     file: TomlFile | None = None,
     table: tuple[str, ...] = (),
 ) -> tuple[Found, ...]:
-    """One for each of ``settings``, in their order.
+    """Return one for each of ``settings``, in their order.
 
-    ``flags`` has None, or an empty list, where one was not given. ``prefix`` begins the names of variables; one that is
-    empty is not set. ``table`` is where in the file the settings stand. Raises InvalidArgument, naming the place.
+    ``flags`` has None, or an empty list, for one that was not given. ``prefix`` begins the names of variables; one that
+    is empty is not set. ``table`` is the settings' place in the file. Raises InvalidArgument, naming the place.
     """
     found = {each.name: Found(each, each.default) for each in settings}
     if file is not None:
@@ -91,7 +91,7 @@ def gather(
 
 
 def check_variables(settings: Sequence[Setting], environment: Mapping[str, str], prefix: str, also: str = "") -> None:
-    """Raises InvalidArgument for a variable that begins with ``prefix`` and sets nothing."""
+    """Raise InvalidArgument for a variable that begins with ``prefix`` and sets nothing."""
     known = {each.variable(prefix) for each in settings} | ({prefix + also} if also else set())
     for variable in sorted(environment):
         # For a service called cortado-server, Kubernetes itself sets such variables.
@@ -114,7 +114,7 @@ def check_near_variables(known: Collection[str], environment: Mapping[str, str],
 
 
 def nearest(wrong: str, known: Collection[str], cutoff: float = _NEAR) -> str:
-    """The name that was probably meant; empty where none is near."""
+    """Return the name that was probably meant; empty if none is near."""
     import difflib
 
     return next(iter(difflib.get_close_matches(wrong, known, 1, cutoff)), "")

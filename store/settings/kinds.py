@@ -105,7 +105,7 @@ def _list(place: str, value: Any) -> tuple[str, ...]:
 
 
 def show_size(value: int) -> str:
-    """In the largest unit that leaves it whole: ``64MiB``, ``5000``."""
+    """Return a size in the largest unit that leaves it whole: ``64MiB``, ``5000``."""
     for unit, factor in sorted(UNITS.items(), key=lambda each: -each[1]):
         if value and value % factor == 0:
             return f"{value // factor}{unit}"
@@ -134,7 +134,7 @@ SECONDS: Final = Kind("SECONDS", _seconds, lambda value: f"{value:g}")
 
 
 def choice(*names: str) -> Kind:
-    """One of ``names``."""
+    """Return one of ``names``."""
 
     def read(place: str, value: Any) -> str:
         if value not in names:

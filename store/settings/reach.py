@@ -46,7 +46,7 @@ class Reach:
 
 
 def reach_of_environment(environment: Mapping[str, str]) -> Reach:
-    """Raises InvalidArgument that names the variable."""
+    """Raise InvalidArgument that names the variable."""
     check_variables_of_clients(environment)
     found = {each.setting.name: each for each in gather(_SETTINGS, flags={}, environment=environment, prefix=PREFIX)}
     ca, cert, key = (found[each.name].value for each in (TLS_CA, TLS_CERT, TLS_KEY))
@@ -63,7 +63,7 @@ def check_variables_of_clients(environment: Mapping[str, str]) -> None:
 
 
 def check_tls_files(ca: Any, cert: Any, key: Any, named: Callable[[Setting], str]) -> None:
-    """Raises InvalidArgument where one of the files is missing; ``named`` is a setting as its user gives it."""
+    """Raise InvalidArgument if one of the files is missing; ``named`` is a setting as its user gives it."""
     if ca is None:
         for setting, value in ((TLS_CERT, cert), (TLS_KEY, key)):
             if value is not None:
@@ -74,8 +74,8 @@ def check_tls_files(ca: Any, cert: Any, key: Any, named: Callable[[Setting], str
 
 
 def token_source(found: Found, environment: Mapping[str, str]) -> str | Path | None:
-    """A flag names a file; else the environment holds the token itself, or a file is named there or in the context.
-    The text is never an option's: other users of the host see those."""
+    """Return the token's source. A flag names a file; else the environment holds the token itself, or a file is named
+    there or in the context. The text is never an option's: other users of the host see those."""
     text = environment.get(TOKEN_VARIABLE)
     source: str | Path | None = found.value if found.origin == FLAGS or not text else text
     return source

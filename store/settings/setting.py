@@ -59,7 +59,7 @@ class Setting:
         return value
 
     def check(self, place: str, value: Any) -> None:
-        """Raises InvalidArgument where a number is out of its bounds."""
+        """Raise InvalidArgument if a number is out of its bounds."""
         if value is None or self.low is None or self.high is None:
             return
         if not self.low <= value <= self.high:

@@ -40,7 +40,7 @@ class TomlFile:
     statements: tuple[Statement, ...]
 
     def place(self, *key: str) -> str:
-        """``FILE:LINE`` of a key or a table; the file alone where it is not written there."""
+        """Return ``FILE:LINE`` of a key or a table; the file alone if it is not written there."""
         for each in self.statements:
             if key in each.keys or any(known[: len(key)] == key for known in each.keys):
                 return f"{self.path}:{each.first}"
@@ -50,7 +50,7 @@ class TomlFile:
 
 
 def read_toml(path: Path, named: str) -> TomlFile:
-    """The file. Raises InvalidArgument under the name ``named`` where it cannot be read, or is no TOML."""
+    """Return the file. Raises InvalidArgument under the name ``named`` if it cannot be read, or is no TOML."""
     try:
         raw = read_named(path, BYTES_MAX)
     except OSError as error:
@@ -64,7 +64,7 @@ def read_toml(path: Path, named: str) -> TomlFile:
 
 
 def parse_toml(path: Path, text: str, named: str) -> TomlFile:
-    """As :func:`read_toml`, of a text that is to stand at ``path``."""
+    """Parse as :func:`read_toml` does, a text that is to stand at ``path``."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

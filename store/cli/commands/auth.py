@@ -195,7 +195,7 @@ def _kind(is_certificate: bool) -> str:
 
 
 def _check_out(token_out: Path | None, is_certificate: bool) -> None:
-    """Before a token is made that could not be kept."""
+    """Check the file before making a token that could not be kept."""
     if token_out is None:
         return
     if is_certificate:

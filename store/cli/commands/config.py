@@ -63,7 +63,7 @@ def show(
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """Settings with their values and where these came from."""
+    """Settings with their values and the places of these."""
 
     found: Sequence[Described]
     with_meaning: bool
@@ -218,7 +218,7 @@ def show_reference(_: Session) -> Answer:
 
 
 def checked(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> tuple[Found, ...]:
-    """Every setting, valid by itself and beside the others. Raises InvalidArgument as a start would."""
+    """Return every setting, valid by itself and beside the others. Raises InvalidArgument as a start would."""
     with needing("server", "checking settings"):
         from cortado.store.server.settings import configuration, gathered
     found = gathered(flags, file, environment)

@@ -209,7 +209,7 @@ def _unset(names: list[str]) -> list[str]:
 
 
 def _checked(name: str, text: str) -> Any:
-    """A setting's value as the file is to have it. Raises InvalidArgument naming the option."""
+    """Return a setting's value as the file is to have it. Raises InvalidArgument naming the option."""
     setting = next(each for each in CLIENT_SETTINGS if each.name == name)
     value = setting.read(setting.flag, text)
     if name == "endpoints":

@@ -325,7 +325,7 @@ def add(
 
 @dataclass(frozen=True, slots=True)
 class OneDocument:
-    """One document, in the form that ``put`` reads where that is JSON."""
+    """One document, in the form that ``put`` reads if that is JSON."""
 
     document: Document
     meta: bool

@@ -95,7 +95,7 @@ def list_indexes(session: Session, table: TableArgument) -> Answer:
 
 
 def index_json(index: IndexDescriptor) -> dict[str, Any]:
-    """An index's description as JSON."""
+    """Return an index's description as JSON."""
     from cortado.store.cli.commands.table import part_json
 
     shown = {

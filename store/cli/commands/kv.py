@@ -376,7 +376,7 @@ def _range_text(lower: str | None, upper: str | None, prefix: str | None) -> str
 
 
 def _dry_range(pairs: Iterable[KvPair]) -> Answer:
-    """How many keys there are, the first and the last."""
+    """Return how many keys there are, the first and the last."""
     found, first, last = 0, b"", b""
     for pair in pairs:
         first, last = (pair.key if not found else first), pair.key

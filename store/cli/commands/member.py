@@ -111,7 +111,7 @@ def promote(
 
 
 def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> tuple[MemberStatus, ...]:
-    """Promotes, again and again until ``wait_s`` have passed where the member is not that far."""
+    """Promote the member, again and again until ``wait_s`` have passed, if it is not that far."""
     deadline_s = time.monotonic() + wait_s
     shown = ""
     patient = client.with_timeout(min(session.timeout_s, _PATIENCE_S))

@@ -72,7 +72,7 @@ def grow(
 
 
 def _step(client: Client, wanted: dict[str, str]) -> bool:
-    """Makes the next change; whether none is left to be made."""
+    """Make the next change; return whether none is left."""
     members = client.membership.members(at_leader=True)
     # All are announced first, so that they copy the data at the same time.
     for node_id, peer_address in wanted.items():

@@ -344,7 +344,7 @@ def split(
 
 
 def parse_indexes(plain: list[str], unique: list[str]) -> list[Index]:
-    """The indexes of ``--index`` and ``--unique``. Raises InvalidArgument."""
+    """Return the indexes of ``--index`` and ``--unique``. Raises InvalidArgument."""
     found = [parse_index(text, "--index", unique=False) for text in plain]
     return found + [parse_index(text, "--unique", unique=True) for text in unique]
 
@@ -361,7 +361,7 @@ def parse_index(text: str, option: str, *, unique: bool) -> Index:
 
 
 def key_field(text: str) -> str:
-    """A field, perhaps with ``asc`` or ``desc`` behind it in any case, as the API has it."""
+    """Return a field, perhaps with ``asc`` or ``desc`` behind it in any case, as the API has it."""
     path, blank, order = text.strip().rpartition(" ")
     if blank and order.lower() in ("asc", "desc"):
         return f"{path.strip()} {order.lower()}"
@@ -410,7 +410,7 @@ def _grace(found: TableDescriptor) -> str:
 
 
 def descriptor_json(found: TableDescriptor) -> dict[str, Any]:
-    """A table's description as JSON."""
+    """Return a table's description as JSON."""
     return {
         "table": found.full_name,
         "table_id": found.table_id,
@@ -432,10 +432,10 @@ def descriptor_json(found: TableDescriptor) -> dict[str, Any]:
 
 
 def part_json(part: KeyPart) -> dict[str, Any]:
-    """A part of a key or an index as JSON."""
+    """Return a part of a key or an index as JSON."""
     return {"path": part.path, "type": str(part.type), "descending": part.descending}
 
 
 def parts_text(parts: tuple[KeyPart, ...]) -> str:
-    """The parts of a key or an index for people."""
+    """Return the parts of a key or an index for people."""
     return ", ".join(f"{part.path} {part.type}{' desc' if part.descending else ''}" for part in parts)

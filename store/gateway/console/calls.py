@@ -71,7 +71,7 @@ SORTS: Final[Mapping[str, Callable[[Calls], Any]]] = {
 
 
 async def calls(samples: Samples, call: Call, visitor: Visitor) -> Response:
-    """The page."""
+    """Return the page."""
     client = call.client
     members = await members_of(client)
     joined = [each for each in members.members if each.joined]
@@ -138,13 +138,13 @@ async def _slow_calls(client: AsyncClient, address: str) -> SlowCalls:
 
 
 def _newest(said: Iterable[SlowCalls | CortadoError]) -> list[tuple[str, SlowCall]]:
-    """The last slow calls of all nodes that answered, the newest first."""
+    """Return the last slow calls of all nodes that answered, the newest first."""
     found = [(each.node_id, call) for each in said if isinstance(each, SlowCalls) for call in each.calls]
     return sorted(found, key=lambda pair: -pair[1].ended_ms)[:SLOW_SHOWN]
 
 
 class _Measured:
-    """Between two readings, or since the node's start where there is one alone."""
+    """The counts between two readings, or since the node's start if there is only one."""
 
     def __init__(self, now: Statistics, before: Statistics | None) -> None:
         self._now = now

@@ -52,7 +52,7 @@ async def changes(call: Call, visitor: Visitor) -> Response:
 
 
 async def _of_table(client: AsyncClient, name: str, begins: str) -> str:
-    """The path of its events."""
+    """Return the path of its events."""
     database, table = split_table_name(name)
     descriptor = await client.describe(name)
     parts = begins.split("/") if begins else []

@@ -29,7 +29,7 @@ _GAP_S: Final = 2.5 * EVERY_S
 @dataclass(frozen=True, slots=True)
 class Line:
     """One node's. ``paths`` are its unbroken pieces, each the ``points`` of a polyline; ``last`` is its newest value as
-    text, a dash where it is not known."""
+    text, a dash if it is not known."""
 
     node: str
     paths: tuple[str, ...]
@@ -62,13 +62,13 @@ class _Measure:
 
 
 def _decimal_edge(most: float) -> float:
-    """The next of 1, 2 and 5 times a power of ten."""
+    """Return the next of 1, 2 and 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(most))
     return next(each * power for each in (1, 2, 5, 10) if each * power >= most * (1 - 1e-9))
 
 
 def _binary_edge(most: float) -> float:
-    """The next power of two, as sizes are written."""
+    """Return the next power of two, as sizes are written."""
     return 2.0 ** math.ceil(math.log2(most))
 
 
@@ -81,7 +81,7 @@ _MEASURES: Final = (
 
 
 def charts_of(samples: Samples, nodes: Sequence[str]) -> list[Chart]:
-    """A chart for each measure, with a line for each of the ``nodes``; none before there are two samples."""
+    """Return a chart for each measure, with a line for each of the ``nodes``; none before there are two samples."""
     times = [each.at_s for node in nodes for each in samples.of(node)]
     if len(set(times)) < 2:
         return []

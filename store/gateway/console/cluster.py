@@ -71,7 +71,7 @@ class Node:
 
 
 async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
-    """The page."""
+    """Return the page."""
     client = call.client
     members, brief = await members_of(client), client.with_timeout(NODE_S)
     nodes, jobs, leases, kept = await asyncio.gather(
@@ -114,7 +114,7 @@ def _job_order(job: Job) -> tuple[bool, int]:
 
 
 async def nodes_of(client: AsyncClient, members: Members) -> list[Node]:
-    """All members, asked at the same time."""
+    """Return all members, asked at the same time."""
     brief = client.with_timeout(NODE_S)
     told = await asyncio.gather(*(_asked(brief, each) for each in members.members))
     said = [status for status, _ in told]
@@ -153,6 +153,6 @@ async def _asked(client: AsyncClient, member: MemberStatus) -> tuple[Status | Co
 
 
 async def _timed(asked: Awaitable[T]) -> tuple[T, float, float]:
-    """The answer, and when it was asked for and heard, in milliseconds of this host's clock."""
+    """Return the answer, and when it was asked for and heard, in milliseconds of this host's clock."""
     asked_ms = time.time_ns() / 1e6
     return await asked, asked_ms, time.time_ns() / 1e6

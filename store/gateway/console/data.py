@@ -88,7 +88,7 @@ async def _sizes(client: AsyncClient, names: Iterable[str]) -> dict[str, TableSi
 
 
 async def rows(call: Call, visitor: Visitor) -> Response:
-    """Rows of a table, at one time or at two."""
+    """Return rows of a table, at one time or at two."""
     client = call.client
     at, other = call.text("at") or None, call.text("compare") or None
     (descriptor, is_gone), now = await asyncio.gather(_described(call, at, other), client.now())
@@ -150,14 +150,14 @@ def _shown_ms(at: str | None, now: Timestamp) -> int:
 
 
 async def _oldest(client: AsyncClient, descriptor: TableDescriptor) -> Timestamp:
-    """From when on the table can be read."""
+    """Return the time from which on the table can be read."""
     kept = await tried(client.collection.status())
     safepoint = ZERO if isinstance(kept, CortadoError) else kept.tables.get(descriptor.full_name, kept.safepoint)
     return max(safepoint, descriptor.named_ts)
 
 
 def _columns(found: list[Row] | CortadoError, descriptor: TableDescriptor) -> list[str]:
-    """The fields of the rows, those that hold the key first."""
+    """Return the fields of the rows, those that hold the key first."""
     seen: dict[str, None] = dict.fromkeys(each.path.partition(".")[0] for each in descriptor.key)
     for each in [] if isinstance(found, CortadoError) else found:
         seen.update(dict.fromkeys([*(each.value or ()), *(each.other or ())]))
@@ -165,7 +165,8 @@ def _columns(found: list[Row] | CortadoError, descriptor: TableDescriptor) -> li
 
 
 def _numeric(found: list[Row] | CortadoError) -> set[str]:
-    """The fields that hold nothing but numbers, also those that JSON has as text: they stand right in their column."""
+    """Return the fields that hold nothing but numbers, also those that JSON has as text: they stand right in their
+    column."""
     held: dict[str, bool] = {}
     for each in [] if isinstance(found, CortadoError) else found:
         for name, value in [*(each.value or {}).items(), *(each.other or {}).items()]:
@@ -181,7 +182,7 @@ def _is_number(value: Any) -> bool:
 
 
 async def row(call: Call, visitor: Visitor) -> Response:
-    """One row, and what became of it."""
+    """Return the page of one row, with its history."""
     client, at = call.client, call.text("at") or None
     descriptor, is_gone = await _described(call, at)
     key = parse_key(call.rest("key"), descriptor.key)
@@ -207,7 +208,7 @@ async def row(call: Call, visitor: Visitor) -> Response:
 
 
 async def _history(call: Call, key: Key, oldest: Timestamp, now: Timestamp) -> tuple[list[Event], bool]:
-    """The last commits that changed the row, the newest first, and whether there are more."""
+    """Return the last commits that changed the row, the newest first, and whether there are more."""
     events: list[Event] = []
     table = call.table(call.client)
     watch = table.watch(

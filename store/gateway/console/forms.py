@@ -78,7 +78,7 @@ class Forms:
         return f"{head}.{self._mac(secret, act, target, head)}"
 
     def read(self, secret: bytes, act: str, target: Mapping[str, str], given: str) -> Form:
-        """Raises Refused where this visitor was not given it, for this act on this target, a moment ago."""
+        """Raise Refused if this visitor was not given it, for this act on this target, a moment ago."""
         match = _FORM.fullmatch(given)
         if match is None:
             raise _forged(f"must be what the page of this act holds: {_AGAIN}")
@@ -146,7 +146,7 @@ def digest(seen: str) -> str:
 
 
 def check_own(headers: Headers) -> None:
-    """Raises Refused for a form that no page of this gateway has sent. That an ``Origin`` which is there is the
+    """Raise Refused for a form that no page of this gateway has sent. That an ``Origin`` which is there is the
     gateway's own is checked of every call."""
     if "origin" not in headers:
         problem = "must be there: browsers say where a form comes from"

@@ -19,7 +19,7 @@ NODE_S: Final = 2.0
 
 
 async def members_of(client: AsyncClient) -> Members:
-    """The members with their progress while the cluster has a leader; else as the first endpoint knows them that
+    """Return the members with their progress while the cluster has a leader; else as the first endpoint knows them that
     answers. A node may hang, so each is given little time."""
     brief = client.with_timeout(NODE_S)
     found = await tried(brief.membership.members(at_leader=True))

@@ -46,7 +46,7 @@ def _environment() -> Environment:
     made = Environment(
         loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    # A default, and a list of values, are themselves escaped where they are shown.
+    # Escaping is done at output, also of a default and of a list's values.
     made.filters.update({each.__name__: each for each in _FILTERS})
     made.globals["removes"] = removes
     made.tests["problem"] = lambda found: isinstance(found, CortadoError)

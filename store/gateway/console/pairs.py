@@ -115,7 +115,7 @@ def _form(call: Call) -> Form:
 
 
 async def _oldest(client: AsyncClient) -> Timestamp:
-    """From when on pairs can be read."""
+    """Return the time from which on pairs can be read."""
     kept = await tried(client.collection.status())
     return ZERO if isinstance(kept, CortadoError) else kept.safepoint
 
@@ -163,7 +163,7 @@ def _row(namespace: str, pair: KvPair, form: Form) -> dict[str, object]:
 
 
 async def pair(call: Call, visitor: Visitor) -> Response:
-    """One pair, and what became of it."""
+    """Return the page of one pair, with its history."""
     client, namespace, form = call.client, check_namespace(call.name("namespace")), _form(call)
     key, at = call.rest_bytes("key"), call.text("at") or None
     found, now, oldest = await asyncio.gather(client.kv(namespace).get(key, at=at), client.now(), _oldest(client))
@@ -190,7 +190,7 @@ async def pair(call: Call, visitor: Visitor) -> Response:
 async def _history(
     client: AsyncClient, namespace: str, key: bytes, form: Form, oldest: Timestamp, now: Timestamp
 ) -> tuple[list[Event], bool]:
-    """The last commits that changed the pair, the newest first, and whether there are more."""
+    """Return the last commits that changed the pair, the newest first, and whether there are more."""
     events: list[Event] = []
     watch = client.kv(namespace).watch(
         key, key + b"\0", after=oldest, until=now, initial_state=True, resolved_ms=HISTORY_MARKS_MS

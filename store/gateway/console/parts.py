@@ -40,12 +40,12 @@ class Part(Generic[T]):
 
 
 def part_of(call: Call, items: Sequence[T], name: Callable[[T], str]) -> Part[T]:
-    """The part that the call asks for."""
+    """Return the part that the call asks for."""
     find, begin = (call.text("find") or "").strip(), call.number("from", 0, _PLACE_MAX) or 0
     found = [each for each in items if find in name(each)] if find else items
 
     if begin >= len(found):
-        # Behind the end, as where the list became shorter: its last part.
+        # Behind the end, as of a list that became shorter: its last part.
         begin = max(len(found) - 1, 0) // SHOWN_MAX * SHOWN_MAX
 
     def query(place: int) -> str:
@@ -57,13 +57,13 @@ def part_of(call: Call, items: Sequence[T], name: Callable[[T], str]) -> Part[T]
 
 
 async def first_tables(client: AsyncClient) -> list[str]:
-    """The full names of one table more than a page shows, or of all."""
+    """Return the full names of one table more than a page shows, or of all."""
     found = await _first(client, Stubs.tables.ListTables, tables_pb2.ListTablesRequest(), attrgetter("tables"))
     return [f"{each.database}.{each.name}" for each in found]
 
 
 async def first_namespaces(client: AsyncClient) -> list[str]:
-    """One namespace more than a page shows, or all: to find each one costs the cluster a step of its own."""
+    """Return one namespace more than a page shows, or all: to find each one costs the cluster a step of its own."""
     return await _first(client, Stubs.kv.ListNamespaces, kv_pb2.ListNamespacesRequest(), attrgetter("namespaces"))
 
 
@@ -73,7 +73,7 @@ async def _first(client: AsyncClient, method: Method, request: Any, listed: Call
         request.page_size = SHOWN_MAX + 1 - len(found)
         reply = await client.open_call(method, request)
         found += listed(reply)
-        # The cluster ends a page early where it becomes large, or takes long.
+        # The cluster ends a page early if it becomes large, or takes long.
         if not reply.next_page_token:
             break
         request.page_token = reply.next_page_token

@@ -14,7 +14,7 @@ from cortado.store.gateway.console.visitor import Visitor
 
 
 async def roles(call: Call, visitor: Visitor) -> Response:
-    """The page."""
+    """Return the page."""
     auth = call.client.auth
     me, principals, quotas = await asyncio.gather(
         auth.who_am_i(), tried(auth.principals()), tried(call.client.quotas.all())

@@ -33,7 +33,7 @@ _HEAD: Final = struct.Struct(">H")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's key as texts, and its document at one time, and at another where two are compared; None: not there."""
+    """A row's key as texts, and its document at one time, and at another if two are compared; None: not there."""
 
     key: tuple[str, ...]
     value: Mapping[str, Any] | None
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def path(self) -> str | None:
-        """The key, as the rest of a path; None where a browser would ask for another one."""
+        """The key, as the rest of a path; None if a browser would ask for another one."""
         return "/".join(segment_of(each) for each in self.key) if all(map(is_kept, self.key)) else None
 
     @property
@@ -55,7 +55,7 @@ class Row:
         return "same" if self.value == self.other else "changed"
 
     def differs(self, name: str) -> bool:
-        """Whether a field has another value at the second time."""
+        """Return whether a field has another value at the second time."""
         return self.value is not None and self.other is not None and held(self.value, name) != held(self.other, name)
 
 
@@ -67,7 +67,7 @@ def held(value: Mapping[str, Any], path: str) -> Any:
 
 
 def _texts(value: Mapping[str, Any], descriptor: TableDescriptor) -> tuple[str, ...]:
-    """The parts of a document's key, as :func:`parse_key` reads them."""
+    """Return the parts of a document's key, as :func:`parse_key` reads them."""
     parts = (held(value, each.path) for each in descriptor.key)
     return tuple(each if isinstance(each, str) else json_text(each) for each in parts)
 
@@ -85,7 +85,7 @@ def _scan(call: Call, at: str | None) -> Scan:
 
 
 async def rows_at(call: Call, at: str | None, token: bytes, rows_max: int = ROWS) -> tuple[list[Row], bytes]:
-    """Some rows of the scan that the call asks for, at a time or now, and the token of those behind them."""
+    """Return some rows of the scan that the call asks for, at a time or now, and the token of those behind them."""
     table, descriptor = call.table(call.client), await call.table(then(call, at)).descriptor()
     found, rest = await table.open_page(_scan(call, at), token, rows_max=rows_max, bytes_max=ROWS_BYTES_MAX)
     return [_row(each, descriptor) for each in found], rest
@@ -97,7 +97,7 @@ def _row(document: Document, descriptor: TableDescriptor) -> Row:
 
 
 def then(call: Call, at: str | None) -> AsyncClient:
-    """A client that reads at a time, or now."""
+    """Return a client that reads at a time, or now."""
     return call.client if at is None else call.client.at(at)
 
 
@@ -143,7 +143,7 @@ def _tokens_of(call: Call) -> tuple[bytes, bytes] | None:
 async def _piece(
     call: Call, times: tuple[str | None, str | None], tokens: tuple[bytes, bytes] | None
 ) -> tuple[list[Row], tuple[bytes, bytes] | None]:
-    """Some rows of each time, each as it was at both, and where both go on; None at the end of both."""
+    """Return some rows of each time, each as it was at both, and the tokens to go on with; None at the end of both."""
     pages: list[list[Row]] = []
     rest: list[bytes] = []
     for place, at in enumerate(times):

@@ -67,7 +67,7 @@ class Samples:
         self._before: dict[str, Statistics] = {}
 
     def of(self, node_id: str) -> Sequence[Sample]:
-        """Those of one member, the oldest first."""
+        """Return the samples of one member, the oldest first."""
         return self._kept.get(node_id, ())
 
     @property
@@ -76,7 +76,7 @@ class Samples:
         return sorted(self._kept)
 
     async def follow(self, client: AsyncClient) -> None:
-        """Takes samples until it is cancelled."""
+        """Take samples until it is cancelled."""
         while True:
             try:
                 await self.take(client)
@@ -86,7 +86,7 @@ class Samples:
             await asyncio.sleep(REFUSED_S if is_refused else EVERY_S)
 
     async def take(self, client: AsyncClient) -> None:
-        """One sample of each member."""
+        """Take one sample of each member."""
         try:
             members = await members_of(client)
         except CortadoError as error:
@@ -126,7 +126,7 @@ class Samples:
 
 
 def _lags(leader: Statistics | None) -> dict[str, float]:
-    """How far each member is behind, by the leader's word."""
+    """Return how far each member is behind, by the leader's word."""
     if leader is None:
         return {}
     lags = {labels[0]: lag_s for labels, lag_s in leader.by_label("cortado_member_lag_seconds").items()}

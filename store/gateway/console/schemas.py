@@ -38,12 +38,12 @@ async def listing(call: Call, visitor: Visitor) -> Response:
 
 
 async def subject(call: Call, visitor: Visitor) -> Response:
-    """One subject: its versions, and what differs between two of them."""
+    """Return the page of one subject: its versions, and the differences between two of them."""
     return await _subject(call, visitor, call.name("subject"))
 
 
 async def verdict(call: Call, visitor: Visitor) -> Response:
-    """The same, with what registering the schema of the form would say. Nothing is registered."""
+    """Return the same, with the verdict on the form's schema. Nothing is registered."""
     fields = await call.form()
     unknown = fields.keys() - {"schema"}
     if unknown or "schema" not in fields:
@@ -84,7 +84,7 @@ async def _subject(
 
 
 async def _differences(call: Call, versions: list[SchemaVersion]) -> dict[str, Any]:
-    """The two versions that are compared, and how they differ."""
+    """Return the two versions that are compared, and how they differ."""
     new = _chosen(call, "to", versions, versions[-1])
     old = _chosen(
         call, "from", versions, next((each for each in reversed(versions) if each.version < new.version), new)
@@ -110,7 +110,7 @@ def _lines(version: SchemaVersion) -> list[str]:
 
 
 def _difference(old: SchemaVersion, new: SchemaVersion) -> list[tuple[str, str]] | None:
-    """(sign, line), where the sign is +, - or a space, and @ for lines that are left out; None where it takes long."""
+    """Return (sign, line): the sign is +, - or a space, and @ for lines that are left out. None if it takes long."""
     before, after = _lines(old), _lines(new)
     if max(len(before), len(after)) > _LINES_MAX:
         return None

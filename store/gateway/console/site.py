@@ -55,7 +55,7 @@ _CALLS: Final = (
 
 
 def operations(samples: Samples) -> list[Operation]:
-    """The pages and the files."""
+    """Return the pages and the files."""
     pages = [
         _page("", partial(cluster.cluster, samples), "the cluster"),
         _page("/data", data.listing, "databases and tables", FIND),

@@ -33,17 +33,17 @@ def _escape(character: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value of a document on one line: text as it is, everything else as JSON."""
+    """Return a value of a document on one line: text as it is, everything else as JSON."""
     return plain(value if isinstance(value, str) else json_text(value), CELL_CHARS_MAX).replace("\n", "\\n")
 
 
 def pretty(value: Any) -> str:
-    """A value as JSON over several lines."""
+    """Return a value as JSON over several lines."""
     return plain(json_text(value, indent=2))
 
 
 def count(number: float) -> str:
-    """A whole number, its digits in groups."""
+    """Return a whole number, its digits in groups."""
     return f"{number:,.0f}"
 
 
@@ -53,7 +53,7 @@ def size(number: float) -> str:
 
 
 def rows(found: Size) -> str:
-    """How many there are, with a tilde before an estimate."""
+    """Return how many there are, with a tilde before an estimate."""
     return count_text(found.count, is_estimated=found.is_estimated)
 
 
@@ -63,7 +63,7 @@ def span(ms: float) -> str:
 
 
 def seconds(number: float | None) -> str:
-    """A latency; a dash where nothing was measured."""
+    """Return a latency; a dash if nothing was measured."""
     if number is None:
         return "-"
     if 0 < number < 0.001:
@@ -72,12 +72,12 @@ def seconds(number: float | None) -> str:
 
 
 def rate(number: float | None) -> str:
-    """Per second; a dash where nothing was measured."""
+    """Return a rate per second; a dash if nothing was measured."""
     return "-" if number is None else f"{number:,.2f}" if number < 10 else f"{number:,.1f}"
 
 
 def moment(ts: Timestamp) -> str:
-    """The wall time of a timestamp, in UTC, to the millisecond; "never" for the one before all others."""
+    """Return the wall time of a timestamp, in UTC, to the millisecond; "never" for the one before all others."""
     return wall(ts.wall_ms) if ts.wall_ms else "never"
 
 

@@ -80,7 +80,8 @@ def invalid_is(code: int, field: str) -> Iterator[None]:
 
 
 def failed(failure: CortadoError | Refused) -> Response:
-    """The answer to a call that ended with ``failure``, with the status and headers that all the gateway's have."""
+    """Return the answer to a call that ended with ``failure``, with the status and headers that all the gateway's
+    have."""
     if isinstance(failure, InvalidSchema):
         failure = Coded(INVALID_SCHEMA, failure)
     answer = problem_response(failure)

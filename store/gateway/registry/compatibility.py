@@ -72,7 +72,7 @@ async def check(call: Call) -> Response:
 
 
 async def check_one(call: Call) -> Response:
-    """As :func:`check`, against one version. If the subject has no latest version, the schema fits."""
+    """Return the verdict against one version. If the subject has no latest version, the schema fits."""
     subject, version = subject_of(call), version_of(call)
     text = await declaration_of(call)
     schemas = schemas_of(call)
@@ -98,19 +98,19 @@ def _message(found: Incompatibility) -> str:
 
 
 async def default_level(call: Call) -> Response:
-    """The level in force for subjects that have none of their own."""
+    """Return the level in force for subjects that have none of their own."""
     return answer(call, _level(await schemas_of(call).default_compatibility()))
 
 
 async def set_default_level(call: Call) -> Response:
-    """The level that was set."""
+    """Return the level that was set."""
     wanted = await _wanted(call)
     await schemas_of(call).set_default_compatibility(wanted)
     return answer(call, {"compatibility": wanted})
 
 
 async def delete_default_level(call: Call) -> Response:
-    """The level that was in force."""
+    """Return the level that was in force."""
     schemas = schemas_of(call)
     before = await schemas.default_compatibility()
     await schemas.set_default_compatibility(None)
@@ -118,7 +118,7 @@ async def delete_default_level(call: Call) -> Response:
 
 
 async def level(call: Call) -> Response:
-    """The subject's own level, or that of all. A subject that is not there has none."""
+    """Return the subject's own level, or that of all. A subject that is not there has none."""
     subject, or_default = subject_of(call), flag(call, DEFAULT_TO_GLOBAL.name)
     found = await _own(call, subject)
     if found is None and not or_default:
@@ -129,14 +129,14 @@ async def level(call: Call) -> Response:
 
 
 async def set_level(call: Call) -> Response:
-    """The level that was set."""
+    """Return the level that was set."""
     subject, wanted = subject_of(call), await _wanted(call)
     await schemas_of(call).set_compatibility(subject, wanted)
     return answer(call, {"compatibility": wanted})
 
 
 async def delete_level(call: Call) -> Response:
-    """The level that the subject had."""
+    """Return the level that the subject had."""
     subject = subject_of(call)
     before = await _own(call, subject)
     if before is None:
@@ -153,7 +153,7 @@ async def _own(call: Call, subject: str) -> CompatibilityMode | None:
 
 
 async def _wanted(call: Call) -> CompatibilityMode:
-    """The level that the body names. Raises Coded."""
+    """Return the level that the body names. Raises Coded."""
     body = await fields_of(call, _LEVEL_FIELDS | set(_OTHER_FIELDS))
     for name in _OTHER_FIELDS:
         if body.get(name):

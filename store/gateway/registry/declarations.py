@@ -63,17 +63,17 @@ def operations() -> list[Operation]:
 
 
 async def by_id(call: Call) -> Response:
-    """The declaration, as a text within JSON."""
+    """Return the declaration, as a text within JSON."""
     return answer(call, {"schema": await schemas_of(call).text_by_id(_id_of(call))})
 
 
 async def declaration(call: Call) -> Response:
-    """The declaration alone, which is JSON."""
+    """Return the declaration alone, which is JSON."""
     return bare(call, await schemas_of(call).text_by_id(_id_of(call)))
 
 
 async def subjects(call: Call) -> Response:
-    """Names, in order."""
+    """Return the names of subjects, in order."""
     return answer(call, page(call, sorted({each.subject for each in await _uses(call)})))
 
 
@@ -89,7 +89,8 @@ async def types(call: Call) -> Response:
 
 
 async def everything(call: Call) -> Response:
-    """Versions with their declarations, by subject. Raises TooLarge where there would be too much of them at once."""
+    """Return versions with their declarations, by subject. Raises TooLarge if there would be too much of them at
+    once."""
     include_deleted, latest_only = flag(call, DELETED.name), flag(call, LATEST_ONLY.name)
     offset, limit = max(0, whole(call, OFFSET.name, 0)), whole(call, LIMIT.name, SCHEMAS_MAX)
     limit = limit if 0 <= limit <= SCHEMAS_MAX else SCHEMAS_MAX
@@ -120,7 +121,7 @@ async def everything(call: Call) -> Response:
 
 
 async def _uses(call: Call) -> list[VersionSummary]:
-    """The versions that have the schema, of the subject that the query names, or of all."""
+    """Return the versions that have the schema, of the subject that the query names, or of all."""
     found = await schemas_of(call).uses(_id_of(call), include_deleted=flag(call, DELETED.name))
     subject = (call.text(SUBJECT.name) or "").removeprefix(":.:")
     return [each for each in found if subject in ("", each.subject)]

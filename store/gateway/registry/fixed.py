@@ -46,19 +46,19 @@ async def root(call: Call) -> Response:
 
 
 async def contexts(call: Call) -> Response:
-    """The name of the default context."""
+    """Return the name of the default context."""
     return answer(call, page(call, ["."]))
 
 
 async def cluster(call: Call) -> Response:
-    """The cluster's id."""
+    """Return the cluster's id."""
     found = (await call.client.status()).cluster_id
     clusters = {"kafka-cluster": "", "schema-registry-cluster": found}
     return answer(call, {"id": found, "scope": {"path": [], "clusters": clusters}})
 
 
 async def version(call: Call) -> Response:
-    """The gateway's version."""
+    """Return the gateway's version."""
     return answer(call, {"version": __version__, "commitId": ""})
 
 
@@ -69,7 +69,7 @@ async def mode(call: Call) -> Response:
 
 
 async def set_mode(call: Call) -> Response:
-    """Raises Coded for every other mode."""
+    """Raise Coded for every other mode."""
     _check_subject(call)
     given = (await fields_of(call, {"mode"})).get("mode")
     wanted = given.upper() if isinstance(given, str) else given

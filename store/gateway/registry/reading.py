@@ -37,7 +37,7 @@ GIVES: Final = {200: (MEDIA_TYPE, "application/vnd.schemaregistry+json", JSON)}
 TAKES: Final = (*GIVES[200], BYTES)
 
 LATEST: Final = 0
-"""The version that :func:`version_of` gives where the newest is asked for."""
+"""The version that :func:`version_of` returns for the newest."""
 
 DELETED: Final = Parameter("deleted", "What was softly deleted, too.", kind="boolean")
 DELETED_ONLY: Final = Parameter("deletedOnly", "Only what was softly deleted.", kind="boolean")
@@ -88,7 +88,7 @@ def answer(call: Call, value: Any) -> Response:
 
 
 def schemas_of(call: Call) -> AsyncSchemas:
-    """The cluster's registry."""
+    """Return the cluster's registry."""
     return call.client.schemas
 
 
@@ -104,7 +104,7 @@ def subject_of(call: Call) -> str:
 
 
 def version_of(call: Call) -> int:
-    """The version that the path names, or LATEST. Raises Coded."""
+    """Return the version that the path names, or LATEST. Raises Coded."""
     given = call.name("version").strip()
     if given.lower() == "latest" or given == "-1":
         return LATEST
@@ -115,7 +115,7 @@ def version_of(call: Call) -> int:
 
 
 def flag(call: Call, name: str) -> bool:
-    """A parameter that is true or false, by default false. Raises InvalidArgument."""
+    """Return a parameter that is true or false, by default false. Raises InvalidArgument."""
     given = call.text(name) or ""
     if given.lower() not in _FLAGS:
         raise InvalidArgument(name, "must be true or false", shown_name(given))
@@ -129,7 +129,7 @@ def page(call: Call, found: Sequence[T]) -> Sequence[T]:
 
 
 def whole(call: Call, name: str, default: int) -> int:
-    """A parameter that is a whole number. Raises InvalidArgument."""
+    """Return a parameter that is a whole number. Raises InvalidArgument."""
     given = call.text(name)
     if given is None:
         return default

@@ -51,7 +51,7 @@ def operations() -> list[Operation]:
 
 
 async def list_subjects(call: Call) -> Response:
-    """The names, in order."""
+    """Return the names, in order."""
     only = flag(call, DELETED_ONLY.name) or flag(call, DELETED_ONLY_TOO.name)
     found = await schemas_of(call).subjects(include_deleted=only or flag(call, DELETED.name))
     prefix = prefix_of(call)
@@ -60,12 +60,13 @@ async def list_subjects(call: Call) -> Response:
 
 
 def prefix_of(call: Call) -> str:
-    """How the names of subjects must begin; that they may be of any context, or of the one there is, says nothing."""
+    """Return how the names of subjects must begin; that they may be of any context, or of the one there is, says
+    nothing."""
     return (call.text(PREFIX.name) or "").removeprefix(":*:").removeprefix(":.:")
 
 
 async def look_up(call: Call) -> Response:
-    """The version that the body's schema is."""
+    """Return the version that the body's schema is."""
     subject, include_deleted = subject_of(call), flag(call, DELETED.name)
     text = await declaration_of(call)
     schemas = schemas_of(call)
@@ -89,7 +90,7 @@ async def _among(schemas: AsyncSchemas, subject: str, text: str, include_deleted
 
 
 async def delete(call: Call) -> Response:
-    """Which versions were deleted."""
+    """Return which versions were deleted."""
     subject, permanent = subject_of(call), flag(call, PERMANENT.name)
     schemas = schemas_of(call)
     try:

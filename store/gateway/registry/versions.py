@@ -65,15 +65,15 @@ async def list_versions(call: Call) -> Response:
 
 
 async def register(call: Call) -> Response:
-    """The id of the schema, and no more: a client would take a declaration for the one that it sent, and remember that
-    in its place."""
+    """Return the id of the schema, and no more: a client would take a declaration for the one that it sent, and
+    remember that in its place."""
     subject = subject_of(call)
     found = await schemas_of(call).register(subject, await declaration_of(call))
     return answer(call, {"id": found.schema_id})
 
 
 async def get(call: Call) -> Response:
-    """The version with its id and declaration."""
+    """Return the version with its id and declaration."""
     found = await _named(call, include_deleted=flag(call, DELETED.name))
     text = await schemas_of(call).text_by_id(found.schema_id)
     told = {"subject": found.subject, "version": found.version, "id": found.schema_id, "schema": text}
@@ -81,7 +81,7 @@ async def get(call: Call) -> Response:
 
 
 async def declaration(call: Call) -> Response:
-    """The declaration alone, which is JSON."""
+    """Return the declaration alone, which is JSON."""
     found = await _named(call, include_deleted=flag(call, DELETED.name))
     return bare(call, await schemas_of(call).text_by_id(found.schema_id))
 
@@ -105,13 +105,13 @@ async def delete(call: Call) -> Response:
 
 
 async def _named(call: Call, *, include_deleted: bool) -> VersionSummary:
-    """The version that the path names. Raises NotFound for the subject, and Coded for the version."""
+    """Return the version that the path names. Raises NotFound for the subject, and Coded for the version."""
     subject, version = subject_of(call), version_of(call)
     return pick(await schemas_of(call).numbers(subject, include_deleted=include_deleted), version)
 
 
 def pick(versions: Sequence[VersionSummary], version: int) -> VersionSummary:
-    """That version, or the newest for LATEST. Raises Coded."""
+    """Return that version, or the newest for LATEST. Raises Coded."""
     newest = versions[-1]
     found = newest if version == LATEST else next((each for each in versions if each.version == version), None)
     if found is None:
@@ -121,6 +121,6 @@ def pick(versions: Sequence[VersionSummary], version: int) -> VersionSummary:
 
 
 def bare(call: Call, text: str) -> Response:
-    """A declaration as it was registered, and not as a text within JSON."""
+    """Return a declaration as it was registered, and not as a text within JSON."""
     shaped = answer(call, None)
     return Response(text.encode(), 200, {"Cache-Control": "no-store"}, shaped.media_type)

@@ -88,7 +88,7 @@ class Act:
 
 
 def removes(name: str) -> bool:
-    """Whether the act of this name takes something away, as its first word says."""
+    """Return whether the act of this name takes something away, as its first word says."""
     return name.partition("-")[0] in _REMOVES
 
 
@@ -107,7 +107,7 @@ async def nothing(_client: AsyncClient, _target: Texts) -> Sight:
 
 
 def optional(given: str) -> str | None:
-    """None for a field that was left empty."""
+    """Return the field's text; None if it was left empty."""
     return given.strip() or None
 
 
@@ -117,7 +117,7 @@ def listed(given: str) -> list[str]:
 
 
 def span_ms(given: str, field: str, *, empty: int = 0) -> int:
-    """A time such as 12h; ``empty`` for none. Raises InvalidArgument."""
+    """Return a time such as 12h; ``empty`` for none. Raises InvalidArgument."""
     text = given.strip()
     found = empty if not text else parse_retention(text)
     if found is None or (found < 0 and text):
@@ -126,7 +126,7 @@ def span_ms(given: str, field: str, *, empty: int = 0) -> int:
 
 
 def retention_ms(given: str, field: str) -> int:
-    """As :func:`span_ms`, or ``all``."""
+    """Return a retention such as 12h or ``all``; 0 for an empty one. Raises InvalidArgument."""
     text = given.strip()
     found = parse_retention(text) if text else 0
     if found is None:
@@ -135,7 +135,7 @@ def retention_ms(given: str, field: str) -> int:
 
 
 def number(given: str, field: str) -> int:
-    """A whole number. Raises InvalidArgument."""
+    """Return a whole number. Raises InvalidArgument."""
     if _COUNT.fullmatch(given) is None:
         raise InvalidArgument(field, "must be a whole number", shown(given))
     return int(given)

@@ -29,7 +29,7 @@ async def _quota(client: AsyncClient, target: Texts) -> Sight:
 
 
 def _size(given: str, field: str) -> int | None:
-    """None for a field that was left empty. Raises InvalidArgument."""
+    """Return a size; None for a field that was left empty. Raises InvalidArgument."""
     text = given.strip()
     return SIZE.read(field, text) if text else None
 

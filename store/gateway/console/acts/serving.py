@@ -32,7 +32,7 @@ _NO_ACTS: Final = (
 
 
 async def show(call: Call, visitor: Visitor) -> Response:
-    """The page of an act."""
+    """Return the page of an act."""
     act, target = _asked(call, visitor)
     sight = await act.look(call.client, target)
     return await _page(call, visitor, act, target, sight, {**{each.name: each.value for each in act.inputs}})
@@ -101,7 +101,7 @@ def _asked(call: Call, visitor: Visitor) -> tuple[Act, Texts]:
 
 
 def _given(act: Act, fields: Mapping[str, str]) -> dict[str, str]:
-    """The fields of the form, those of boxes that are not ticked too. Raises InvalidArgument."""
+    """Return the fields of the form, those of boxes that are not ticked too. Raises InvalidArgument."""
     known = {each.name: each for each in act.inputs}
     extra = fields.keys() - known.keys() - {FORM, TYPED if act.typed else FORM}
     if extra:
@@ -130,7 +130,7 @@ def _changed(act: Act) -> Refused:
 
 
 def _told(error: CortadoError | Refused) -> CortadoError | Refused:
-    """As of a form: the visitor has seen no request id."""
+    """Return the error in a form's words: the visitor has seen no request id."""
     if not isinstance(error, InvalidArgument) or error.field != "request_id":
         return error
     return was_sent("with other fields, or at another gateway, which has its token")
