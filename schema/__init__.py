@@ -1,4 +1,4 @@
-"""Avro: what documents are made of. No I/O, no clock, nothing of tables.
+"""Avro: the format of documents. No I/O, no clock, nothing of tables.
 
 ::
 

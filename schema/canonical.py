@@ -1,14 +1,15 @@
 """When two declarations are the same: canonical forms and fingerprints.
 
-Two forms, for two questions. Avro's *Parsing Canonical Form* keeps what a writer's bytes depend on; its fingerprints
-are what other Avro tools compute. Cortado's *canonical form* adds what changes how bytes are understood: logical types,
-defaults, aliases, an enum's default. Declarations with the same canonical form read and write alike, so registering
-one after the other gives the same version. Only comments (``doc``), sort orders and unknown attributes are left out.
+Two forms, for two questions. Avro's *Parsing Canonical Form* keeps all that a writer's bytes depend on; other Avro
+tools compute the same fingerprints. Cortado's *canonical form* adds all that changes how bytes are understood: logical
+types, defaults, aliases, an enum's default. Declarations with the same canonical form read and write alike, so
+registering one after the other gives the same version. Only comments (``doc``), sort orders and unknown attributes are
+left out.
 
-Both are JSON without spaces: full names, attributes in a fixed order, a named type in full where it comes first and by
-its name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`); a type's aliases are full and sorted,
-a field's stay in order.
-Source: Apache Avro specification 1.12, *Transforming into Parsing Canonical Form*, *Schema Fingerprints*.
+Both are JSON without spaces: full names, attributes in a fixed order, a named type in full at its first use and by its
+name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`); a type's aliases are full and sorted, a
+field's stay in order. Source: Apache Avro specification 1.12, *Transforming into Parsing Canonical Form*, *Schema
+Fingerprints*.
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ def crc64_avro(data: bytes) -> int:
 
 
 class Form:
-    """Builds the JSON of types: a named one in full where it comes first, by its name after that.
+    """Builds the JSON of types.
 
-    This one is Avro's Parsing Canonical Form. What else a form says, it says by overriding the methods below
-    :meth:`of`, each of which gives attributes of a declaration.
+    This one is Avro's Parsing Canonical Form. Other forms override the methods below :meth:`of`, each of which returns
+    attributes of a declaration.
     """
 
     def __init__(self) -> None:
@@ -125,7 +126,7 @@ class Form:
                 assert_never(named)
 
     def field(self, field: Field) -> dict[str, Any]:
-        # Not sorted: where a writer has fields of two of the names, the first alias is the one that is read.
+        # Not sorted: if a writer has fields of two of the names, the first alias is read.
         return {"name": field.name, "type": self.of(field.type), **self.default(field), **self.aliases(field.aliases)}
 
     def name(self, full_name: str) -> dict[str, Any]:

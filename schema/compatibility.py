@@ -1,14 +1,15 @@
-"""Which schema may follow which: the seven modes over the rules of :mod:`cortado.schema.reader_writer`.
+"""Compatibility of a new version with earlier ones: the seven modes over the rules of
+:mod:`cortado.schema.reader_writer`.
 
 ======================  =================================================================================
-NONE                    anything may follow
+NONE                    any version may follow
 BACKWARD                the new version reads what the last one wrote
 FORWARD                 the last version reads what the new one writes
 FULL                    both
 ..._TRANSITIVE          the same against every earlier version, not the last alone
 ======================  =================================================================================
 
-A table keeps rows of every version that ever wrote, and they are read with the newest: hence the default,
+A table keeps rows of every version that ever wrote, and reads them with the newest: hence the default,
 BACKWARD_TRANSITIVE.
 """
 
@@ -34,7 +35,7 @@ __all__ = [
 
 
 class CompatibilityMode(StrEnum):
-    """What a subject asks of a new version."""
+    """The condition that a subject sets for a new version."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -51,7 +52,7 @@ class CompatibilityMode(StrEnum):
 
     @property
     def read_by_older(self) -> bool:
-        """Whether earlier versions must read what the new one writes."""
+        """Return whether earlier versions must read the new one's documents."""
         return self.name.startswith(("FORWARD", "FULL"))
 
     @property
@@ -63,11 +64,12 @@ class CompatibilityMode(StrEnum):
 DEFAULT_MODE: Final = CompatibilityMode.BACKWARD_TRANSITIVE
 
 FOUND_MAX: Final = 10_000
-"""After so many reasons no older version is looked at: it is refused in any case, and nobody reads more."""
+"""After this many reasons no older version is compared: the new one is refused in any case, and readers need no
+more."""
 
 
 def check_reader_writer(reader: Schema, writer: Schema) -> list[Incompatibility]:
-    """Every reason why ``reader`` cannot read all documents of ``writer``. Empty: it can, whatever they hold.
+    """Every reason why ``reader`` cannot read all documents of ``writer``. Empty: it can read all of them.
 
     Raises InvalidSchema for a pair that would take too long to compare.
     """

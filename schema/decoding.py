@@ -1,12 +1,13 @@
-"""From a body to values: readers compiled from a type, which check every byte as they go.
+"""Readers from a body to values, compiled from a type, which check every byte as they go.
 
 ::
 
     read(body, position, walk) -> (value, position after it)
 
-There is no second pass that validates: what is read is what was checked. A reader never trusts a number from the body
-before it is bounded by the bytes that are left, so the memory that a body can ask for is in proportion to its length.
-One pass of closures takes less time than a general decoder that checks nothing (docs/formats/avro.md has numbers).
+There is no second pass that validates: each value is checked as it is read. A reader never trusts a number from the
+body before it is bounded by the bytes that are left, so the memory that a body can ask for is in proportion to its
+length. One pass of closures takes less time than a general decoder that checks nothing (docs/formats/avro.md has
+numbers).
 
 Accepted, as every Avro reader does: varints longer than they need be (up to ten bytes); array and map blocks with
 their size in bytes, which must be true; a map's key twice, where the last value counts.
@@ -255,7 +256,7 @@ def record_reader(fields: list[tuple[str, Read]], free_items: int) -> Read:
 
 
 def read_block_header(body: bytes, position: int, walk: Walk, item_bytes_min: int) -> tuple[int, int, int]:
-    """(items in the block, position of the first, where the block says that it ends or -1); no items: the last one."""
+    """Return (items in the block, position of the first, the block's stated end or -1); no items: the last one."""
     count, position = read_long(body, position, walk)
     end = -1
     if count < 0:

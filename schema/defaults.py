@@ -1,9 +1,9 @@
 """A field's default: JSON in the declaration, bytes in a document.
 
-The JSON is checked and written in Avro's encoding in one pass, and filled in with the defaults of the records in it.
-So whatever needs a default, the writer that fills a missing field, a reader that lacks one, the canonical form that
-must see 1 and 1.0 of a double as equal, starts from the same bytes, and a default is valid if and only if its bytes are
-a valid body of its type.
+The JSON is checked and written in Avro's encoding in one pass, and filled in with the defaults of the records in it. So
+all users of a default start from the same bytes: the writer that fills a missing field, a reader that lacks one, the
+canonical form that must see 1 and 1.0 of a double as equal. A default is valid if and only if its bytes are a valid
+body of its type.
 
 The JSON of each type is the specification's: ``bytes`` and ``fixed`` as a string of code points 0 to 255, an ``enum``
 as its symbol, a logical type as the type below it. A union's default is a value of the first branch that it fits.
@@ -66,7 +66,7 @@ def _check_meaning(read: Read, body: bytes, path: str) -> None:
     try:
         read(body, 0, Walk())
     except MISTAKES as error:
-        # The form is right, so it is what a logical type makes of it: a date in no year, a text that is no UUID.
+        # The form is right, so the logical type refuses the value: a date in no year, a text that is no UUID.
         mistake = explained(error)
         assert isinstance(mistake, InvalidDocument)
         step = "" if not mistake.field or mistake.field.startswith("[") else "."

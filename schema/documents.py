@@ -2,7 +2,7 @@
 
 ::
 
-    encode_document(schema, {"carrier": "UA", ...})  ->  body        nothing is coerced, the error names the field
+    encode_document(schema, {"carrier": "UA", ...})  ->  body        no value is coerced, the error names the field
     validate_body(schema, body)                                      every byte is looked at
     decode_document(writer, body, reader)            ->  dict        validated on the way, resolved to the reader
 

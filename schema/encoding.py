@@ -149,7 +149,7 @@ _PRIMITIVE_WRITERS: Final[dict[Kind, Write]] = {
 
 
 def compile_writer(root: AvroType, *, truncates: bool = False) -> Write:
-    """The writer of ``root``'s values. Where it ``truncates``, it takes times that are finer than their type."""
+    """Return the writer of ``root``'s values. If it ``truncates``, it takes times that are finer than their type."""
     return _Writers(truncates).of(root)
 
 

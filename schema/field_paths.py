@@ -1,7 +1,7 @@
 """Fields by path: ``a``, or ``a.b`` for field ``b`` of the record in ``a``.
 
-A path goes through records, and through a union of null and a record; what it leads to is null where that one is.
-It does not go into arrays, maps or other unions: there it would lead to many values, or to none.
+A path goes through records, and through a union of null and a record; its value is null if that record is. It does not
+go into arrays, maps or other unions: there it would lead to many values, or to none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from cortado.schema.shape import records_of, recursive_names
 
 @dataclass(frozen=True, slots=True)
 class FoundField:
-    """Where a path leads: the ``fields`` on the way, the value's ``type`` without null, and whether it may be null."""
+    """The target of a path: the ``fields`` on the way, the value's ``type`` without null, and whether it may be
+    null."""
 
     fields: tuple[Field, ...]
     type: AvroType
@@ -28,7 +29,7 @@ class FoundField:
 
 
 def find_field(schema: Schema, path: str) -> FoundField:
-    """The field at ``path``. Raises InvalidArgument, naming the path, where there is none."""
+    """Return the field at ``path``. Raises InvalidArgument, naming the path, if there is none."""
     inside: AvroType = schema.root
     fields: list[Field] = []
     nullable = False
@@ -49,7 +50,7 @@ def find_field(schema: Schema, path: str) -> FoundField:
 
 
 def way_through_recursion(schema: Schema, path: str) -> str | None:
-    """What is wrong with a path that leads through a record that may hold itself; None for any other.
+    """Return the problem of a path through a record that may hold itself; None for any other path.
 
     Such a record has no finite set of columns, and keys of many documents are made from columns.
     """

@@ -1,4 +1,4 @@
-"""One walk over a type, for all that is compiled from one: what a type becomes, out of what its parts have become.
+"""One walk over a type, for all that is compiled from one: a type's result is made from the results of its parts.
 
 ::
 
@@ -12,7 +12,7 @@
     Skips().of(schema.root)
 
 A record is made once, *before* its fields are: a recursive one then finds itself. So ``record`` may keep the
-:class:`Fields` that it is given, or one of its views, but looks into them only when what it made is used.
+:class:`Fields` that it is given, or one of its views, but its result looks into them only when it is used.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ T = TypeVar("T")
 
 
 class Fields(Generic[T]):
-    """What a record's fields become, in their order: the ``parts``, ``pairs`` of name and part, and parts ``by_name``.
+    """The results of a record's fields, in their order: the ``parts``, ``pairs`` of name and part, and parts
+    ``by_name``.
 
-    Three views, so that nobody unpacks in each document what it has no use for.
+    Three views, so that no user unpacks, in each document, parts that it does not need.
     """
 
     __slots__ = ("by_name", "pairs", "parts")

@@ -8,8 +8,8 @@ first, as :mod:`cortado.proto.bounds` counts a message's:
 - *depth*: objects and arrays in one another.
 
 Functions in C count the items. The depth is counted bracket by bracket, at most two for each item that is allowed, and
-no further than to the first that is too deep: what takes pairs out from within reads the brackets once for each depth.
-A bracket that closes what is not open ends the count, since the parser stops there.
+no further than to the first that is too deep: a method that takes pairs out from within would read the brackets once
+for each depth. A closing bracket without an open one ends the count, since the parser stops there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _without_texts(text: bytes) -> Iterator[bytes]:
 
 
 def _is_deeper(brackets: bytearray) -> bool:
-    """Whether the brackets are deeper than DEPTH_MAX, up to the first that closes what is not open."""
+    """Return whether the brackets are deeper than DEPTH_MAX, up to the first closing one without an open one."""
     depth = 0
     for each in brackets:
         depth += 1 if each in _OPENS else -1

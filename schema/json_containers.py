@@ -1,6 +1,6 @@
-"""Arrays, maps and records of JSON, which are the same in both directions: what differs is in their leaves.
+"""Arrays, maps and records of JSON, the same in both directions: only their leaves differ.
 
-A container is checked for its form, then converted part by part. Whether every field is there is the encoder's to say.
+A container is checked for its form, then converted part by part. The encoder checks that every field is there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _Check: TypeAlias = Callable[[Any], None]
 
 
 class Containers(Fold[Convert]):
-    """Made from what raises InvalidDocument, in the words of its direction, for what is no list, and no dict."""
+    """Made from two functions that raise InvalidDocument, in the words of their direction, for a value that is no list,
+    or no dict."""
 
     def __init__(self, check_list: _Check, check_dict: _Check) -> None:
         super().__init__()

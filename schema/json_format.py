@@ -13,8 +13,8 @@ duration                   ``{"months": 1, "days": 2, "milliseconds": 3}``
 any other union            ``null``, or ``{"branch": value}`` with the branch's name
 =========================  ================================================================================
 
-It is not Avro's own JSON encoding, which writes bytes as code points and ``{"int": 5}`` for a nullable 5. What
-:func:`to_json_value` makes of a document, :func:`from_json_value` makes the document again.
+It is not Avro's own JSON encoding, which writes bytes as code points and ``{"int": 5}`` for a nullable 5.
+:func:`from_json_value` makes the same document again from the result of :func:`to_json_value`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPILED_MAX = 1024
 
 
 def to_json_value(schema: Schema | AvroType, value: Any) -> Any:
-    """A value of the schema (or of a type in one) as JSON: ``json.dumps`` takes what comes out.
+    """Return a value of the schema (or of a type in one) as JSON, which ``json.dumps`` takes.
 
     Fields that a record lacks are left out. Raises InvalidDocument with the path for a value that is not of the type.
     """

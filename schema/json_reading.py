@@ -80,7 +80,7 @@ def _integer(value: Any, _walk: Walk) -> int:
 def _number(value: Any, _walk: Walk) -> float:
     if type(value) is int:
         return value
-    # Python reads 1e400 as an infinity that nobody wrote.
+    # Python reads 1e400 as an infinity that the text does not have.
     if type(value) is float and isfinite(value):
         return value
     word = _FLOAT_WORDS.get(value) if isinstance(value, str) else None
@@ -115,7 +115,7 @@ def _uuid(value: Any, _walk: Walk) -> Any:
 
 
 def _read(parse: Callable[[str], T], value: Any, example: str, kind: str) -> T:
-    """What the text of a date or a time says. Raises InvalidDocument."""
+    """Return the value of a date's or a time's text. Raises InvalidDocument."""
     try:
         if isinstance(value, str):
             return parse(value)

@@ -1,12 +1,12 @@
 r"""JSON as text: read strictly, and written so that no terminal obeys it.
 
-Python's reader takes the last of two equal keys, and ``NaN``, which is no JSON; in what somebody wants kept, both are
-mistakes that nobody would find again. Integers are exact however long, so that 64 bits survive.
+Python's reader takes the last of two equal keys, and ``NaN``, which is no JSON; in a text to be kept, both are mistakes
+that no reader would find again. Integers are exact however long, so that 64 bits survive.
 
-What is written keeps every character as it is but those that a terminal acts on: DEL and C1 controls (U+009B begins an
-escape sequence), what turns the direction of text, line separators, invisible tags, and halves of characters. Those are
+Written text keeps every character but those that a terminal acts on: DEL and C1 controls (U+009B begins an escape
+sequence), marks that turn the direction of text, line separators, invisible tags, and halves of characters. Those are
 ``\u`` escapes. Every JSON reader gives them back, so nothing is lost, and the text is the same in a pipe, in a file and
-on a terminal: what goes into a file is looked at on a terminal later.
+on a terminal: a file is looked at on a terminal later.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def shown(value: Any, width: int = _SHOWN_MAX) -> str:
 
 
 def shown_text(text: str) -> str:
-    """A text for a message, in quotes and cut off where it is long."""
+    """Return a text for a message, in quotes, and cut off if it is long."""
     return repr(text) if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]!r}..."
 
 

@@ -30,7 +30,7 @@ def compile_to_json(root: AvroType) -> Convert:
 
 
 def timestamp_text(moment: datetime) -> str:
-    """RFC 3339 in UTC, microseconds only where there are any."""
+    """Return RFC 3339 in UTC, with microseconds only if there are any."""
     text = (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
     return text.removesuffix("+00:00") + "Z"
 
@@ -42,7 +42,7 @@ def _float_json(value: float) -> Any:
 
 
 def _short_float_json(value: float) -> Any:
-    """Of the numbers that are this 32-bit float, the shortest to write: 0.1, not 0.10000000149011612."""
+    """Return the shortest number that is this 32-bit float: 0.1, not 0.10000000149011612."""
     if not math.isfinite(value):
         return _float_json(value)
     for digits in (6, 7, 8):
@@ -133,7 +133,7 @@ def _nullable(write_value: Convert, chooser: Chooser) -> Convert:
     def write(value: Any, walk: Walk) -> Any:
         if value is None:
             return None
-        # Of a plain value there is one branch to choose, whose writer says what is wrong with it.
+        # A plain value leaves one branch to choose, and its writer names the error.
         if type(value) is Branch:
             _, value = chooser.choose(value)
         return write_value(value, walk)

@@ -4,7 +4,7 @@
 in the schema (each named type expanded where it is used, up to its recursion) and in the data.
 
 *Free items* are values that take no bytes: nulls and records of nothing else. A block of a billion of them is five
-bytes long, so a body may hold only so many of them in its arrays and maps.
+bytes long, so their number in a body's arrays and maps is bounded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ READ_BYTES_MAX: Final = 8 * DOCUMENT_BYTES_MAX
 """Length of a body that is read: the defaults of another schema make a stored one longer."""
 
 FREE_ITEMS_MAX: Final = 10_000
-"""Values without bytes in the arrays and maps of one body: nobody stores them, and five bytes could ask for memory."""
+"""Values without bytes in the arrays and maps of one body: no document needs more, and five bytes could ask for
+memory."""
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1

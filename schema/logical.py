@@ -1,9 +1,9 @@
-"""Logical types: which stand on which types, and what a declaration of one must say.
+"""Logical types: the types below them, and the attributes that a declaration needs.
 
 The specification asks readers to ignore a logical type that is not valid, and read the type below. Cortado does so for
 names it does not know. A *known* name in the wrong place (a date on a string, a decimal without precision) is refused:
-ignored, it would turn money into bytes for good, since what is stored cannot be read as a decimal later.
-Source: Apache Avro specification 1.12, *Logical Types*.
+ignored, it would turn money into bytes for good, since stored bytes cannot be read as a decimal later. Source: Apache
+Avro specification 1.12, *Logical Types*.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def known_logical(declaration: dict[str, Any]) -> LogicalKind | None:
 def parse_logical(declaration: dict[str, Any], base: str, path: str, size: int = 0) -> Logical | None:
     """The logical type of a ``base`` type (``fixed`` of ``size`` bytes, or a primitive's name).
 
-    Raises InvalidSchema at ``path`` where a known one does not fit.
+    Raises InvalidSchema at ``path`` if a known one does not fit.
     """
     kind = known_logical(declaration)
     if kind is None:

@@ -1,8 +1,8 @@
-"""Between what is stored and what a logical type means: a pair of functions for each.
+"""Conversions between stored values and logical ones: a pair of functions for each logical type.
 
 *Stored* is the value of the type below (an ``int`` of microseconds, the ``bytes`` of a decimal). Both directions are
 exact or refuse: nothing is rounded, cut off, or put into another time zone in silence. Times that are finer than their
-type are truncated, towards the past, where a caller asks for it by ``truncates``.
+type are truncated, towards the past, if a caller asks for it by ``truncates``.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def from_stored(logical: Logical) -> FromStored:
 
 
 def to_stored(logical: Logical, fixed_size: int | None = None, *, truncates: bool = False) -> ToStored:
-    """The function from a Python value to what is stored (``bytes`` of ``fixed_size`` where it stands on a fixed).
+    """Return the function from a Python value to the stored one (``bytes`` of ``fixed_size`` for a fixed).
 
-    It raises InvalidDocument for a value of another type, or that cannot be stored exactly; but a time that is finer
-    than its type passes where it ``truncates``.
+    It raises InvalidDocument for a value of another type, or one that cannot be stored exactly. If it ``truncates``, a
+    time that is finer than its type passes.
     """
     match logical.kind:
         case LogicalKind.DECIMAL:
@@ -73,7 +73,7 @@ def to_stored(logical: Logical, fixed_size: int | None = None, *, truncates: boo
 
 
 def unscaled_of(value: Decimal, logical: Logical) -> int:
-    """The decimal as a count of its smallest unit. Raises InvalidDocument where precision or scale do not hold it."""
+    """The decimal as a count of its smallest unit. Raises InvalidDocument if precision or scale do not hold it."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidDocument("", "a decimal is a finite number", _number_text(value))
@@ -92,7 +92,7 @@ def unscaled_of(value: Decimal, logical: Logical) -> int:
 
 
 def _number_text(value: Decimal) -> str:
-    """As its writer knows it, also where JSON was written: 12.505, and not Decimal('12.505')."""
+    """Return the number as its writer knows it, also from JSON: 12.505, and not Decimal('12.505')."""
     text = str(value)
     return text if len(text) <= _NUMBER_CHARACTERS else text[: _NUMBER_CHARACTERS - 3] + "..."
 
@@ -228,7 +228,7 @@ def _local_to_millis(value: Any) -> int:
 
 
 def _plain_datetime(value: Any) -> datetime:
-    """A subclass of datetime (pandas has one) as a datetime; refused where that would lose something."""
+    """Return a subclass of datetime (pandas has one) as a datetime; refuse it if that would lose a part."""
     if not isinstance(value, datetime):
         raise InvalidDocument("", "must be a datetime", shown(value))
     try:
@@ -241,8 +241,8 @@ def _plain_datetime(value: Any) -> datetime:
 
 
 def _without_nanos(value: Any) -> Any:
-    """A datetime of pandas that has nanoseconds as one that has none; anything else as it is."""
-    # Of pandas' NaT it is a NaN, and so it stays as it is.
+    """Return a datetime of pandas without its nanoseconds; any other value as it is."""
+    # The nanosecond of pandas' NaT is a NaN, so NaT stays as it is.
     if isinstance(value, datetime) and getattr(value, "nanosecond", 0) > 0:
         return datetime.combine(value.date(), value.timetz())
     return value

@@ -1,8 +1,8 @@
-"""Avro types as values: what :func:`cortado.schema.parse.parse_schema` returns and everything else reads.
+"""Avro types as values, which :func:`cortado.schema.parse.parse_schema` returns and all other modules read.
 
-A schema is a tree of these nodes; a recursive named type makes it a graph, where a :class:`Record` is reached again
-through the same object. Named types compare by identity, so walking code can use them as dictionary keys.
-Source: Apache Avro specification 1.12, *Schema Declaration* and *Logical Types*.
+A schema is a tree of these nodes; a recursive named type makes it a graph: a :class:`Record` is reached again through
+the same object. Named types compare by identity, so walking code can use them as dictionary keys. Source: Apache Avro
+specification 1.12, *Schema Declaration* and *Logical Types*.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ NULL: Final = Primitive(Kind.NULL)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """A parsed schema: its ``root``, the declaration as ``text`` (JSON), and what identifies it.
+    """A parsed schema: its ``root``, the declaration as ``text`` (JSON), and its identity.
 
-    ``canonical`` is the Parsing Canonical Form extended by what changes how data is read (logical types, defaults,
+    ``canonical`` is the Parsing Canonical Form extended by all that changes how data is read (logical types, defaults,
     aliases), so that two declarations with equal ``fingerprint`` (SHA-256 of it) read and write the same.
     """
 

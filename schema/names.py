@@ -35,7 +35,7 @@ def full_name(name: str, namespace: str) -> str:
 
 
 def namespace_of(name: str) -> str:
-    """The namespace of a full name, "" where it has none."""
+    """Return the namespace of a full name; "" if it has none."""
     return name.rpartition(".")[0]
 
 
@@ -62,7 +62,7 @@ def branch_name(avro_type: AvroType) -> str:
 
 
 def listed(names: Sequence[str], separator: str = ", ") -> str:
-    """Names for a message, cut short where there are very many."""
+    """Return names for a message, cut short if there are very many."""
     shown = separator.join(names[:_LISTED_MAX])
     return shown if len(names) <= _LISTED_MAX else f"{shown} and {len(names) - _LISTED_MAX} more"
 

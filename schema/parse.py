@@ -1,6 +1,6 @@
 """From a declaration in JSON to a :class:`~cortado.schema.model.Schema`, strictly.
 
-What Avro leaves open is decided here, always for the refusal that helps: what is registered once is kept for ever.
+Choices that Avro leaves open are made here, always for the refusal that helps: a registered schema is kept for ever.
 
 - An error names its place as a path in the declaration: ``Flight.fields[3].type.items``.
 - A known logical type that does not fit is refused (:mod:`cortado.schema.logical`); so is one written beside a field's
@@ -8,7 +8,7 @@ What Avro leaves open is decided here, always for the refusal that helps: what i
 - A default must be a value of its field's type; of a union, of any branch, and the first that it fits counts (as Avro
   1.12 says; before, it had to be the first branch).
 - A field's alias must not be another field's name or alias: a reader would fill both from one value.
-- Recursion is welcome where it can end: through a union, an array or a map. A record that holds itself is refused.
+- Recursion is allowed if it can end: through a union, an array or a map. A record that holds itself is refused.
 - An unqualified reference is looked up in the namespace around it, nowhere else. Nothing is defined twice.
 
 Source: Apache Avro specification 1.12, *Schema Declaration*.
@@ -79,10 +79,10 @@ def parse_document_schema(text: str) -> Schema:
 
 
 def declaration_digest(text: str) -> bytes:
-    """SHA-256 of what ``text`` declares, whatever its spaces, escapes and order of attributes. Raises InvalidSchema.
+    """Return the SHA-256 of the declaration in ``text``, whatever its spaces, escapes and order of attributes. Raises
+    InvalidSchema.
 
-    Unlike a fingerprint, it tells declarations apart by all that they say: comments, and attributes without meaning to
-    us, which others read.
+    Unlike a fingerprint, it differs if any part does: comments, and attributes that only other tools read.
     """
     try:
         plain = json.dumps(parse_json(text, "", InvalidSchema), sort_keys=True, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Fields that stored keys rest on, and what must not change about them.
+"""Fields that stored keys rest on, and their properties that must not change.
 
 A primary key and an index hold values that were worked out from documents as they were when they were written. A new
 schema version that reads the same bytes as another value, or as another type of key, would make stored keys wrong
@@ -7,7 +7,7 @@ which a subject may even switch off, a pinned field keeps
 
 - its place: it exists, under the name that the key is declared with, read from the same field of old documents;
 - its key type (int and long share one, so int to long is welcome), and a nullable part of a key stays understood;
-- its default, and those of the records around it: what a document without the field is keyed by.
+- its default, and those of the records around it: the key of a document without the field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cortado.schema.reader_writer import Incompatibility, IncompatibilityKind, R
 
 
 def check_pinned(new: Schema, old: Schema, paths: Sequence[str]) -> list[Incompatibility]:
-    """What ``new`` does to the key and indexed fields at ``paths``, which ``old`` has."""
+    """Return the incompatible changes of ``new`` to the key and indexed fields at ``paths``, which ``old`` has."""
     return [found for path in paths for found in _check_path(new, old, path)]
 
 
@@ -34,7 +34,7 @@ def _check_path(new: Schema, old: Schema, path: str) -> Iterator[Incompatibility
     try:
         before = find_field(old, path)
     except InvalidArgument:
-        return  # Nothing can have been stored under what was not there.
+        return  # No key can have been stored for a field that was not there.
     try:
         after = find_field(new, path)
     except InvalidArgument as missing:
@@ -54,7 +54,7 @@ def _check_path(new: Schema, old: Schema, path: str) -> Iterator[Incompatibility
 
 
 def _retyped(new: Schema, old: Schema, path: str, after: FoundField, before: FoundField) -> str | None:
-    """Why stored keys would not be those of the new type; None where they are."""
+    """Return why stored keys would not be those of the new type; None if they are."""
     was, _ = key_type_of(old, path)
     try:
         now, _ = key_type_of(new, path)
@@ -73,7 +73,8 @@ def _retyped(new: Schema, old: Schema, path: str, after: FoundField, before: Fou
 
 
 def _default_of(field: Field, inner_names: Sequence[str]) -> Any:
-    """What a document without ``field`` has at the path ``inner_names`` in it; NO_DEFAULT where that is refused."""
+    """Return the value at the path ``inner_names`` of a document without ``field``; NO_DEFAULT if such a document is
+    refused."""
     if field.default is NO_DEFAULT:
         return NO_DEFAULT
     value = normal_default(field.type, field.default)

@@ -2,17 +2,16 @@
 
 ::
 
-    report(reader, writer)  every incompatibility, with its path       for people
+    report(reader, writer)  every incompatibility, with its path       for users
     fits(reader, writer)    the verdict alone                          for choosing a union's branch
     choose_branch           which branch of the reader's union takes a writer's type
 
-The verdict and the decoder (:mod:`cortado.schema.resolution`) rest on the same choices, so that what is called
-compatible does decode, whatever the document: a property test holds them to it. The rules are Avro's, made stricter
-where Avro would accept data that fails to decode later, or decodes to something else than what was written; the list is
-in docs/schema-evolution.md.
+The verdict and the decoder (:mod:`cortado.schema.resolution`) rest on the same choices, so that every document of a
+compatible pair decodes: a property test holds them to it. The rules are Avro's, but stricter: Avro accepts data that
+fails to decode later, or decodes to another value than was written; the list is in docs/schema-evolution.md.
 
-Recursive records are compared by assuming that a pair fits until it is shown not to, and again from the start while
-that refuted anything (a greatest fixpoint). Source: Apache Avro specification 1.12, *Schema Resolution*.
+Recursive records are compared by assuming that a pair fits until it is refuted, and again from the start while a round
+refuted any pair (a greatest fixpoint). Source: Apache Avro specification 1.12, *Schema Resolution*.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def sources_of(reader: Record, writer: Record) -> list[Field | None]:
 
 
 def logical_differences(reader: Logical | None, writer: Logical | None, path: str) -> Iterator[Incompatibility]:
-    """What is wrong with reading one logical type as another, the types below them being readable."""
+    """Yield why one logical type cannot be read as another, the types below them being readable."""
     if reader == writer:
         return
     decimal = LogicalKind.DECIMAL
@@ -143,7 +142,7 @@ class ReaderWriter:
             self._assumed = set()
             verdict = self._fits(reader, writer)
             if len(self._refuted) == known:
-                # Every assumption of this round was looked into, and none needs anything but the others.
+                # Every assumption of this round was checked, and each needs only the others.
                 self._proven |= self._assumed - self._refuted
                 return verdict
 
@@ -266,7 +265,7 @@ def _compare_fields(reader: Record, writer: Record, path: str) -> Iterator[_Diff
 
 
 def _names_match(reader: AvroType, writer: AvroType) -> bool:
-    """Whether two types of the same kind go together: by simple name or by alias, where they are named."""
+    """Return whether two types of the same kind go together: if they are named, by simple name or by alias."""
     match reader, writer:
         case (Record() | Enum() | Fixed(), Record() | Enum() | Fixed()):
             return simple_name(reader.name) == simple_name(writer.name) or writer.name in reader.aliases

@@ -1,12 +1,12 @@
-"""From a body that one schema wrote to the document that another one reads: resolving readers, compiled from a pair.
+"""Resolving readers, compiled from a pair of schemas: from a body of the writer's to a document of the reader's.
 
 A resolving reader walks the writer's bytes and checks each of them, those of fields that the reader lacks too. Fields
-come out in the reader's order; what the writer does not have takes the reader's default. Numbers are promoted, symbols
-that the reader lacks become its enum's default, branches of unions are matched by
+come out in the reader's order; a field that the writer does not have takes the reader's default. Numbers are promoted,
+symbols that the reader lacks become its enum's default, branches of unions are matched by
 :meth:`~cortado.schema.reader_writer.ReaderWriter.choose_branch`.
 
-Of an incompatible pair (a subject may ask for no compatibility), what can be read is read: a part that cannot raises
-only in documents that hold it. Source: Apache Avro specification 1.12, *Schema Resolution*.
+With an incompatible pair (a subject may ask for no compatibility), a part that cannot be read raises only in documents
+that hold it. Source: Apache Avro specification 1.12, *Schema Resolution*.
 """
 
 from __future__ import annotations

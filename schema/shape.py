@@ -1,4 +1,4 @@
-"""What can be said of a type before any data is seen: can a value end, how short can it be, how far does it spread.
+"""Properties of a type before any data is seen: whether a value can end, its fewest bytes, and how far it spreads.
 
 These numbers make hostile input harmless. A count of items in a body is bounded by the bytes left over the fewest bytes
 of an item; a schema whose thirty records each hold two of the next one is refused before anything walks its paths.
@@ -61,7 +61,7 @@ def references_of(record: Record) -> list[Record]:
 
 
 def check_finite(root: AvroType) -> None:
-    """Raise InvalidSchema for a record of which no value can end, because it always holds another one."""
+    """Raise InvalidSchema for a record that has no finite value, because it always holds another one."""
     records = records_of(root)
     sizes = _record_sizes(records)
     for record in records:
@@ -72,7 +72,7 @@ def check_finite(root: AvroType) -> None:
 
 
 def check_expansion(root: AvroType, path: str) -> None:
-    """Raise InvalidSchema where the type spreads or nests beyond the limits with every name expanded.
+    """Raise InvalidSchema if the type spreads or nests beyond the limits with every name expanded.
 
     A record in a cycle is expanded once: its paths have no end.
     """
@@ -80,10 +80,10 @@ def check_expansion(root: AvroType, path: str) -> None:
 
 
 def recursive_names(records: Sequence[Record]) -> set[str]:
-    """The names of the records of which a value may hold another value, at whatever distance.
+    """Return the names of the records with values that may hold another value of the same record, at any distance.
 
-    ``records`` as from :func:`records_of`. Kosaraju's strongly connected components: walked backwards in the reverse
-    of the order in which a forward walk finished, what is reached is a component.
+    ``records`` as from :func:`records_of`. Kosaraju's strongly connected components: a backward walk, in the reverse of
+    the order in which a forward walk finished, reaches one component.
     """
     users: dict[str, list[Record]] = {record.name: [] for record in records}
     recursive: set[str] = set()

@@ -1,7 +1,7 @@
-"""Where bodies end that stand end to end, as in Avro's container files.
+"""Find the ends of bodies that stand end to end, as in Avro's container files.
 
-Nothing is decoded, and little is checked: only that nothing leads backwards or out of the data, and that no count makes
-work which the data does not pay for. Whoever uses a body that was found so checks it when it is read.
+Nothing is decoded, and little is checked: only that no length leads backwards or out of the data, and that no count
+makes work which the data does not pay for. A body found in this way is checked when it is read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _COMPILED_MAX: Final = 256
 
 
 def ends_of(schema: Schema, data: bytes, position: int, rows: int) -> list[int]:
-    """Where each of ``rows`` documents ends, of which the first begins at ``position``.
+    """Return the end of each of ``rows`` documents; the first begins at ``position``.
 
-    Raises InvalidDocument whose ``row`` is that of the first document, from 0, that is none of ``schema``.
+    Raises InvalidDocument with the ``row``, from 0, of the first document that is not of ``schema``.
     """
     skip, row_bytes_min = _skipper(schema)
     ends: list[int] = []
@@ -39,7 +39,7 @@ def ends_of(schema: Schema, data: bytes, position: int, rows: int) -> list[int]:
 
 
 def _explained(schema: Schema, body: bytes, row: int) -> InvalidDocument:
-    """What the reader of single documents says of the body: a skip says only that there is none."""
+    """Return the error of the reader of single documents: a skip says only that there is no document."""
     try:
         validate_body(schema, body[:READ_BYTES_MAX])
     except InvalidDocument as error:
@@ -49,5 +49,5 @@ def _explained(schema: Schema, body: bytes, row: int) -> InvalidDocument:
 
 @lru_cache(_COMPILED_MAX)
 def _skipper(schema: Schema) -> tuple[Skip, int]:
-    """What skips a document, and the fewest bytes that one takes."""
+    """Return the function that skips a document, and the fewest bytes of one."""
     return Skips(schema.root).of(schema.root), Sizes(schema.root).min_bytes(schema.root)

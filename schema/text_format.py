@@ -1,4 +1,4 @@
-"""Values as the texts of cells, such as CSV has them: what their JSON says, without its quotes.
+"""Values as the texts of cells, such as CSV has them: their JSON without its quotes.
 
 ==========================  =====================================================================================
 string, enum                as it is
@@ -10,10 +10,10 @@ decimal, uuid, date, time   ``12.50``, ``9f0c6a52-...``, ``2013-01-31``, ``23:59
 timestamp                   RFC 3339: ``2013-01-31T23:59:59.5Z``; read also with a space, and without seconds
 local timestamp             the same without ``Z``
 [null, T]                   T; how a cell says null is not decided here: null is ``None``
-anything else               JSON: ``[1, 2]``, ``{"city": "Rome"}``, ``{"branch": value}``
+any other type              JSON: ``[1, 2]``, ``{"city": "Rome"}``, ``{"branch": value}``
 ==========================  =====================================================================================
 
-What :func:`to_texts` makes of a document, :func:`from_texts` makes the document again.
+:func:`from_texts` makes the same document again from the result of :func:`to_texts`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def admits_null(avro_type: AvroType) -> bool:
 def from_texts(schema: Schema, texts: Mapping[str, Any], *, empty_is_null: bool = False) -> dict[str, Any]:
     """A document from the texts of its fields, ready for :func:`~cortado.schema.documents.encode_document`.
 
-    Values that are no texts stay as they are. ``empty_is_null``: the empty text is null where the field may be null.
+    Values that are no texts stay as they are. ``empty_is_null``: the empty text is null if the field may be null.
     Raises InvalidDocument, with the field, for a text that is not of its type.
     """
     reads = _reads(schema.record, empty_is_null)
@@ -156,7 +156,7 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     if _NUMBER.fullmatch(text) is not None:
         value = float(text)
-        # Python reads 1e400 as an infinity that nobody wrote.
+        # Python reads 1e400 as an infinity that the text does not have.
         if isfinite(value):
             return value
     word = _FLOAT_WORDS.get(text.lower())

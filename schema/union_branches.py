@@ -1,9 +1,9 @@
-"""Which branch of a union a Python value belongs to.
+"""Choose the branch of a union for a Python value.
 
-A value is sorted by its Python type first. Where several branches share one (``int`` and ``long``; two records), what
-is seen of the value at once decides: its range, its symbol, its keys. If two branches with *different meanings* are
-left, nothing is guessed: the caller must say which, by a :class:`~cortado.schema.values.Branch`, and a reader gets one
-for such branches, so that what was read can be written again and stays what it was.
+A value is sorted by its Python type first. If several branches share one (``int`` and ``long``; two records), the
+value's range, symbol or keys decide. If two branches with *different meanings* are left, nothing is guessed: the caller
+must name one, by a :class:`~cortado.schema.values.Branch`. A reader gets one for such branches, so that a value that
+was read can be written again to the same branch.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def class_of_type(avro_type: AvroType) -> str:
 
 
 def meaning_of_type(avro_type: AvroType) -> str:
-    """Equal for branches between which a value may move without becoming something else: int and long, for instance."""
+    """Return a text that is equal for branches between which a value may move and keep its meaning, such as int and
+    long."""
     match avro_type:
         case Primitive(logical=logical) | Fixed(logical=logical) if logical is not None:
             nanos = logical.kind in (LogicalKind.TIMESTAMP_NANOS, LogicalKind.LOCAL_TIMESTAMP_NANOS)
@@ -153,7 +154,8 @@ class Chooser:
         self._names = listed(list(self._index_of_name))
 
     def choose(self, value: Any) -> tuple[int, Any]:
-        """(the branch's position, the value that it takes). Raises InvalidDocument where none or several do."""
+        """Return (the branch's position, the value that it takes). Raises InvalidDocument if none or several take
+        it."""
         if isinstance(value, Branch):
             chosen = self._index_of_name.get(value.name)
             if chosen is None:
@@ -166,7 +168,7 @@ class Chooser:
         fitting = [index for index in of_class if fits_at_sight(self._branches[index], value)]
         meanings = {meaning_of_type(self._branches[index]) for index in fitting or of_class}
         if len(meanings) == 1:
-            # Where none fits, the last one says why: of int and long, of float and double, it tends to be the wider.
+            # If none fits, the last one says why: it tends to be the wider of int and long, or of float and double.
             return (fitting[0] if fitting else of_class[-1]), value
         if not fitting:
             raise InvalidDocument("", f"must be one of {self._names}", shown(value))

@@ -1,9 +1,9 @@
-"""What a document's values are in Python, and the stored numbers behind dates and times.
+"""A document's values in Python, and the stored numbers behind dates and times.
 
 ========================  ==================================================================================
 null, boolean             ``None``, ``bool``
 int, long                 ``int``, never a ``bool``
-float, double             ``float`` (an ``int`` is taken where it is exact)
+float, double             ``float`` (an ``int`` is taken if it is exact)
 string, enum              ``str``
 bytes, fixed              ``bytes``
 array, map, record        ``list``, ``dict``, ``dict``
@@ -16,10 +16,10 @@ local-timestamp-*         ``datetime.datetime`` without zone; ``int`` nanosecond
 duration                  :class:`Duration`
 ========================  ==================================================================================
 
-A union's value is that of its branch. Only where branches share a Python type and mean different things (two records;
-a string and an enum) it is a :class:`Branch`, which says which one it is; any union's value may be given as one.
+A union's value is that of its branch. Only if branches share a Python type and differ in meaning (two records; a string
+and an enum), it is a :class:`Branch`, which names its branch; any union's value may be given as one.
 
-Dates and timestamps are bounded to the years 1 to 9999: what a body may hold, every client can show.
+Dates and timestamps are bounded to the years 1 to 9999, so that every client can show every value of a body.
 """
 
 from __future__ import annotations

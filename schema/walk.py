@@ -1,8 +1,8 @@
-"""What compiled readers and writers share: the state of one walk over a document, and errors that learn their path.
+"""Shared by compiled readers and writers: the state of one walk over a document, and errors that learn their path.
 
 A schema is compiled once into closures, one per type. A closure that finds a mistake raises an InvalidDocument without
 a path; each record, array and map that the error passes on its way out puts its own step in front. So a path costs
-nothing until something is wrong.
+nothing until an error occurs.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def too_deep() -> InvalidDocument:
 
 
 MISTAKES: Final = (InvalidDocument, IndexError, struct.error, UnicodeError)
-"""What a reader may raise over a bad body. The last three come from Python's own reading of bytes."""
+"""Errors that a reader may raise over a bad body. The last three come from Python's own reading of bytes."""
 
 REFUSALS: Final = (InvalidDocument, UnicodeError)
-"""What a writer may raise over a bad value."""
+"""Errors that a writer may raise over a bad value."""
 
 
 def located(error: Exception, step: str) -> InvalidDocument:
@@ -77,5 +77,5 @@ def shown(value: Any) -> str:
         text = "..."
     if len(text) > _SHOWN_CHARACTERS:
         text = text[: _SHOWN_CHARACTERS - 3] + "..."
-    # Of many types the form says the type: Decimal('1.5').
+    # The form of many types names the type: Decimal('1.5').
     return text if text.startswith(f"{type(value).__name__}(") else f"{type(value).__name__} {text}"

@@ -1,9 +1,9 @@
 """Avro's types as Arrow's, and columns as record batches. Besides its two halves, the only place that needs pyarrow.
 
-The table of types is ``docs/formats/avro-arrow.md``. What it says, shortly: a type keeps its meaning, a timestamp is
-one in microseconds, and whatever Spark makes of the Arrow schema (``from_arrow_schema``) gives that same Arrow schema
-again (``to_arrow_schema(..., timezone="UTC")``), to the letter. Refused, with their paths: records within themselves,
-which Arrow cannot say, and decimals of more than 38 digits, which Spark cannot hold.
+The table of types is ``docs/formats/avro-arrow.md``. In short: a type keeps its meaning, a timestamp is one in
+microseconds, and the Arrow schema survives Spark to the letter (``from_arrow_schema``, then ``to_arrow_schema(...,
+timezone="UTC")``). Refused, with their paths: records within themselves, which Arrow cannot say, and decimals of more
+than 38 digits, which Spark cannot hold.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _union_type(union: Union, around: tuple[Record, ...], path: str) -> tuple[pa
 
 
 def to_record_batch(columns: Mapping[str, Column], schema: Schema) -> pa.RecordBatch:
-    """The batch of ``columns``, which are by field name, in the schema's order; without copies where layouts agree.
+    """Return the batch of ``columns``, which are by field name, in the schema's order; without copies if layouts agree.
 
     Raises Unsupported as :func:`arrow_schema`.
     """
@@ -154,8 +154,8 @@ def from_record_batch(batch: pa.RecordBatch, schema: Schema, *, truncates: bool 
     It ``truncates`` times that are finer than their type.
 
     Raises InvalidArgument for a column that is missing, not in the schema, or of another type; InvalidDocument, with
-    path and row, for a value that its type does not admit. That nothing is null where it may not be, and that numbers
-    are in their ranges, is for :func:`~cortado.schema.columnar.encode.encode_rows` to check.
+    path and row, for a value that its type does not admit. Nulls in columns without null, and the ranges of numbers,
+    are left to :func:`~cortado.schema.columnar.encode.encode_rows` to check.
     """
     known = {field.name for field in schema.record.fields}
     for name in batch.schema.names:

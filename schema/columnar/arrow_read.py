@@ -1,6 +1,6 @@
 """Arrow arrays to columns of an Avro type: the types of ``docs/formats/avro-arrow.md``, and ones that fit into them.
 
-Nulls are taken out first and put back last, so that what lies in Arrow's memory under a null is never looked at.
+Nulls are taken out first and put back last, so that Arrow's memory under a null is never read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from cortado.schema.model import (
 )
 from cortado.schema.names import describe_type
 
-# One unit of what is stored, in nanoseconds.
+# One unit of the stored number, in nanoseconds.
 _MILLI, _MICRO, _NANO = 10**6, 10**3, 1
 _UNITS = {"s": 10**9, "ms": _MILLI, "us": _MICRO, "ns": _NANO}
 _STORED = {
@@ -67,7 +67,7 @@ _COUNT_MAX = 2**32 - 1
 
 
 def read_array(array: pa.Array, type_: AvroType, origin: Origin) -> Column:
-    """The column of an array's values as ones of ``type_``; nulls stay nulls even where the type has none.
+    """Return an array's values as a column of ``type_``; nulls stay nulls even if the type has none.
 
     Raises InvalidArgument for an array of a type that does not go into ``type_``, InvalidDocument for a value.
     """
@@ -147,7 +147,7 @@ def _read_fields(array: pa.Array, record: Record, origin: Origin) -> dict[str, C
 
 
 def _read_union(array: pa.Array, union: Union, origin: Origin) -> Column:
-    """A struct with one member set (see the table of types); the value itself where there is but one branch."""
+    """Read a struct with one member set (see the table of types); with one branch, the value itself."""
     numbers = [number for number, branch in enumerate(union.branches) if branch != NULL]
     null = union.branches.index(NULL) if NULL in union.branches else None
     count = len(array)
@@ -246,7 +246,7 @@ def _view(buffer: pa.Buffer | None, dtype: type[np.generic]) -> npt.NDArray[Any]
 
 
 def _list_offsets(array: pa.Array) -> tuple[Offsets, int, int]:
-    """The offsets from 0, where the first range begins in the children, and how many children they have."""
+    """Return the offsets from 0, the child at which the first range begins, and the number of children."""
     if not len(array):
         return np.zeros(1, np.int32), 0, 0
     offsets = array.offsets.to_numpy()
@@ -301,7 +301,7 @@ def _read_moments(array: pa.Array, type_: Primitive, kind: LogicalKind, origin: 
 
 
 def _converted(values: Ints, unit: int, stored: int, type_: Primitive, origin: Origin) -> Ints:
-    """``values`` of ``unit`` nanoseconds as ones of ``stored``: exactly, or truncated where the origin says so."""
+    """Return ``values`` of ``unit`` nanoseconds as ones of ``stored``: exactly, or truncated if the origin says so."""
     if unit < stored:
         values, rest = np.divmod(values, stored // unit)
         wrong = (rest != 0) & (not origin.truncates)
@@ -374,12 +374,12 @@ def _read_decimal(array: pa.Array, type_: Primitive | Fixed, origin: Origin) -> 
 
 
 def _over(words: Bytes, bound: int) -> Bools:
-    """Where a big-endian number of 16 bytes is not within ``-bound < number < bound``."""
+    """Return a mask of the big-endian 16-byte numbers that are not within ``-bound < number < bound``."""
     halves = np.ascontiguousarray(words)
     high = halves[:, :8].copy().view(">i8")[:, 0].astype(np.int64)
     low = halves[:, 8:].copy().view(">u8")[:, 0].astype(np.uint64)
     top, rest = divmod(bound, 2**64)
-    # -bound as two halves: what is above it is within.
+    # -bound as two halves: numbers above it are within.
     bottom, least = divmod(-bound, 2**64)
     under = (high < top) | ((high == top) & (low < np.uint64(rest)))
     above = (high > bottom) | ((high == bottom) & (low > np.uint64(least)))

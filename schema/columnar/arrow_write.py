@@ -29,12 +29,13 @@ from cortado.schema.names import branch_name
 _OFFSET_MAX = 2**31 - 1
 _TO_MICROS = (LogicalKind.TIMESTAMP_MILLIS, LogicalKind.LOCAL_TIMESTAMP_MILLIS, LogicalKind.TIME_MILLIS)
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
-# Where the digits of each of 16 bytes go in 8-4-4-4-12.
+# The places of the digits of each of 16 bytes in 8-4-4-4-12.
 _UUID_PLACES = np.array([2 * byte + sum(byte >= group for group in (4, 6, 8, 10)) for byte in range(16)])
 
 
 def write_array(column: Column, target: pa.DataType, *, nullable: bool) -> pa.Array:
-    """``column`` as an array of ``target``. Where it is not ``nullable`` (inside a null record), nulls are zeros."""
+    """Return ``column`` as an array of ``target``. If it is not ``nullable`` (inside a null record), nulls are
+    zeros."""
     length = column.length
     bits = _bitmap(column.validity) if nullable else None
     match column:
@@ -105,7 +106,8 @@ def _write_bytes(column: BytesColumn, target: pa.DataType, bits: pa.Buffer | Non
 
 
 def decimal_words(offsets: Offsets, data: Bytes) -> Bytes:
-    """Big-endian numbers of any width, all within 128 bits, as 16 little-endian bytes each. Of an empty one, zero."""
+    """Return big-endian numbers of any width, all within 128 bits, as 16 little-endian bytes each. An empty one is
+    zero."""
     if not len(data):
         return np.zeros((len(offsets) - 1, 16), np.uint8)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
@@ -142,7 +144,7 @@ def _write_map(column: MapColumn, target: pa.DataType, bits: pa.Buffer | None) -
 
 
 def _last_of_each_key(column: MapColumn) -> MapColumn:
-    """Without the entries whose key comes again in the same map: in a document the last counts, in Spark the first."""
+    """Drop entries with a key that comes again in the same map: in a document the last counts, in Spark the first."""
     if column.keys.length < 2:
         return column
     keys = write_array(column.keys, pa.string(), nullable=False).dictionary_encode()

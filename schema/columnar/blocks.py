@@ -1,11 +1,11 @@
-"""Where the items of arrays and maps start: the one part of Avro that cannot be read side by side at once.
+"""Find the starts of the items of arrays and maps: the one part of Avro that cannot be read side by side at once.
 
 An array is blocks of items, and an item starts where the last one ended. Four ways to find all starts, by item:
 
 - no bytes (null): there is nothing to find, only a count to bound;
 - all the same size (double, fixed, a record of them): by arithmetic;
 - a number: item ``k`` starts behind the ``k``-th byte that ends a varint;
-- anything else: step through the ``k``-th items of all lanes at once, and where few lanes go on, one by one in
+- any other type: step through the ``k``-th items of all lanes at once, and once few lanes go on, one by one in
   :mod:`cortado.schema.columnar.skip`.
 
 Once the starts are known, the items of all rows are read side by side as one long vector of lanes.
@@ -31,9 +31,9 @@ _NONE: Ints = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """What must be known of an item to find it: its ``least`` bytes, its ``fixed`` size if it has one, whether it
-    ``is_number``, a vectorised ``skip``, and the skips of one item and of a whole array, which
-    has ``depth`` containers around it."""
+    """The properties of an item by which it is found: its ``least`` bytes, its ``fixed`` size if it has one, whether it
+    ``is_number``, a vectorised ``skip``, and the skips of one item and of a whole array, which has ``depth`` containers
+    around it."""
 
     least: int
     fixed: int | None
@@ -50,9 +50,9 @@ class ItemShape:
 
 
 def find_items(lanes: Lanes, shape: ItemShape, pos: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """The items of the arrays at ``pos``: (how many in each lane, all starts lane by lane, positions after).
+    """Find the items of the arrays at ``pos``: (how many in each lane, all starts lane by lane, positions after).
 
-    ``starts`` is empty where items take no bytes.
+    ``starts`` is empty if items take no bytes.
     """
     counts = np.zeros(len(pos), np.int64)
     after = pos.copy()
@@ -102,13 +102,13 @@ def _next_block(
         if wrong.any():
             lanes.reject(wrong, stop, end[active])
     after[active] = stop
-    # Parked lanes hold what was counted for them, so that starts and counts agree.
+    # Parked lanes keep their counted items, so that starts and counts agree.
     counts[active] += count
     return active, count, starts
 
 
 def _sizes(lanes: Lanes, sized: Ints, pos: Ints, end: Ints, count: Ints) -> Ints:
-    """Read the sizes that follow negative counts, and make those counts positive. -1 where there is no size."""
+    """Read the sizes that follow negative counts, and make those counts positive. -1 if there is no size."""
     sizes = np.full(len(pos), -1, np.int64)
     stated, stop = lanes.varint(pos[sized], end[sized])
     negated = -count[sized]
@@ -197,7 +197,7 @@ def _step_one(lanes: Lanes, shape: ItemShape, starts: Ints, pos: int, end: int) 
 def _finish_one_by_one(
     lanes: Lanes, shape: ItemShape, active: Ints, end: Ints, counts: Ints, after: Ints
 ) -> tuple[Ints, Ints]:
-    """Walk what is left of a few lanes' arrays in Python: (the lane of each item, the items' starts)."""
+    """Walk the rest of a few lanes' arrays in Python: (the lane of each item, the items' starts)."""
     lanes_of: list[Ints] = []
     starts: list[int] = []
     for lane in active.tolist():

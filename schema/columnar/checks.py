@@ -19,7 +19,7 @@ _HEX_VALUE[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
 def wrong_uuids(data: Bytes, offsets: Offsets) -> Bools:
-    """Where a row is not 8-4-4-4-12 hexadecimal digits."""
+    """Return a mask of the rows that are not 8-4-4-4-12 hexadecimal digits."""
     wrong: Bools = np.diff(offsets) != UUID_TEXT_BYTES
     right = np.flatnonzero(~wrong)
     text = data[offsets[:-1][right][:, None] + np.arange(UUID_TEXT_BYTES)]
@@ -36,10 +36,11 @@ def uuid_bytes(text: Bytes) -> Bytes:
 
 
 def wrong_decimals(data: Bytes, offsets: Offsets, bound: int) -> Bools:
-    """Where a big-endian two's complement number has no bytes, or is not within ``-bound < number < bound``."""
+    """Return a mask of the big-endian two's complement numbers without bytes, or not within ``-bound < number <
+    bound``."""
     lengths = np.diff(offsets)
     wrong: Bools = lengths == 0
-    # So many bytes cannot reach the bound, whatever they are: the usual case.
+    # No number of this many bytes can reach the bound: the usual case.
     safe_bytes = (bound.bit_length() - 1) // 8
     if lengths.max(initial=0) <= safe_bytes:
         return wrong
@@ -61,7 +62,7 @@ def _beyond(data: Bytes, offsets: Offsets, rows: npt.NDArray[np.intp], bound: in
 
 
 def low_words(data: Bytes, offsets: Offsets, rows: npt.NDArray[np.intp] | Ints) -> tuple[Ints, Bools]:
-    """The numbers of these rows, none empty, as int64: (values, where the value fits)."""
+    """Return the numbers of these rows, none empty, as int64: (values, a mask of the values that fit)."""
     starts = offsets[:-1][rows].astype(np.int64)
     ends = offsets[1:][rows].astype(np.int64)
     at = ends[:, None] - np.arange(8, 0, -1)

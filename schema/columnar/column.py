@@ -1,4 +1,4 @@
-"""Columns: what many documents look like when the same field of all of them lies side by side.
+"""Columns: many documents, with the values of the same field side by side.
 
 Offsets and data lie as Apache Arrow lays them out, so that :mod:`cortado.schema.columnar.arrow` converts most
 columns without a copy. Only records and unions differ: their children are *dense*, one row for each record that is
@@ -11,9 +11,9 @@ there, so that a hostile document cannot ask for memory by way of many nulls of 
     [null, int, string]     [7, null, "a"]          branches  1 0 2
                                                     children  (null: 1 row) (int: 7) (string: a)
 
-Invariants, kept by everything that builds a column:
+Invariants, kept by all code that builds a column:
 
-- ``validity`` is None where no row is null, and a null row holds nothing: an empty range, or a zero.
+- ``validity`` is None if no row is null, and a null row holds nothing: an empty range, or a zero.
 - ``offsets`` has ``length + 1`` entries and begins with 0; ``data`` ends where the last range ends.
 - ``type`` is never ``[null, T]``: that is a column of ``T`` with a ``validity``.
 """
@@ -44,7 +44,7 @@ _OFFSET_MAX = 2**31 - 1
 
 @dataclass(slots=True)
 class Column:
-    """``length`` values of one type; ``validity`` is False where a value is null, and None where none is."""
+    """``length`` values of one type; ``validity`` is False for a null value, and None if no value is null."""
 
     type: AvroType
     length: int
@@ -59,7 +59,7 @@ class Column:
         return to_pylist(self)
 
     def key_values(self) -> KeyColumn:
-        """The values as parts of keys: a numpy array where plain numbers have no null among them, else a list.
+        """Return the values as parts of keys: a numpy array of plain numbers without nulls, else a list.
 
         Strings, enums and bytes are lists; timestamps are ``int`` microseconds; dates, decimals and UUIDs are objects.
         Raises InvalidArgument for a type that cannot be part of a key.

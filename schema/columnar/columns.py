@@ -31,7 +31,7 @@ C = TypeVar("C", bound=Column)
 
 
 def expand(column: Column, present: Bools) -> Column:
-    """One row for each of ``present``: the column's rows in order where it is True, and null where it is not."""
+    """Return one row for each of ``present``: the column's next row for True, null for False."""
     length = len(present)
     if column.length == length:
         return column
@@ -61,7 +61,8 @@ def _spaced(offsets: Offsets, present: Bools) -> Offsets:
 
 
 def field_column(column: Column, path: str) -> Column:
-    """The field at ``path`` (``address.city``) of a record column, with the record's rows: null where a record is."""
+    """Return the field at ``path`` (``address.city``) of a record column, with the record's rows: null if a record
+    is."""
     present: list[Bools] = []
     for step in path.split("."):
         if not isinstance(column, RecordColumn):
@@ -114,7 +115,8 @@ def _ranges(offsets: Offsets, index: npt.NDArray[np.intp] | Ints) -> tuple[Ints,
 
 
 def _dense(validity: Bools | None, index: npt.NDArray[np.intp] | Ints) -> Ints:
-    """Where the rows at ``index`` stand among those that are not null, which are all that a record's children have."""
+    """Return the places of the rows at ``index`` among the rows that are not null: a record's children have no
+    others."""
     if validity is None:
         return np.asarray(index, np.int64)
     rank: Ints = np.cumsum(validity) - 1
@@ -127,7 +129,7 @@ def present_rows(column: Column) -> npt.NDArray[np.intp]:
 
 
 def squeeze(column: Column) -> Column:
-    """The rows that are not null: what :func:`expand` spread out."""
+    """Return the rows that are not null: the inverse of :func:`expand`."""
     if column.validity is None:
         return column
     present = np.flatnonzero(column.validity)
@@ -151,7 +153,7 @@ def _kept(offsets: Offsets, present: npt.NDArray[np.intp]) -> Offsets:
 
 
 def branch_rows(column: UnionColumn, branch: int) -> npt.NDArray[np.intp]:
-    """The rows whose value is of this branch, in the order of the branch's child."""
+    """Return the rows with a value of this branch, in the order of the branch's child."""
     mine = column.branches == branch
     return np.flatnonzero(mine if column.validity is None else mine & column.validity)
 

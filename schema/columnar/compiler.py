@@ -31,7 +31,7 @@ _STRING: Final = Primitive(Kind.STRING)
 
 
 class Compiler:
-    """Compiles a document's schema. A record within itself is laid out only where it is the document."""
+    """Compiles a document's schema. A record within itself is laid out only if it is the document."""
 
     def __init__(self, root: Record) -> None:
         self._root = root

@@ -8,14 +8,14 @@ How the package fits together::
                skip.py         ├───────▶ values.py ──▶ Python
                                └───────▶ encode.py ──▶ bodies
 
-A schema is compiled once to a tree of nodes. Reading walks the tree once for all rows: each node takes the positions
-of its values, one lane for each row that has it, and gives a column and the positions after. A nullable field goes on
-with the lanes whose branch is not null; an array's items become lanes of their own. So a chunk costs some numpy calls
-for each field, whatever its rows, and chunks of 1,000 rows and more are what this is for.
+A schema is compiled once to a tree of nodes. Reading walks the tree once for all rows: each node takes the positions of
+its values, one lane for each row that has it, and gives a column and the positions after. A nullable field goes on with
+the lanes whose branch is not null; an array's items become lanes of their own. So a chunk costs some numpy calls for
+each field, whatever its rows. It is meant for chunks of 1,000 rows and more.
 
 Nothing in a body is trusted: see :mod:`cortado.schema.columnar.lanes` for how a malformed row is set aside without
-disturbing the others. A row is only marked; the reader of single documents then says what is wrong with it. If any row
-is bad the good ones are read again without it, which keeps columns free of what was read from bad rows.
+disturbing the others. A row is only marked; the reader of single documents then names its error. If any row is bad, the
+good ones are read again without it, which keeps values of bad rows out of the columns.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _BATCH_BYTES_MAX = 2**31 - 1 - (1 << 16)
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """What :func:`decode_rows` found.
+    """The result of :func:`decode_rows`.
 
     ``columns`` are by path and have one row for each body. ``errors`` are by row number, in order; such a row is null
-    in every column, even where its type is not nullable.
+    in every column, even if its type is not nullable.
     """
 
     columns: dict[str, Column]
@@ -70,8 +70,8 @@ def decode_rows(
     """Read the ``bodies``, which lie behind each other and are ``lengths`` bytes long, written with ``schema``.
 
     ``columns`` names the fields to keep, nested ones by path (``address.city``) through records and nullable records;
-    None keeps all fields of the document. Every row is checked in full, whatever is kept. Raises InvalidArgument if
-    ``lengths`` do not add up to the bodies, or a path is not in the schema.
+    None keeps all fields of the document. Every row is checked in full, even if few fields are kept. Raises
+    InvalidArgument if ``lengths`` do not add up to the bodies, or a path is not in the schema.
     """
     lengths = np.asarray(lengths, np.int64)
     ends = np.cumsum(lengths)
@@ -130,7 +130,7 @@ def _only(bodies: bytes | memoryview, lengths: Ints, rows: Bools) -> bytes:
 def _diagnose(
     schema: Schema, bodies: bytes | memoryview, lengths: Ints, rows: npt.NDArray[np.intp], free_items: Ints
 ) -> dict[int, InvalidDocument]:
-    """What is wrong with each of these rows, as the reader of single documents puts it."""
+    """Return the error of each of these rows, in the words of the reader of single documents."""
     whole = memoryview(bodies)
     ends = np.cumsum(lengths)
     errors = {}
@@ -158,7 +158,7 @@ def _crowded(row: int, free_items: int) -> InvalidDocument:
 
 
 def _wanted(record: Record, paths: Collection[str]) -> WantFields:
-    """The paths as a tree of what to keep. A path and one below it keep the whole of the first."""
+    """Return the paths as a tree of the fields to keep. A path and one below it keep the whole of the first."""
     wanted: dict[str, Want] = {}
     for path in paths:
         _add_wanted(record, wanted, path.split("."), path)
@@ -167,7 +167,7 @@ def _wanted(record: Record, paths: Collection[str]) -> WantFields:
 
 @lru_cache(1024)
 def _refuse_recursion(schema: Schema, path: str) -> None:
-    """Raises InvalidArgument where ``path`` leads into a record that may hold itself, which has no columns."""
+    """Raise InvalidArgument if ``path`` leads into a record that may hold itself, which has no columns."""
     if "." not in path:
         return
     record = schema.record

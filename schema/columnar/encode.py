@@ -1,7 +1,7 @@
 """Columns to Avro bodies, many rows at once: the bytes that every Avro writer makes of the same values.
 
-Each field becomes a piece that knows the length of each row's value; see :mod:`cortado.schema.columnar.pieces`. What
-does not fit the schema is refused with its path and row, and nothing is written.
+Each field becomes a piece that knows the length of each row's value; see :mod:`cortado.schema.columnar.pieces`. A value
+that does not fit the schema is refused with its path and row, and nothing is written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def encode_rows(
 
 
 def encode_values(type_: AvroType, column: Column) -> tuple[bytes, npt.NDArray[np.uint32]]:
-    """As :func:`encode_rows`, of the values of one column, none of which is null unless the type allows it."""
+    """Encode the values of one column as :func:`encode_rows` does. No value is null unless the type allows it."""
     return _written(_piece(type_, column, Origin()))
 
 

@@ -12,14 +12,14 @@ from cortado.schema.columnar.column import BytesColumn, FlatColumn
 from cortado.schema.model import Fixed, Kind, Primitive
 
 UNIT_DIGITS_MAX: Final = 18
-"""Of a decimal that fits 64 bits."""
+"""The most digits of a decimal that fits 64 bits."""
 UUID_BYTES: Final = 16
 
 _LONG: Final = Primitive(Kind.LONG)
 
 
 def decimal_units(column: BytesColumn) -> FlatColumn:
-    """Decimals of up to 18 digits as counts of their smallest unit, zero where a row is null."""
+    """Return decimals of up to 18 digits as counts of their smallest unit; zero for a null row."""
     values = np.zeros(column.length, np.int64)
     # A null row's range is empty, and a decimal's is not.
     rows = np.flatnonzero(np.diff(column.offsets))

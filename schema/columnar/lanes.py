@@ -12,13 +12,12 @@ Invariants:
 - Before every read a lane's position is at most its row's end, or it is parked. The padding is longer than the
   widest single read, so no read leaves the buffer.
 - A lane whose read went past its row's end, or found a malformed value, marks its row as bad and is *parked* on the
-  padding, where every length, count and branch reads as zero. Since the park is past every end, a parked lane is
-  parked again after each read: it costs nothing but its place in the vector.
+  padding. There every length, count and branch reads as zero. Since the park is past every end, a parked lane is parked
+  again after each read: it costs nothing but its place in the vector.
 - A lane's row is known by its end, since rows without bytes are judged before they become lanes.
 
-Marks say only that a row is bad. What is wrong with it is for :mod:`cortado.schema.documents` to say.
-Varints are unpacked eight bytes at a time in one 64-bit word (SIMD within a register; Lemire et al., *Stream VByte*,
-2017, describes the family).
+Marks say only that a row is bad; :mod:`cortado.schema.documents` names its error. Varints are unpacked eight bytes at a
+time in one 64-bit word (SIMD within a register; Lemire et al., *Stream VByte*, 2017, describes the family).
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Lanes:
         return np.ndarray((len(self.raw) - size + 1,), dtype, self.raw, strides=(1,))
 
     def reject(self, wrong: Bools, after: Ints, end: Ints, values: Ints | None = None) -> None:
-        """Mark the rows of the ``wrong`` lanes as bad, park the lanes, and zero what they read."""
+        """Mark the rows of the ``wrong`` lanes as bad, park the lanes, and zero their values."""
         where = np.flatnonzero(wrong)
         self.bad[self.rows(end[where])] = True
         after[where] = self.park
@@ -87,7 +86,7 @@ class Lanes:
         return np.searchsorted(self.row_ends, end)
 
     def charge(self, end: Ints, count: Ints | int) -> None:
-        """Charge each lane's row with so many values without bytes, of which a row may have FREE_ITEMS_MAX."""
+        """Charge each lane's row with ``count`` values without bytes. A row may have FREE_ITEMS_MAX of them."""
         rows = self.rows(end)
         np.add.at(self.free_items, rows, count)
         self.bad[rows] |= self.free_items[rows] > FREE_ITEMS_MAX
@@ -122,7 +121,7 @@ class Lanes:
         return values, after
 
     def branch(self, pos: Ints, end: Ints, branches: int) -> tuple[Ints, Ints]:
-        """Read a number below ``branches`` in each lane; of a lane that has another, 0."""
+        """Read a number below ``branches`` in each lane; 0 for a lane with another number."""
         number, after = self.varint(pos, end)
         over = number.view(np.uint64) >= branches
         if over.any():
@@ -150,7 +149,7 @@ class Lanes:
         return value, sizes
 
     def ranges(self, pos: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """Read a length and skip so many bytes in each lane: (starts, lengths, positions after)."""
+        """Read a length and skip that many bytes in each lane: (starts, lengths, positions after)."""
         lengths, starts = self.varint(pos, end)
         # As unsigned, so that a negative length is over the room too. A parked lane's length is zero.
         over = lengths.view(np.uint64) > (end - starts).view(np.uint64)
@@ -174,7 +173,7 @@ class Lanes:
         return self.buffer[spread(starts, lengths, offsets)], offsets
 
     def all_ascii(self, starts: Ints, lengths: Ints) -> bool:
-        """Whether every byte of the ranges is below 0x80, found without copying them where they are short."""
+        """Return whether every byte of the ranges is below 0x80, without copying short ranges."""
         widest = int(lengths.max(initial=0))
         if widest > WINDOW_BYTES:
             data, _ = self.gather(starts, lengths)
@@ -200,7 +199,7 @@ def spread(starts: Ints, lengths: Ints, offsets: Offsets) -> Ints:
 
 
 def malformed_utf8(data: Bytes, offsets: Offsets) -> npt.NDArray[np.intp] | None:
-    """The numbers of the ranges that are not UTF-8; None where all are.
+    """Return the numbers of the ranges that are not UTF-8; None if all are.
 
     Ranges that begin at character boundaries are all well-formed if and only if the whole is.
     """

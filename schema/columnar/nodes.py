@@ -1,6 +1,6 @@
 """The nodes that a schema is compiled to (by :mod:`.compiler`): how each type is read in many lanes at once.
 
-``want`` says what a read is for: ``SKIP`` finds the positions after the values and no more, ``CHECK`` also refuses
+``want`` is the purpose of a read: ``SKIP`` finds the positions after the values and no more, ``CHECK`` also refuses
 malformed values, ``KEEP`` also makes a column, and a mapping keeps some fields of a record and checks the others.
 
 A lane is the bytes of one document, or of one item in it, in a buffer of many. ``pos`` and ``end`` are int64 offsets
@@ -62,7 +62,7 @@ class Node:
     checked = True
     """Whether a value can be refused although its length is right."""
     free_items = 0
-    """Of a value that takes no bytes: for how many it counts."""
+    """For how many free items a value without bytes counts."""
 
     def read(self, lanes: Lanes, pos: Ints, end: Ints, want: Want) -> Read:
         """The column (None unless kept) of the values at ``pos``, and the positions after them."""
@@ -73,7 +73,7 @@ class Node:
         raise NotImplementedError
 
     def blank(self, length: int) -> Column:
-        """A column of ``length`` values that take no bytes. Only where ``least`` is 0."""
+        """Return a column of ``length`` values that take no bytes. Only if ``least`` is 0."""
         raise NotImplementedError
 
 
@@ -287,7 +287,7 @@ class NullableNode(Node):
 
 
 class UnionNode(Node):
-    """A union of anything but a type and null: dense, a child column for each branch, in the order of the rows."""
+    """A union other than a type and null: dense, a child column for each branch, in the order of the rows."""
 
     least = 1
 

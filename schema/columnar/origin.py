@@ -1,4 +1,4 @@
-"""Where in the documents a value of a nested column comes from, worked out only when an error must say so."""
+"""The place in the documents of a nested column's value, worked out only when an error must name it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Origin:
     """The way from a document to the values of one column; without a parent, the documents themselves.
 
     ``step`` is the field's name, ``rows`` the places of the values among the parent's (None: all of them in order),
-    ``offsets`` the parent's ranges where it is an array or a map. Times that are finer than their type are truncated
-    where it ``truncates``, and refused elsewhere.
+    ``offsets`` the parent's ranges if it is an array or a map. Times finer than their type are truncated if it
+    ``truncates``, and refused if not.
     """
 
     parent: Origin | None = None
@@ -30,7 +30,7 @@ class Origin:
         return Origin(self, name, truncates=self.truncates)
 
     def where(self, rows: npt.NDArray[np.intp]) -> Origin:
-        """Of the values that are there."""
+        """Return the origin of the values at ``rows``."""
         return Origin(self, "", rows, truncates=self.truncates)
 
     def items(self, offsets: Offsets) -> Origin:

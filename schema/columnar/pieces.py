@@ -1,8 +1,8 @@
-"""Values to be written, as many side by side: first how long each is, then where each goes.
+"""Values to be written, many side by side: first the length of each, then its place.
 
 A piece stands for one value in each of many rows. Its ``lengths`` are known before anything is written, so the place of
-every piece of every row follows by addition; then each piece writes all its rows' bytes at once, exactly, leaving what
-lies between to the others::
+every piece of every row follows by addition; then each piece writes all its rows' bytes at once, exactly, leaving the
+bytes between to the others::
 
     row 0   [varint][bytes......][8]        lengths of the pieces      2 11 8    1 9 8
     row 1   [varint][bytes....][8]          places in the output       0 2 13   21 22 31
@@ -131,7 +131,7 @@ class Ranges:
             out.buffer[spread(pos, self.lengths, lengths)] = self._data[spread(self._starts, self.lengths, lengths)]
 
     def _write_words(self, out: Output, pos: Ints, widest: int) -> None:
-        """Copy short ranges in words; the last word of each ends where the range does, over the one before it."""
+        """Copy short ranges in words; the last word of each ends with the range, over the one before it."""
         padded = np.concatenate((self._data, np.zeros(_PADDING_BYTES, np.uint8)))
         lengths, starts = self.lengths, self._starts
         for size in (8, 4, 2, 1):
@@ -182,7 +182,7 @@ class Choice:
 
 
 class Blocks:
-    """Arrays and maps: a block of all items where there are any, and the empty block that ends them."""
+    """Arrays and maps: a block of all items if there are any, and the empty block that ends them."""
 
     def __init__(self, offsets: Offsets, items: Piece) -> None:
         self._counts: Ints = np.diff(offsets).astype(np.int64)

@@ -32,7 +32,7 @@ _OF_LOGICAL: Final = {
 
 
 def range_of(type_: AvroType) -> Range | None:
-    """What an int, a long or an enum's index must lie within; None for any number of 64 bits."""
+    """Return the range of an int, a long or an enum's index; None for any number of 64 bits."""
     if isinstance(type_, Enum):
         return Range(0, len(type_.symbols) - 1)
     logical = logical_kind(type_)

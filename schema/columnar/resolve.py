@@ -1,12 +1,12 @@
 """Columns of the schema that wrote to columns of the schema that reads, by the rules for single documents.
 
-Most of a change of schema costs nothing here: a field that stayed as it was is the same column, one that went away is
-not looked at, and a new one is its default repeated. Numbers are promoted, symbols renumbered, and unions taken apart
-into their branches, each resolved by itself, and put together again.
+Most of a change of schema costs nothing here: an unchanged field is the same column, a removed one is not read, and a
+new one is its default repeated. Numbers are promoted, symbols renumbered, and unions taken apart into their branches,
+each resolved by itself, and put together again.
 
 The rules are those of :mod:`cortado.schema.reader_writer`; a document comes out as
-:func:`~cortado.schema.documents.decode_document` has it. Of an incompatible pair what can be read is read: a value that
-cannot be is refused with its path and row.
+:func:`~cortado.schema.documents.decode_document` has it. With an incompatible pair, a value that the reader cannot read
+is refused with its path and row; all others are read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from cortado.schema.resolution import compile_resolver
 from cortado.schema.walk import MISTAKES, Walk, explained
 
 DEFAULTS_BYTES_MAX = 1 << 28
-"""What one default may take when it is repeated for every row: a long one and a million items multiply."""
+"""The bytes that one default may take when it is repeated for every row: a long one and a million items multiply."""
 
 _DTYPES = {Kind.LONG: np.int64, Kind.FLOAT: np.float32, Kind.DOUBLE: np.float64}
 
@@ -72,10 +72,9 @@ def resolve_columns(
 ) -> dict[str, Column]:
     """The reader's columns at ``paths`` (None: all its fields) from the writer's ``columns``, which are by field name.
 
-    ``columns`` needs those that :func:`writer_columns` names. A row that is null where its type does not allow it stays
-    so: it stands for a document that was refused. Raises InvalidDocument, with the path and row, for a value that the
-    reader cannot read; InvalidArgument for a path that the reader has not; TooLarge for a default that
-    would take over 256 MiB.
+    ``columns`` needs those that :func:`writer_columns` names. A null row of a type without null stays null: it stands
+    for a document that was refused. Raises InvalidDocument, with the path and row, for a value that the reader cannot
+    read; InvalidArgument for a path that the reader does not have; TooLarge for a default that would take over 256 MiB.
     """
     resolution = _resolution(writer, reader)
     if paths is None:
@@ -92,7 +91,7 @@ def writer_columns(writer: Schema, reader: Schema, paths: Collection[str] | None
     pairs = zip(reader.record.fields, sources_of(reader.record, writer.record), strict=True)
     found = {source.name for field, source in pairs if source is not None and (names is None or field.name in names)}
     if not found and writer.record.fields:
-        # Of defaults alone nobody could tell how many rows there are.
+        # Defaults alone do not tell the number of rows.
         found.add(writer.record.fields[0].name)
     return found
 
@@ -112,7 +111,7 @@ def _resolution(writer: Schema, reader: Schema) -> _Resolution:
 
 
 class _Resolution:
-    """One pair of schemas, with what is worked out once: choices of branches, defaults as columns of one row."""
+    """One pair of schemas, with choices of branches and defaults as columns of one row, each worked out once."""
 
     def __init__(self, writer: Record, reader: Record) -> None:
         self._writer = writer

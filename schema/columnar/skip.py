@@ -1,9 +1,9 @@
-"""From a value's position to the one behind it, one value at a time.
+"""Skips from a value's position to the one behind it, one value at a time.
 
-The vectorised reader needs this where lanes are few: a lone array of a million strings is a million steps for either,
-and a step costs a fifth of a microsecond here. A skip looks at no more than it must to find the next value; what it
-passed over is checked by whoever reads it. Each type is compiled once to a closure, records by reference, so that
-recursive types end. A skip never passes ``end``, and is bounded by the bytes it passes and by DEPTH_MAX.
+The vectorised reader needs this when lanes are few: a lone array of a million strings is a million steps for either,
+and a step costs a fifth of a microsecond here. A skip looks at no more bytes than it must to find the next value; the
+reader of the skipped value checks it. Each type is compiled once to a closure, records by reference, so that recursive
+types end. A skip never passes ``end``, and is bounded by the bytes it passes and by DEPTH_MAX.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Skips(Fold[Skip]):
         self._fixed: dict[Record, int | None] = {}
 
     def fixed_bytes(self, type_: AvroType) -> int | None:
-        """The bytes of every value of a type; None where they differ."""
+        """Return the bytes of every value of a type; None if they differ."""
         match type_:
             case Primitive(kind=kind):
                 return _FIXED_BYTES.get(kind)
@@ -116,7 +116,7 @@ def read_number(buffer: bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 def _skip_number(buffer: bytes, pos: int, end: int, _depth: int) -> int:
-    # Nine bytes hold 63 bits; of a tenth one bit is left.
+    # Nine bytes hold 63 bits; a tenth holds the last one.
     last = min(pos + 9, end)
     while pos < last:
         if buffer[pos] < 0x80:
@@ -128,7 +128,7 @@ def _skip_number(buffer: bytes, pos: int, end: int, _depth: int) -> int:
 
 
 def _skip_sized(buffer: bytes, pos: int, end: int, _depth: int) -> int:
-    # Most lengths are one byte, zigzag: even for what is not negative.
+    # Most lengths are one byte, zigzag: even for a number that is not negative.
     if pos < end and (byte := buffer[pos]) < 0x80 and not byte & 1:
         after = pos + 1 + (byte >> 1)
     else:
@@ -165,7 +165,7 @@ def _skip_union(branches: list[Skip]) -> Skip:
     count = len(branches)
 
     def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
-        # Most branches are one byte, zigzag: even for what is not negative.
+        # Most branches are one byte, zigzag: even for a number that is not negative.
         if pos < end and (byte := buffer[pos]) < 0x80 and not byte & 1:
             branch = byte >> 1
             pos += 1
@@ -236,7 +236,7 @@ def read_block(buffer: bytes, pos: int, end: int) -> tuple[int, int | None, int]
 
 
 def count_empty_items(buffer: bytes, pos: int, end: int, seen: int) -> tuple[int, int]:
-    """Read the blocks of an array whose items take no bytes, after ``seen`` of them: (position after, items)."""
+    """Read the blocks of an array of items without bytes, after ``seen`` of them: (position after, items)."""
     while True:
         count, size, pos = read_block(buffer, pos, end)
         if count == 0:

@@ -40,7 +40,7 @@ _KEY_TEXT = (LogicalKind.DECIMAL, LogicalKind.UUID)
 
 
 def to_pylist(column: Column) -> list[Any]:
-    """The values as in documents (:mod:`cortado.schema.values`); None where a row is null."""
+    """Return the values as in documents (:mod:`cortado.schema.values`); None for a null row."""
     match column:
         case FlatColumn():
             return _with_nulls(_flat_values(column), column.validity)
@@ -86,7 +86,7 @@ def key_values(column: Column) -> KeyColumn:
 
 
 def _with_nulls(values: list[Any], validity: Bools | None) -> list[Any]:
-    """``values`` with None in place of what stands where a row is null."""
+    """Return ``values`` with None in the place of each null row."""
     if validity is not None:
         for row in np.flatnonzero(~validity).tolist():
             values[row] = None
@@ -164,7 +164,7 @@ def _record_values(column: RecordColumn) -> list[dict[str, Any]]:
 
 
 def _union_values(column: UnionColumn) -> list[Any]:
-    """The values that are there, each of its branch; a :class:`Branch` where that would not tell."""
+    """Return the present values, each of its branch; a :class:`Branch` if the value alone would not tell the branch."""
     assert isinstance(column.type, Union)
     ambiguous = ambiguous_branches(column.type)
     values: list[Iterator[Any]] = []
