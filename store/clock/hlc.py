@@ -11,23 +11,23 @@ While the physical clock is ahead of the last timestamp, the wall part follows i
 stands still or is behind, the wall part stays and the logical part counts. So time may be read from a clock that jumps,
 and order does not depend on it.
 
-Hazards, each with what guards against it:
+Hazards, each with its guard:
 
 - *A physical clock that goes back* (an operator, a virtual machine resumed, another host after a restart). The wall
   part waits until it is overtaken. Over a restart this needs ``last``: the largest timestamp in the log.
 - *A remote clock that is wrong.* A message from a host set to the year 2071 would carry every clock of the cluster
   there, one after the other. :meth:`Clock.update` moves the wall part at most ``max_offset_ms`` ahead of the physical
   clock, and refuses more with ClockOutOfBounds, changing nothing.
-- *The local clock that is wrong.* Nothing here can know better; it is followed. What keeps a wrong one away stands
-  before this clock (:mod:`cortado.store.clock.host_time`). What it wrote is in the log, and what the log committed is
-  true: :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log.
-  :attr:`Clock.ahead_ms` shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later
-  timestamps sort after every earlier one, at the true wall time.
+- *The local clock that is wrong.* Nothing here can know better; it is followed. The guard stands before this clock
+  (:mod:`cortado.store.clock.host_time`). Its timestamps are in the log, and committed ones are true:
+  :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log. :attr:`Clock.ahead_ms`
+  shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later timestamps sort after
+  every earlier one, at the true wall time.
 - *A question for the time.* It moves nothing (:meth:`Clock.reading`): a node that is only asked, and may be wrong, must
-  not carry its clock to where it says that it is.
+  not move its clock to the time that it answers.
 - *A timestamp that was given out and then forgotten.* :meth:`Clock.now` promises that every later write sorts above,
   but this promise lives in memory. A read above the last timestamp of the log is repeatable over a restart or a change
-  of leader only where someone keeps a durable ceiling above it; that is the node's task, not the clock's.
+  of leader only below a durable ceiling. The node keeps that ceiling, not the clock.
 - *A physical clock outside of the calendar.* Readings are taken as the nearest instant between 1970 and the end of the
   year 9999, so that every wall time that a reading caused can be shown as a date.
 - *A full millisecond.* After 2^32 timestamps within one millisecond the wall part moves on by one, ahead of the
@@ -89,7 +89,8 @@ class Clock:
         return max(self._last.wall_ms - self.physical_ms, 0)
 
     def reading(self) -> Timestamp:
-        """The time, for who only asks: at or above everything issued and seen. It promises and moves nothing."""
+        """Return the time for a caller that only asks: at or above every timestamp issued and seen. It promises and
+        moves nothing."""
         physical_ms = self.physical_ms
         return Timestamp(self._last.epoch, physical_ms, 0) if physical_ms > self._last.wall_ms else self._last
 
@@ -99,10 +100,10 @@ class Clock:
         return self._last
 
     def tick(self, physical_ms: int | None = None) -> Timestamp:
-        """A timestamp for a write: strictly above everything issued and seen, in the same epoch. Who needs many in one
-        piece reads ``physical_ms`` once.
+        """Issue a timestamp for a write: strictly above every timestamp issued and seen, in the same epoch. A caller
+        that needs many in a row reads ``physical_ms`` once.
 
-        Raises ClockOutOfBounds where the epoch has no timestamp left (what the log or a peer said was at its very end).
+        Raises ClockOutOfBounds if the epoch has no timestamp left (the log's or a peer's was at its very end).
         """
         if physical_ms is None:
             physical_ms = self.physical_ms
@@ -118,9 +119,9 @@ class Clock:
         return self._last
 
     def tick_many(self, count: int, physical_ms: int) -> Timestamp | None:
-        """The first of ``count`` timestamps for as many writes, at least one. They differ in their logical part alone,
-        and each is above everything issued and seen. None, and none is issued, where the millisecond has not so many
-        left."""
+        """Issue ``count`` timestamps, at least one, for as many writes, and return the first. They differ in their
+        logical part alone, and each is above every timestamp issued and seen. Returns None, and issues none, if the
+        millisecond has too few left."""
         last = self._last
         if physical_ms > last.wall_ms:
             first = Timestamp(last.epoch, physical_ms, 0)
@@ -134,8 +135,8 @@ class Clock:
     def update(self, remote: Timestamp) -> None:
         """Move forward to a timestamp that came from a peer or a client, so that later ones are above it.
 
-        Raises ClockOutOfBounds, changing nothing, where that would take the wall part more than ``max_offset_ms`` ahead
-        of the physical clock, or into an epoch that the log has not begun. What is below the clock is always fine.
+        Raises ClockOutOfBounds, changing nothing, if that would take the wall part more than ``max_offset_ms`` ahead of
+        the physical clock, or into an epoch that the log has not begun. A timestamp below the clock is always accepted.
         """
         if remote <= self._last:
             return
@@ -150,7 +151,7 @@ class Clock:
         self._last = remote
 
     def observe_log(self, ts: Timestamp) -> None:
-        """Move forward to a timestamp of the group's own log, whatever it is: it is committed."""
+        """Move forward to a timestamp of the group's own log, even beyond the bounds: it is committed."""
         self._last = max(self._last, ts)
 
     def first_of(self, epoch: int) -> Timestamp:
@@ -163,7 +164,7 @@ class Clock:
     def bump_epoch(self) -> Timestamp:
         """Begin the next epoch at the physical clock's time, and issue its first timestamp.
 
-        The caller writes it to the log; from there other replicas and later runs learn it. Raises InvalidArgument where
+        The caller writes it to the log; from there other replicas and later runs learn it. Raises InvalidArgument if
         the format has no next epoch.
         """
         if self._last.epoch == EPOCH_MAX:

@@ -1,4 +1,5 @@
-"""What time a host has, where its wall clock may jump: the wall clock, held against a monotonic one and against peers'.
+"""The time of a host with a wall clock that may jump: the wall clock, checked against a monotonic one and against
+peers'.
 
 ::
 
@@ -7,18 +8,18 @@
                    ▼                                    │
     start ──► FOLLOWING ── wall leaves the line ──► HELD ──► FOLLOWING, on a new line
               the line is slewed       (a jump)          the line is moved to the wall clock:
-              to the wall clock                          most voters' clocks agree with it, or nobody
+              to the wall clock                          most voters' clocks agree with it, or none
                                                          could and it stands for alone_ms
 
 The *line* is the time that goes on from the start by the monotonic clock. A wall clock that leaves it has jumped: it
-was set, rightly or wrongly, or the host stood still in a way that its monotonic clock does not count. Which of these
-it was, this host cannot know. Its peers do, so a jump is followed once they confirm it, and not before.
+was set, rightly or wrongly, or the host stood still in a way that its monotonic clock does not count. This host cannot
+know the cause. Its peers do, so a jump is followed once they confirm it, and not before.
 
-Three more rules keep what is wrong out, however it came in (a host may *start* with a wrong clock, and then its line is
+Three more rules keep a wrong time out, however it came in (a host may *start* with a wrong clock, and then its line is
 wrong as well):
 
-- *Never ahead of both own clocks*: who has nobody to ask takes the earlier of line and wall clock. To be behind is
-  harmless: a hybrid clock stands still until it is overtaken. To be ahead stays until an epoch ends.
+- *Never ahead of both own clocks*: a host without peers to ask takes the earlier of line and wall clock. To be behind
+  is harmless: a hybrid clock stands still until it is overtaken. To be ahead stays until an epoch ends.
 - *Never far ahead of most voters.* Of N voters, take the (N/2 + 1)th smallest clock; those that are not known count as
   the smallest. While a majority of the clocks is right, it is not ahead of a right one. No more than ``max_offset_ms``
   above it is issued.
@@ -41,15 +42,15 @@ from typing import Final
 SLEW: Final = 0.05
 """By so much of the time that went by, the line may move towards the wall clock."""
 ALONE_MS: Final = 600_000.0
-"""A jump that nobody could confirm or deny is followed when the wall clock went on evenly for so long."""
+"""A jump that no peer could confirm or deny is followed once the wall clock went on evenly for this long."""
 # Clocks are read in whole milliseconds, so the line and the wall clock differ by up to one.
 _ROUNDING_MS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Majority:
-    """What peers' clocks say of the majority's: of all voters' clocks in order, the one that counts is ours where it
-    lies between these two, and else the nearer one of them. Both are wall time minus our monotonic clock."""
+    """The majority's clock, from peers' clocks: among all voters' clocks in order, ours counts if it lies between these
+    two, and else the nearer one of them. Both are wall time minus our monotonic clock."""
 
     low_ms: float
     high_ms: float
@@ -59,9 +60,10 @@ class Majority:
 
 
 def majority_of(peers_ms: Sequence[float], voters: int) -> Majority | None:
-    """The majority's clock, of ``voters`` of whom we are one and others' clocks are known as ``peers_ms`` (at most).
+    """Return the majority's clock of ``voters`` voters, ourselves included. ``peers_ms`` are the known clocks of
+    others.
 
-    None where too few are known to say anything.
+    Returns None if too few are known.
     """
     known = sorted(peers_ms)
     unknown = voters - 1 - len(known)
@@ -99,7 +101,7 @@ class HostTime:
         self._jumped_ms = math.inf
 
     def now_ms(self) -> int:
-        """The time, in milliseconds since 1970. It may go back: where it is found to have been ahead."""
+        """Return the time, in milliseconds since 1970. It goes back if it is found to have been ahead."""
         wall_ms = self._look()
         own_ms = min(wall_ms, self._line_ms)
         if self._majority is not None:
@@ -108,16 +110,17 @@ class HostTime:
         return round(self._looked_ms + own_ms) if own_ms == wall_ms else math.floor(self._looked_ms + own_ms)
 
     def jump_ms(self) -> float:
-        """How far the wall clock is from the time that is kept instead of it; 0 where it is followed."""
+        """Return how far the wall clock is from the time that is kept instead of it; 0 while it is followed."""
         self._look()
         return self._jump_ms
 
     def peers_say(self, majority: Majority | None) -> None:
-        """What is known of the voters' clocks now; None where that is not enough, or nobody else votes."""
+        """Take the majority's clock as it is known now; None if too few clocks are known, or there is no other
+        voter."""
         self._majority = majority
 
     def offsets_ms(self) -> tuple[float, float]:
-        """The wall clock and the line, each minus the monotonic clock: to be compared with what is known of peers."""
+        """Return the wall clock and the line, each minus the monotonic clock, to be compared with peers' clocks."""
         return self._look(), self._line_ms
 
     def follow_wall(self) -> None:
@@ -126,7 +129,8 @@ class HostTime:
         self._jump_ms, self._jumped_ms = 0.0, math.inf
 
     def follow_wall_alone(self) -> bool:
-        """Nobody can say which clock is right: follow a jump that stands for long enough. True where it is followed."""
+        """Follow a jump that stands for long enough, when no peer can say which clock is right. Returns True if it is
+        followed."""
         self._look()
         if self._looked_ms - self._jumped_ms < self._alone_ms:
             return False
@@ -141,7 +145,7 @@ class HostTime:
         apart_ms = wall_ms - self._line_ms
         if abs(apart_ms) > self._max_offset_ms:
             if abs(apart_ms - self._jump_ms) > self._max_offset_ms:
-                # Also where it jumps again: nothing is known of where it stands now.
+                # Also if it jumps again: nothing is known of its new place.
                 self._jumped_ms = now_ms
                 self._jump_ms = apart_ms
             return wall_ms

@@ -32,7 +32,7 @@ def exact_span_text(ms: int) -> str:
 
 
 def between_text(low_ms: int, high_ms: int) -> str:
-    """Bounds on how far one clock is ahead of another: ``-1 to +2 ms``, and in a better unit where it is far."""
+    """Return bounds on how far one clock is ahead of another: ``-1 to +2 ms``, and in a larger unit if it is far."""
     exact = f"{low_ms:+d} to {high_ms:+d} ms"
     short = span_text(low_ms if abs(low_ms) < abs(high_ms) else high_ms)
     return exact if short.endswith(" ms") else f"{exact} ({short})"

@@ -1,4 +1,4 @@
-"""What people type as a time to read at: a timestamp of ours, or an instant of the calendar.
+"""The time to read at as users type it: a timestamp of ours, or an instant of the calendar.
 
 ::
 
@@ -6,8 +6,8 @@
     2025-11-20T13:00:00Z           RFC 3339: everything committed in the milliseconds up to and including this one
     2025-11-20 14:00:00.250+01:00  the same instant with a space, a fraction and an offset, a quarter of a second on
 
-An instant has no epoch: the server reads it in the current one. A zone is required, because "local" means one thing
-where a person types and another where the server runs.
+An instant has no epoch: the server reads it in the current one. A zone is required, because "local" means one thing to
+the user and another to the server.
 """
 
 from __future__ import annotations

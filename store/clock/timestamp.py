@@ -19,7 +19,7 @@ from cortado.errors import InvalidArgument
 EPOCH_MAX: Final = (1 << 16) - 1
 WALL_MS_MAX: Final = (1 << 48) - 1
 TTL_MS_MAX: Final = 100 * 365 * 86_400_000
-"""So long after it was written something may expire: a hundred years."""
+"""The longest time from a write to its expiry: a hundred years."""
 LOGICAL_MAX: Final = (1 << 32) - 1
 TIMESTAMP_BYTES: Final = 12
 
@@ -95,10 +95,11 @@ LARGEST: Final = Timestamp(EPOCH_MAX, WALL_MS_MAX, LOGICAL_MAX)
 
 
 def lag_ms(newest: Timestamp, reached: Timestamp, began: Timestamp) -> int:
-    """How far ``reached`` is behind ``newest`` in wall time, for who follows; ``began`` is the newest when he began.
+    """Return how far a follower at ``reached`` is behind ``newest`` in wall time; ``began`` is the newest when it
+    began.
 
-    The beginning of time and another epoch have no wall time to be compared with: from there it counts since ``began``,
-    or not at all where that has none either.
+    The beginning of time and another epoch have no comparable wall time: the lag then counts from ``began``, and is 0
+    if that has none either.
     """
     if reached >= newest:
         return 0
