@@ -1,7 +1,7 @@
 """Rows' and index entries' keys for many rows at once (needs numpy): the map of the keyspace, column by column.
 
-Both functions build every key or none: the first row that has no key raises. Who must answer for each row then asks
-:func:`~cortado.store.keys.keyspace.row_key` or :func:`~cortado.store.keys.keyspace.index_key` row by row.
+Both functions build every key or none: the first row that has no key raises. A caller that must answer for each row
+then asks :func:`~cortado.store.keys.keyspace.row_key` or :func:`~cortado.store.keys.keyspace.index_key` row by row.
 """
 
 from __future__ import annotations

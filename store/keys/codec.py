@@ -7,7 +7,7 @@ prefix of another with the same parts, and comparing two keys byte by byte compa
                                             │  └ UTF-8 │     └ all bytes of the part inverted
                                             tag     the end
 
-    null        05                  below every value, and the last one where the part is descending
+    null        05                  below every value, and the last one if the part is descending
     bool        10  00 or 01
     int64       14  8 bytes big-endian, the sign bit flipped
     float64     18  8 bytes: IEEE 754 with the sign bit flipped if positive, all bits if negative
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Column: TypeAlias = Sequence[KeyValue] | npt.NDArray[np.generic]
-    """One part of many rows: a list, or an array of numbers, where a masked element is null."""
+    """One part of many rows: a list, or an array of numbers in which a masked element is null."""
 
 NULL_TAG: Final = 0x05
 TAGS: Final[dict[KeyType, int]] = {
@@ -126,10 +126,10 @@ def encode_part(value: KeyValue, key_type: KeyType, descending: bool = False, *,
 def encode_columns(
     prefix: bytes, columns: Sequence[Column], parts: Sequence[KeyPart], *, suffixes: Sequence[bytes] | None = None
 ) -> list[bytes]:
-    """``prefix``, the parts and, where given, the suffix of each row, for many rows at once (needs numpy).
+    """Return ``prefix``, the parts and, if given, the suffix of each row, for many rows at once (needs numpy).
 
     ``columns`` holds one list or array of equal length for each part. Raises InvalidArgument as :func:`encode_parts`
-    does, naming the row, where a value does not fit.
+    does, naming the row, if a value does not fit.
     """
     from cortado.store.keys import columns as vectorised  # The client encodes single keys without numpy.
 
@@ -137,9 +137,9 @@ def encode_columns(
 
 
 def successor_of_prefix(encoded: bytes) -> bytes:
-    """The smallest bytes above everything that begins with ``encoded``: its last byte below ff, counted up.
+    """Return the smallest bytes above all keys that begin with ``encoded``: its last byte below ff, counted up.
 
-    Raises InvalidArgument where there is none (empty, or nothing but ff), which no prefix of the keyspace is.
+    Raises InvalidArgument if there are none (empty, or only ff), which no prefix of the keyspace is.
     """
     kept = encoded.rstrip(b"\xff")
     if not kept:
@@ -270,7 +270,7 @@ def shown(value: object) -> str:
 
 
 def typed(value: object) -> str:
-    """A value for an error message, with its type; of many the form says that: Decimal('1.5')."""
+    """Return a value for an error message, with its type; the form of many names it: Decimal('1.5')."""
     name, text = type(value).__name__, shown(value)
     return text if text.startswith(f"{name}(") else f"{name} {text}"
 
@@ -279,7 +279,8 @@ def typed(value: object) -> str:
 
 
 def decode_parts(encoded: bytes, parts: Sequence[KeyPart]) -> tuple[KeyValue, ...]:
-    """The values of ``parts``, which must fill ``encoded``. Raises DataLoss for anything that encoding never makes."""
+    """Return the values of ``parts``, which must fill ``encoded``. Raises DataLoss for bytes that encoding never
+    makes."""
     values: list[KeyValue] = []
     start = 0
     for part in parts:
@@ -295,9 +296,10 @@ def decode_parts(encoded: bytes, parts: Sequence[KeyPart]) -> tuple[KeyValue, ..
 
 
 def decode_part(encoded: bytes) -> tuple[KeyType | None, bool, KeyValue]:
-    """Type, whether descending, and value of exactly one part, told by its tag; the type of null is None.
+    """Return the type of exactly one part by its tag, whether it is descending, and its value; the type of null is
+    None.
 
-    Raises DataLoss for anything that encoding never makes.
+    Raises DataLoss for bytes that encoding never makes.
     """
     if not encoded or end_of_parts(encoded, 1) != len(encoded):
         raise DataLoss("key", f"not one part: {encoded.hex()}")
@@ -310,7 +312,7 @@ def decode_part(encoded: bytes) -> tuple[KeyType | None, bool, KeyValue]:
 
 
 def end_of_parts(encoded: bytes, count: int, start: int = 0) -> int:
-    """Where the ``count`` parts that begin at byte ``start`` end, whatever their types. Raises DataLoss."""
+    """Return the end of the ``count`` parts that begin at byte ``start``, of any types. Raises DataLoss."""
     end = start
     for _ in range(count):
         end = _end_of_part(encoded, end)

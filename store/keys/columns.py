@@ -1,4 +1,4 @@
-"""Keys of many rows at once: what :func:`cortado.store.keys.codec.encode_parts` gives for each, by numpy.
+"""Keys of many rows at once, by numpy: each as :func:`cortado.store.keys.codec.encode_parts` gives it.
 
 Parts of a fixed width, with the constant bytes around them (prefix, tags, ends of strings), are laid side by side in
 one matrix of bytes, a row of it for each row, and cut into ``bytes`` in C. Only strings, bytes and decimals are handled
@@ -7,8 +7,8 @@ value by value; a join puts the pieces of each row together::
     prefix, 20, time (8), 30 │ carrier │ 00 01, 14, flight (8)
     matrix ─────────────────►  list      matrix ──────────────►   b"".join of each row
 
-A column with nulls in it leaves the matrix: its encoding has no fixed width. A column whose values are not exactly of
-the type that is expected goes through the single encoder, which accepts or refuses them to the letter.
+A column with nulls in it leaves the matrix: its encoding has no fixed width. A column with values not exactly of the
+expected type goes through the single encoder, which accepts or refuses them to the letter.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _ARRAY_KINDS: Final[dict[KeyType, str]] = {
 def encode_columns(
     prefix: bytes, columns: Sequence[Column], parts: Sequence[KeyPart], *, suffixes: Sequence[bytes] | None = None
 ) -> list[bytes]:
-    """The key of each row: ``prefix``, its parts, its suffix.
+    """Return the key of each row: ``prefix``, its parts, its suffix.
 
     A column is a list of key values, or an array of plain numbers (timestamps in microseconds, dates in days; a masked
-    element is null). Raises InvalidArgument where the columns are not as many as the parts or not of one length, and
+    element is null). Raises InvalidArgument if the columns are not as many as the parts or not of one length, and
     InvalidDocument with the row and the part's path for the first value of a column that does not fit.
     """
     if len(columns) != len(parts) or not columns:
@@ -156,7 +156,7 @@ class _Unexpected(Exception):
 
 
 def nulls_of(column: Column) -> npt.NDArray[np.bool_] | None:
-    """Where a column is null; None for nowhere."""
+    """Return a mask of a column's nulls; None if it has none."""
     if isinstance(column, np.ndarray) and column.dtype.kind != "O":
         is_null = np.ma.getmaskarray(column)
         return is_null if is_null.any() else None
@@ -166,7 +166,7 @@ def nulls_of(column: Column) -> npt.NDArray[np.bool_] | None:
 
 
 def _split_nulls(column: Column, part: KeyPart) -> tuple[Column, npt.NDArray[np.bool_] | None]:
-    """The column with a placeholder for each null, and where they are (None: nowhere)."""
+    """Return the column with a placeholder for each null, and a mask of the nulls (None: it has none)."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "O":
         column = column.tolist()
     is_null = nulls_of(column)
@@ -242,7 +242,7 @@ def _add_fixed(keys: _Rows, payloads: Bytes, is_null: npt.NDArray[np.bool_] | No
 
 
 def _fixed_payloads(values: Column, part: KeyPart) -> Bytes:
-    """The payloads as a matrix of bytes, ascending. Raises _Unexpected where the values are not all of the type."""
+    """Return the payloads as a matrix of bytes, ascending. Raises _Unexpected if the values are not all of the type."""
     if part.type is KeyType.DECIMAL:
         raise _Unexpected
     if isinstance(values, np.ndarray):

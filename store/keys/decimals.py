@@ -85,7 +85,7 @@ def decode_decimal(payload: bytes) -> Decimal:
 
 
 def end_of_decimal(encoded: bytes, start: int, *, inverted: bool) -> int:
-    """Where the payload that begins at ``start`` ends; -1 where it does not. ``inverted`` in a descending part."""
+    """Return the end of the payload that begins at ``start``; -1 if it has none. ``inverted`` in a descending part."""
     if start >= len(encoded):
         return -1
     marker = encoded[start] ^ 0xFF if inverted else encoded[start]

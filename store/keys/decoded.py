@@ -1,9 +1,9 @@
 """Any stored key taken apart: which space it is of, its ids, its typed parts, its timestamp.
 
-Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs, this makes a value, for tools. It
-knows all spaces of the engine, not only that of versions; their first bytes tell them apart::
+:mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs; this makes a value, for tools. It knows all
+spaces of the engine, not only that of versions; their first bytes tell them apart::
 
-    "k" "m" "s" "t" ...                        versions: a pair, the catalogue, what is staged, a row or an index entry
+    "k" "m" "s" "t" ...                        versions: a pair, the catalogue, staged values, a row or an index entry
     segment 4 (below 6b000000), request id 20  the remembered result of a request
     "applied" group id 4                       the applied state
     "installing" group id 4                    the mark that the data is no state
@@ -13,8 +13,8 @@ knows all spaces of the engine, not only that of versions; their first bytes tel
 
 The bytes are those of ``docs/formats``: keys, raft, node, data-directory.
 
-Ids become names where a :class:`KeyNames` is at hand. :func:`shown_in_errors` is how errors name a key to whoever wrote
-it: by database, table and key.
+Ids become names if a :class:`KeyNames` is at hand. Errors name a key to its writer by :func:`shown_in_errors`: by
+database, table and key.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _GROUP_MARK: Final = re.compile(rb"(applied|installing|log reset)(.{4})", re.DOT
 
 
 class KeyKind(StrEnum):
-    """What a stored key names."""
+    """The kinds of stored keys."""
 
     ROW = "row"
     INDEX_ENTRY = "index entry"
     PAIR = "kv"
     CATALOG = "catalogue"
     STAGED = "staged"
-    """What a large transaction makes of a row, or of an index entry where there is an index's id."""
+    """A large transaction's value for a row, or for an index entry if there is an index's id."""
     LOG_FILE = "log file"
     REQUEST = "request"
     APPLIED = "applied state"
@@ -102,10 +102,10 @@ def log_file_key(segment: int, offset: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DecodedKey:
-    """What a key says. What does not belong to its kind is None or empty.
+    """A key taken apart. A field that does not belong to its kind is None or empty.
 
-    ``parts`` are all typed parts in their order: of a row the primary key, of an index entry the indexed values and,
-    where it holds one, the primary key, of a pair the namespace and the user's key, of the catalogue the names.
+    ``parts`` are all typed parts in their order: of a row the primary key, of an index entry the indexed values and, if
+    it holds one, the primary key, of a pair the namespace and the user's key, of the catalogue the names.
     ``generation`` is the one of a pair's namespace. ``ts`` is the version's, or of a request's id its beginning.
     """
 
@@ -152,11 +152,11 @@ class DecodedKey:
         return named if self.ts is None else f"{named} @{self.ts}"
 
     def table_name(self, names: KeyNames) -> str:
-        """``database.table``; empty where it is not known."""
+        """Return ``database.table``; empty if it is not known."""
         return "" if self.table_id is None else names.tables.get(self.table_id, "")
 
     def index_name(self, names: KeyNames) -> str:
-        """The index's own name; empty where it is not known."""
+        """Return the index's own name; empty if it is not known."""
         if self.table_id is None or self.index_id is None:
             return ""
         return names.indexes.get((self.table_id, self.index_id), "")
@@ -171,7 +171,7 @@ class DecodedKey:
 
 
 def decode_key(key: bytes) -> DecodedKey:
-    """Take any stored key apart, with its timestamp or without. Never raises: what fits nothing is UNKNOWN."""
+    """Take any stored key apart, with its timestamp or without. Never raises: a key of no known kind is UNKNOWN."""
     for decode in (_decode_other_space, _decode_logical, _decode_version):
         try:
             found = decode(key)
@@ -183,7 +183,8 @@ def decode_key(key: bytes) -> DecodedKey:
 
 
 def shown_in_errors(key: LogicalKey, names: KeyNames = NO_NAMES) -> str:
-    """A row as ``shop.orders("UA", 7)``, where its table's name is known; anything else as :meth:`DecodedKey.text`."""
+    """Return a row as ``shop.orders("UA", 7)`` if its table's name is known; any other key as
+    :meth:`DecodedKey.text`."""
     decoded = decode_key(key)
     table = decoded.table_name(names)
     if decoded.kind is not KeyKind.ROW or not table:

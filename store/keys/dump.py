@@ -1,4 +1,4 @@
-"""Any key as one line for people: logs, error messages, ``cortado`` and the golden files.
+"""Any key as one line of text: for logs, error messages, ``cortado`` and the golden files.
 
 ::
 
@@ -6,7 +6,7 @@
     index 3.7/2 ("a.b", null, "UA", 1545 desc)        indexed values, then perhaps the primary key
     kv ("sessions", b'user/1')                        with another generation than 0: kv 7 ("sessions", b'user/1')
     meta ("table", 7)
-    raw 74ff                                          anything else
+    raw 74ff                                          any other bytes
 
 A key is told from a key with a timestamp by whether it can be read to its end; the tags make that unambiguous in all
 epochs below 256.
@@ -54,7 +54,7 @@ def dump(key: bytes) -> str:
 
 
 def dump_parts(encoded: bytes) -> str:
-    """Parts in brackets, such as ``("UA", 1545 desc)``. Raises DataLoss for anything else."""
+    """Return parts in brackets, such as ``("UA", 1545 desc)``. Raises DataLoss for any other bytes."""
     shown = []
     start = 0
     while start < len(encoded):

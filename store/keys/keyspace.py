@@ -5,26 +5,26 @@ id is the database's number, two bytes, and the table's within it, two bytes)::
 
     "k"  namespace  u32 generation  user key                    the key-value API: a string part, a bytes part
     "m"  name ...  01                                           catalogue and cluster state: string and int64 parts
-    "s"  what follows "t" in the key of a row or an entry       what a large transaction has staged for that key
+    "s"  the part after "t" of a row's or an entry's key        a large transaction's staged value for that key
     "t"  u32 table id  "i"  u32 index id  values  [primary key] an index entry; the payload of a unique one is the
                                                                 primary key's parts, of any other nothing
     "t"  u32 table id  "r"  primary key                         a row
 
-So all tables of a database lie in one range of keys, and what is decided for a range can be decided for a database.
+So all tables of a database lie in one range of keys, and a decision for a range can be one for a database.
 
-A namespace that was never dropped has the *generation* 0. What is written after a drop has another one, and so meets
-nothing of what was dropped (:mod:`cortado.store.catalog.namespaces`).
+A namespace that was never dropped has the *generation* 0. Pairs that are written after a drop have another one, and so
+never meet dropped pairs (:mod:`cortado.store.catalog.namespaces`).
 
-The primary key stands in an index entry's key where the index is not unique, and in a unique one where any value is
-null: null does not collide with null, as in SQL. A cluster key may have any number of names, so it has an end byte
-(01, below every tag), which keeps it from being a prefix of a longer one.
+The primary key stands in an index entry's key if the index is not unique, and in a unique one if any value is null:
+null does not collide with null, as in SQL. A cluster key may have any number of names, so it has an end byte (01, below
+every tag), which keeps it from being a prefix of a longer one.
 
 A key on disk is followed by 12 bytes, its version's timestamp with every byte inverted. LMDB's limit for a key is
 ENGINE_KEY_BYTES_MAX, so a logical key may have LOGICAL_KEY_BYTES_MAX; a longer one is refused here, where it is built.
 
 A range is a pair ``(start, end)`` of logical keys, half-open. A bound of rows or of an index is a prefix of parts: as
 lower it means "from the first key with this prefix", as upper "up to, not including, the first key with this prefix".
-Nothing lies between the two where ``end <= start``.
+Nothing lies between the two if ``end <= start``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ VERSION_BYTES: Final = 12
 LOGICAL_KEY_BYTES_MAX: Final = ENGINE_KEY_BYTES_MAX - VERSION_BYTES
 ID_MAX: Final = (1 << 32) - 1
 NUMBER_MAX: Final = (1 << 16) - 1
-"""Of a database's number, and of a table's within its database."""
+"""The largest number of a database, and of a table within its database."""
 
 KV_SPACE: Final = b"k"
 META_SPACE: Final = b"m"
@@ -68,7 +68,7 @@ ROW_PREFIX_BYTES: Final = _ROW.size
 INDEX_PREFIX_BYTES: Final = _INDEX.size
 GENERATION_BYTES: Final = 4
 ROW_HEAD_BYTES: Final = 4
-"""Of a row's payload: the id of its schema, before the document."""
+"""The head of a row's payload: the id of its schema, before the document."""
 _BYTES_TAG: Final = bytes([TAGS[KeyType.BYTES]])
 _ENDS: Final = {END_OF_TEXT}
 _end_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(-2, None))
@@ -77,7 +77,7 @@ KeyRange = tuple[LogicalKey, LogicalKey]
 
 
 def check_key_length(key: bytes, what: str) -> None:
-    """Raises KeyTooLong, its field being ``what``, where a logical key does not fit the engine."""
+    """Raise KeyTooLong, with ``what`` as its field, if a logical key does not fit the engine."""
     if len(key) > LOGICAL_KEY_BYTES_MAX:
         raise KeyTooLong(
             field=what,
@@ -104,7 +104,7 @@ def table_id_of(database_number: int, table_number: int) -> int:
 
 
 def database_number_of(table_id: int) -> int:
-    """Of the database that the table is in."""
+    """Return the number of the table's database."""
     return table_id >> 16
 
 
@@ -123,11 +123,12 @@ def database_range(number: int) -> KeyRange:
     return prefix_range(TABLE_SPACE + number.to_bytes(2, "big"))
 
 
-# --- what is staged --------------------------------------------------------------------------------------------
+# --- staged values ---------------------------------------------------------------------------------------------
 
 
 def staged_key(key: LogicalKey) -> LogicalKey:
-    """Where a value for ``key``, a row's or an entry's, is staged. It has the same length, and the same order."""
+    """Return the key under which a value for ``key``, a row's or an entry's, is staged. It has the same length, and the
+    same order."""
     return LogicalKey(STAGED_SPACE + key[len(TABLE_SPACE) :])
 
 
@@ -142,7 +143,7 @@ def key_of_staged(staged: bytes) -> LogicalKey:
 
 
 def staged_range(start: bytes, end: bytes) -> KeyRange:
-    """Where values for the keys of ``[start, end)`` are staged; an empty range where those are of no table."""
+    """Return the range of staged values for the keys of ``[start, end)``; an empty range if those are of no table."""
     first, behind = prefix_range(TABLE_SPACE)
     staged_behind = prefix_range(STAGED_SPACE)[1]
     if start >= behind or end <= first:
@@ -154,7 +155,7 @@ def staged_range(start: bytes, end: bytes) -> KeyRange:
 
 
 def row_prefix(table_id: int) -> bytes:
-    """What every row's key of a table begins with, ROW_PREFIX_BYTES long."""
+    """Return the prefix of every row's key of a table, ROW_PREFIX_BYTES long."""
     return _ROW.pack(TABLE_SPACE, _checked_id(table_id, "table id"), b"r")
 
 
@@ -176,7 +177,7 @@ def check_no_nulls(parts: Sequence[KeyPart], values: Sequence[KeyValue]) -> None
 
 
 def primary_key_of(row: LogicalKey) -> bytes:
-    """The encoded parts of a row's key: what index entries hold."""
+    """Return the encoded parts of a row's key, which index entries hold."""
     return row[ROW_PREFIX_BYTES:]
 
 
@@ -194,7 +195,7 @@ def row_range(
 
 
 def index_prefix(table_id: int, index_id: int) -> bytes:
-    """What every entry's key of an index begins with, INDEX_PREFIX_BYTES long."""
+    """Return the prefix of every entry's key of an index, INDEX_PREFIX_BYTES long."""
     checked = _checked_id(table_id, "table id"), _checked_id(index_id, "index id")
     return _INDEX.pack(TABLE_SPACE, checked[0], b"i", checked[1])
 
@@ -210,7 +211,7 @@ def is_of_index(key: bytes) -> bool:
 
 
 def rows_beside(entry: bytes) -> bytes:
-    """What the keys of the rows begin with that an index's entries are of."""
+    """Return the prefix of the rows' keys in the table of an index entry."""
     return entry[: ROW_PREFIX_BYTES - 1] + b"r"
 
 
@@ -233,7 +234,7 @@ def index_key(
 
 
 def index_payload(values: Sequence[KeyValue], primary_key: bytes, *, unique: bool) -> bytes:
-    """What an entry's payload is: in a unique index the encoded primary key, else nothing."""
+    """Return an entry's payload: in a unique index the encoded primary key, else nothing."""
     del values  # An entry with a null names its row twice, so that all entries of an index read alike.
     return primary_key if unique else b""
 
@@ -274,7 +275,7 @@ def kv_range(
 ) -> KeyRange:
     """User keys in ``[start, end)``, or all that begin with ``prefix``. An empty ``end`` is the namespace's end.
 
-    Raises InvalidArgument where a prefix comes with a start or an end.
+    Raises InvalidArgument if a prefix comes with a start or an end.
     """
     if prefix and (start or end):
         raise InvalidArgument("range.prefix", "excludes start and end", repr(prefix))
@@ -325,12 +326,12 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
 
 
 def user_key_of(key: LogicalKey) -> bytes:
-    """The user's bytes in the key of a pair. Raises DataLoss where ``key`` is none."""
+    """Return the user's bytes in the key of a pair. Raises DataLoss if ``key`` is not one."""
     return pair_of(key)[2]
 
 
 def pair_of(key: bytes) -> tuple[str, int, bytes]:
-    """Namespace, generation and user key in the key of a pair. Raises DataLoss where ``key`` is none."""
+    """Return namespace, generation and user key in the key of a pair. Raises DataLoss if ``key`` is not one."""
     if key[:1] == KV_SPACE:
         end = end_of_parts(key, 1, len(KV_SPACE))
         _, descending, namespace = decode_part(key[len(KV_SPACE) : end])
@@ -342,7 +343,7 @@ def pair_of(key: bytes) -> tuple[str, int, bytes]:
 
 @lru_cache(maxsize=1_024)
 def _pairs_prefix(namespace: str, generation: int) -> bytes:
-    """What the keys of a namespace's pairs begin with, in one of its generations."""
+    """Return the prefix of the keys of a namespace's pairs, in one of its generations."""
     return _namespace_prefix(namespace) + _checked_id(generation, "generation").to_bytes(GENERATION_BYTES)
 
 
@@ -371,7 +372,7 @@ def meta_range(*names: str | int) -> KeyRange:
 
 
 def names_of(key: LogicalKey) -> tuple[str | int, ...]:
-    """The names in a key of :func:`meta_key`. Raises DataLoss where ``key`` is none."""
+    """Return the names in a key of :func:`meta_key`. Raises DataLoss if ``key`` is not one."""
     names: list[str | int] = []
     start = len(META_SPACE)
     while key[start : start + 1] not in (META_END, b""):
@@ -388,7 +389,7 @@ def names_of(key: LogicalKey) -> tuple[str | int, ...]:
 
 @lru_cache(maxsize=1_024)
 def namespace_key(namespace: str) -> LogicalKey:
-    """Where it says which generation of a namespace its name means."""
+    """Return the key that holds a namespace's current generation."""
     return meta_key(_NAMESPACE, namespace)
 
 
@@ -398,7 +399,7 @@ def is_namespace_key(key: bytes) -> bool:
 
 
 def namespace_of(key: LogicalKey) -> str:
-    """The name in a key of :func:`namespace_key`. Raises DataLoss where ``key`` is none."""
+    """Return the name in a key of :func:`namespace_key`. Raises DataLoss if ``key`` is not one."""
     names = names_of(key)
     if len(names) != 2 or not isinstance(names[1], str):
         raise DataLoss("key", f"not of a namespace: {key.hex()}")

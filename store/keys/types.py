@@ -10,14 +10,14 @@ from typing import NewType, TypeAlias
 from uuid import UUID
 
 LogicalKey = NewType("LogicalKey", bytes)
-"""An encoded key without a version: what names a row, an index entry or a key-value pair."""
+"""An encoded key without a version: the name of a row, an index entry or a key-value pair."""
 
 KeyValue: TypeAlias = bool | int | float | bytes | str | Decimal | UUID | date | None
 """One part as a Python value. A timestamp is an ``int``: microseconds since 1970 in UTC. A date is a ``date``."""
 
 
 class KeyType(StrEnum):
-    """Type of one part. Null is not a type: any part may be null where its declaration allows it."""
+    """Type of one part. Null is not a type: any part may be null if its declaration allows it."""
 
     BOOL = "bool"
     INT64 = "int64"
