@@ -1,11 +1,11 @@
 """The disk below the log files: a folder of preallocated files that are written at an offset and synced.
 
 :class:`LogDirectory` is the port; the simulation's disk and the tests of faults implement it, :class:`FolderFiles` is
-the real one. What its failures mean is in ``cortado.store.engine.failures``: no room is ``ResourceExhausted`` and may
-pass, anything else on the way to the disk is :class:`~cortado.store.engine.failures.StorageFailed`. A sync that fails
-is the end whatever its reason, a full disk too: the kernel may have dropped what was to be written.
+the real one. ``cortado.store.engine.failures`` defines its failures: no room is ``ResourceExhausted`` and may pass, any
+other failure on the way to the disk is :class:`~cortado.store.engine.failures.StorageFailed`. A sync that fails is the
+end for any reason, a full disk too: the kernel may have dropped the bytes to be written.
 
-A file is preallocated, so that an append changes neither its length nor, where the file system can promise blocks, the
+A file is preallocated, so that an append changes neither its length nor, if the file system can promise blocks, the
 list of its free ones: one write and one fdatasync make it durable, and a full disk is met when a segment is created.
 """
 
@@ -29,22 +29,22 @@ _CANNOT_PROMISE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS
 
 
 class LogDirectory(Protocol):
-    """A folder of files. What changes something raises ResourceExhausted or StorageFailed, ``read`` DataLoss."""
+    """A folder of files. Methods that change it raise ResourceExhausted or StorageFailed, ``read`` DataLoss."""
 
     def names(self) -> list[str]:
-        """Of all files, in any order."""
+        """Return the names of all files, in any order."""
 
     def create(self, name: str, size_bytes: int) -> None:
         """A new file that reads as zeros; it and its name are durable. Raises ResourceExhausted, and leaves nothing."""
 
     def write(self, name: str, offset: int, data: bytes) -> None:
-        """All of ``data``; not durable yet. Where it raises, any part may have been written."""
+        """Write all of ``data``; not durable yet. If it raises, any part may have been written."""
 
     def sync(self, name: str) -> None:
-        """What was written is durable. Raises StorageFailed, and nothing else."""
+        """Make all written bytes durable. Raises StorageFailed, and no other error."""
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Fewer bytes than ``size`` where the file ends before. Raises DataLoss where the disk can't read."""
+        """Return up to ``size`` bytes, fewer if the file ends before. Raises DataLoss if the disk can't read."""
 
     def size(self, name: str) -> int: ...
 
@@ -52,14 +52,14 @@ class LogDirectory(Protocol):
         """Durably."""
 
     def reader(self) -> LogDirectory:
-        """The same folder, for another thread. Whoever asked closes it: what it has open stays on the disk."""
+        """Return the same folder, for another thread. The caller closes it: its open files stay on the disk."""
 
     def close(self) -> None:
         """Raises StorageFailed; everything is closed then, too."""
 
 
 class FolderFiles:
-    """The files of the folder ``path``, which is made where it is missing. Descriptors stay open until ``close``.
+    """The files of the folder ``path``, which is made if it is missing. Descriptors stay open until ``close``.
 
     With ``may_write=False`` it opens them for reading alone, and makes nothing.
     """
@@ -73,7 +73,7 @@ class FolderFiles:
                 if not path.exists():
                     path.mkdir(mode=DIRECTORY_MODE)
                     _sync_folder(path.parent)
-                # What a process created or removed that was killed before it synced the folder.
+                # A process may have been killed after it created or removed files, before it synced the folder.
                 _sync_folder(path)
 
     def names(self) -> list[str]:
@@ -139,7 +139,7 @@ class FolderFiles:
             try:
                 os.close(descriptor)
             except OSError as error:
-                # It is closed all the same. Whoever only reads has lost nothing by it.
+                # It is closed all the same. A reader has lost nothing by it.
                 if self._may_write and failed is None:
                     failed = StorageFailed(f"the log file {name} can't be closed: {error}")
                     failed.__cause__ = error
@@ -176,7 +176,7 @@ def _failed_syncs(name: str) -> Iterator[None]:
 
 
 def _preallocate(descriptor: int, size_bytes: int) -> None:
-    """Reads as zeros afterwards. Where the file system can't promise blocks, a later write may meet a full disk."""
+    """Make the file read as zeros. If the file system can't promise blocks, a later write may meet a full disk."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, 0, size_bytes)

@@ -1,4 +1,4 @@
-"""The bytes of a frame: what one append writes, and how a frame that a crash tore is told from one that rotted.
+"""The bytes of a frame, which one append writes, and how a frame that a crash tore is told from one that rotted.
 
 ::
 
@@ -16,32 +16,32 @@ Numbers are big-endian, checksums little-endian. Both checksums cover the segmen
 which are not stored, and a stamp is made of these and the sector's number: a frame, or a sector of it, that the disk
 wrote to another place, or that an earlier segment left, checks nowhere else.
 
-**What can be at the end of the last segment.** A segment is created full of zeros. An append writes one frame behind
-the last one and syncs it, and only then does another follow. So when a crash comes, at most one frame is not synced,
-behind it there is nothing but zeros, and of each sector that it touches the disk has the old bytes (zeros, where the
-frame stands) or the new ones. Sectors, not bytes: that is what disks promise.
+**The possible ends of the last segment.** A segment is created full of zeros. An append writes one frame behind the
+last one and syncs it, and only then does another follow. So when a crash comes, at most one frame is not synced, behind
+it there is nothing but zeros, and of each sector that it touches the disk has the old bytes (zeros at the frame's
+place) or the new ones. Disks promise that for sectors, not for bytes.
 
 Now each *piece* (what a frame has in one sector) ends in its stamp, which is never zero. So a piece that reads as zeros
-all over was not written, also where its payload holds zeros, and a piece that does not end in its stamp was written by
-no append to this place. That makes the cases exact, with E the first offset behind the last frame that checks:
+all over was not written, even if its payload holds zeros, and a piece that does not end in its stamp was written by no
+append to this place. That makes the cases exact, with E the first offset behind the last frame that checks:
 
 1. Zeros from E to the file's end: nothing was written there.
-2. The head at E checks. Then its length is true, since a head never crosses a sector (32 divides 512): what the frame's
-   pieces should be is known. It is *torn* if a piece reads as zeros, every other one ends in its stamp, and behind
+2. The head at E checks. Then its length is true, since a head never crosses a sector (32 divides 512): the bounds of
+   the frame's pieces are known. It is *torn* if a piece reads as zeros, every other one ends in its stamp, and behind
    the frame's end there are zeros only. If no piece reads as zeros, it was written whole and changed later: *damage*.
 3. The first piece is zeros, head and length with it, and other bytes follow. Stamps depend on E and their sectors
    alone, so they are known nevertheless. *Torn* if every following sector is zeros or ends in its stamp, and the last
    written bytes are a stamp at a multiple of 32. A frame that was lost in front of others is not this: those have other
    stamps. Nor is one that strayed here. Both are *damage*.
-4. Anything else: a head that does not check in a sector that is not zeros, a stamp of something else: *damage*.
+4. All else: a head that does not check in a sector that is not zeros, a stamp of another place: *damage*.
 
 No flip of bits turns one into the other: a stamp has at least two bits set, so one flip does not make a piece zeros;
 a length that changed fails the head's own checksum, and does not get to claim zeros behind the frame.
 
 **Caveats.** A disk that acknowledged a sync and lost a whole sector of the last frame, or all that it wrote last (the
 last written sector may hold the ends of several frames), looks like a crash before the sync. No file can tell by
-itself; a log that ends before what is applied is found by the layer above. A bit that flips in the region that nobody
-has written is damage too, though no data is lost: it is what a write that strayed would look like.
+itself; a log that ends before the last applied entry is found by the layer above. A bit that flips in the unwritten
+region is damage too, though no data is lost: a write that strayed would look the same.
 
 Sources: log blocks of InnoDB and the update sequence of NTFS, for marks in every sector; *All File Systems Are Not
 Created Equal* (Pillai et al., 2014) for what crashes leave.
@@ -77,10 +77,10 @@ _KINDS: Final = {int(kind): kind for kind in RecordKind}
 
 
 class Purpose(IntEnum):
-    """What a frame is for."""
+    """The purposes of a frame."""
 
     STATE = 1
-    """The first one of a segment, and only that: every group's hard state, and where its entries end."""
+    """The first one of a segment, and only that: every group's hard state, and the end of its entries."""
     APPEND = 2
     END = 3
     """The segment's last one: the next segment exists."""
@@ -98,7 +98,7 @@ class Frame:
 
 
 class Tail(Enum):
-    """What stands behind the last frame that checks."""
+    """The states of the bytes behind the last frame that checks."""
 
     CLEAN = "zeros"
     TORN = "a frame that a crash tore"
@@ -153,7 +153,7 @@ def _cut(content: bytes, offset: int, place: int) -> bytes:
 def _cut_large(head: bytes, body: bytes, offset: int, place: int) -> bytes:
     """As :func:`_cut`, of more than two sectors: those between the first and the last are copied all at once."""
     frame = bytearray(stored_bytes(offset, len(body)))
-    # What the first sector has, and what the last one; whole sectors are between.
+    # The bytes in the first sector, and in the last one; whole sectors are between.
     begins = SECTOR_BYTES - offset % SECTOR_BYTES
     in_first = begins - STAMP_BYTES - HEAD_BYTES
     sectors, in_last = divmod(len(body) - in_first - 1, _PIECE_BYTES)
@@ -171,7 +171,8 @@ def _cut_large(head: bytes, body: bytes, offset: int, place: int) -> bytes:
 
 
 def _stamps(place: int, sector: int, count: int) -> list[bytes]:
-    """Of ``count`` sectors. None is zeros at either end, whatever the checksum of the frame's place is."""
+    """Return the stamps of ``count`` sectors. Neither end of a stamp is zero, whatever the checksum of the frame's
+    place."""
     start = place + sector * _STRIDE
     numbers = [each & 0xFFFF_FFFF | 0x8000_0001 for each in range(start, start + count * _STRIDE, _STRIDE)]
     packed = struct.pack(f">{count}I", *numbers)
@@ -195,11 +196,11 @@ def _aligned(length: int) -> int:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-# ``content`` is what stands in the file from byte ``begins`` on; offsets are the file's.
+# ``content`` is the file's bytes from ``begins`` on; offsets are the file's.
 
 
 def frame_end(content: bytes, segment: int, offset: int, begins: int = 0) -> int | None:
-    """Where the frame at ``offset`` ends, if its head checks."""
+    """Return the end of the frame at ``offset``, if its head checks."""
     head = content[offset - begins : offset - begins + HEAD_BYTES]
     if head[:4] != MARK or len(head) < HEAD_BYTES:
         return None
@@ -225,7 +226,7 @@ def body_at(content: bytes, segment: int, offset: int, begins: int = 0) -> bytes
 
 
 def decode_frame(body: bytes, offset: int, end: int) -> Frame:
-    """Raises ValueError where the body is none that this version writes."""
+    """Decode a frame's body. Raises ValueError if this version does not write such a body."""
     purpose, oldest = _BODY_HEAD.unpack_from(body)
     records, place = [], _BODY_HEAD.size
     while place < len(body):
@@ -238,8 +239,8 @@ def decode_frame(body: bytes, offset: int, end: int) -> Frame:
 
 
 def judge_tail(content: bytes, segment: int, offset: int, begins: int = 0) -> tuple[Tail, str]:
-    """What stands at ``offset``, where no frame checks, of a file that ends with ``content``; and why, where it is
-    damage. The cases are told above."""
+    """Judge the bytes at ``offset``, where no frame checks, of a file that ends with ``content``. Returns also the
+    reason, if they are damage. The module's docstring lists the cases."""
     written_end = begins + len(content.rstrip(b"\0"))
     if written_end <= offset:
         return Tail.CLEAN, ""
@@ -247,7 +248,7 @@ def judge_tail(content: bytes, segment: int, offset: int, begins: int = 0) -> tu
     if end is None:
         if any(content[offset - begins : _sector_end(offset) - begins]):
             return Tail.DAMAGED, "no frame begins there, and it is not empty"
-        # Of the frame's end no more is known than that none of it stands behind this.
+        # Only a bound of the frame's end is known: none of it stands behind this.
         end = offset + _aligned(written_end - offset)
     elif end > begins + len(content):
         return Tail.DAMAGED, f"a frame that ends at byte {end}, behind the file's end"

@@ -1,13 +1,13 @@
-"""What the log's records come to: where each group's log begins and ends, and which segment holds what it needs.
+"""The sum of the log's records: where each group's log begins and ends, and which segments hold entries that it needs.
 
 A :class:`Ledger` is the same for a process that appends and for one that recovers: it takes records in their order,
-refuses those that can't follow what a group has, and says up to which segment nothing is needed any more. It holds
-no entries. Per segment and group it knows the live ones' first and last index: they follow each other, since whatever
-a group appends follows its last entry.
+refuses those that can't follow a group's last one, and says up to which segment nothing is needed any more. It holds no
+entries. Per segment and group it knows the first and last index of the live ones: they follow each other, since a group
+appends only behind its last entry.
 
 An entry is live until its group's base reaches it, or a later record replaces or truncates it. A segment is needed
-while it holds a live entry; the current one always is. The oldest go first, so no record that says something of an
-entry goes before that entry.
+while it holds a live entry; the current one always is. The oldest go first, so no record about an entry goes before
+that entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cortado.raft.log import LogRecord, RecordKind
 
 
 class Place(NamedTuple):
-    """Where a group's log stands: it begins after ``hard_state.index`` and ends with ``last``."""
+    """The bounds of a group's log: it begins after ``hard_state.index`` and ends with ``last``."""
 
     hard_state: LogRecord
     last: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What records make of the groups that they are of."""
+    """The effect of records on their groups."""
 
     places: dict[int, Place]
     cuts: dict[int, int]
@@ -55,7 +55,7 @@ class Ledger:
         self.segments: deque[Held] = deque()
 
     def after(self, records: Iterable[LogRecord]) -> Change:
-        """What they would change. Raises ValueError where one does not follow."""
+        """Return the effect of these records. Raises ValueError if one does not follow."""
         places: dict[int, Place] = {}
         cuts: dict[int, int] = {}
         firsts: dict[int, int] = {}
@@ -107,7 +107,8 @@ class Ledger:
                     del held.spans[group_id]
 
     def _forget(self, held: Held) -> None:
-        """What needs the segment no longer, up to the first that does: so that asking is cheap for many groups."""
+        """Forget groups that need the segment no longer, up to the first that does, so that asking is cheap for many
+        groups."""
         while held.spans:
             group_id = next(iter(held.spans))
             if held.spans[group_id][1] > self.places[group_id].hard_state.index:
@@ -117,7 +118,7 @@ class Ledger:
     # --- the first frame of a segment ------------------------------------------------------------------------------
 
     def state(self) -> list[LogRecord]:
-        """Every group's hard state and, where it has entries, a truncation behind the last one."""
+        """Return every group's hard state and, if it has entries, a truncation behind the last one."""
         records = []
         for group_id, place in sorted(self.places.items()):
             records.append(place.hard_state)
@@ -126,7 +127,7 @@ class Ledger:
         return records
 
     def begin(self, state: Sequence[LogRecord]) -> None:
-        """Take the first frame of the oldest segment for what came before it. Raises ValueError."""
+        """Begin with the first frame of the oldest segment, in place of all records before it. Raises ValueError."""
         for record in state:
             place = self.places.get(record.group_id)
             if record.kind is RecordKind.HARD_STATE:
@@ -138,7 +139,7 @@ class Ledger:
 
 
 def _next(place: Place | None, record: LogRecord) -> Place:
-    """Where the group's log stands after ``record``. Raises ValueError where that can't follow."""
+    """Return the bounds of the group's log after ``record``. Raises ValueError if that can't follow."""
     if place is not None and record.kind is RecordKind.ENTRY and record.index == place.last + 1:
         return Place(place.hard_state, record.index)
     if record.kind is RecordKind.HARD_STATE:

@@ -6,22 +6,23 @@
     0000000000000008   sealed
     0000000000000009   current     frame, frame, frame ... zeros      <- append: one write, one sync
 
-``frames.py`` has the bytes and what a crash can leave of them, ``segments.py`` the files, ``ledger.py`` what is needed.
+``frames.py`` has the bytes and the possible remains of a crash, ``segments.py`` the files, ``ledger.py`` the needed
+segments.
 
-**An append** checks that its records follow what their groups have, and writes them as one frame: after a crash it is
-there whole or not at all, and once ``append`` returned it is there. The frame says from which segment on something is
-needed, its own records counted, so after its sync the older ones go: a start that finds the frame misses none of them,
-and one that does not find it has them still.
+**An append** checks that its records follow their groups' last ones, and writes them as one frame: after a crash it is
+there whole or not at all, and once ``append`` returned it is there. The frame names the oldest segment that is needed,
+its own records counted, so after its sync the older ones go: a start that finds the frame misses none of them, and one
+that does not find it has them still.
 
-**A new segment** is begun when the next frame does not fit. It is created, gets its header and the state of all
-groups, and is synced; then END is written behind the last frame of the one before, and synced; then comes the append.
-Nothing is appended between: what the first frame says would be old. A crash at any step is completed or taken back
+**A new segment** is begun when the next frame does not fit. It is created, gets its header and the state of all groups,
+and is synced; then END is written behind the last frame of the one before, and synced; then comes the append. Nothing
+is appended between: the first frame's state would be old. A crash at any step is completed or taken back
 (``recovery.py``).
 
-**Failures.** ResourceExhausted: nothing was appended, and the next append goes to the same place. What the refused
-write left there is overwritten with zeros first, synced, since a crash must find either zeros or the new frame
-there. Anything else that fails on the way to the disk is final: every later call raises StorageFailed again (W4 of the
-design: after a failed sync the kernel may take dropped pages for written ones).
+**Failures.** ResourceExhausted: nothing was appended, and the next append goes to the same place. The remains of the
+refused write are overwritten with zeros first, synced, since a crash must find either zeros or the new frame there. Any
+other failure on the way to the disk is final: every later call raises StorageFailed again (W4 of the design: after a
+failed sync the kernel may take dropped pages for written ones).
 
 One thread appends. ``use`` may be called from another, and ``reader`` (``verifying.py`` reads beside it).
 """
@@ -59,14 +60,14 @@ from cortado.store.log_files.segments import (
 FIRST_SEGMENT_BYTES: Final = 1 << 20
 SEGMENT_BYTES_MAX: Final = 16 << 20
 SCARCE_SEGMENT_BYTES: Final = 4 << 20
-"""A segment goes as a whole: the smaller it is, the sooner there is room where a disk is nearly full."""
+"""A segment goes as a whole: the smaller it is, the sooner there is room on a disk that is nearly full."""
 _BLOCK_BYTES: Final = 4_096
 _NO_CHANGE: Final = Change({}, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilesUse:
-    """How much the log files take: ``size_bytes`` on the disk, of which the current segment has ``free_bytes`` left."""
+    """The size of the log files: ``size_bytes`` on the disk; the current segment has ``free_bytes`` of them left."""
 
     segments: int
     size_bytes: int
@@ -89,12 +90,12 @@ class LogFiles:
         self._oldest = 1 if recovered is None else recovered.oldest
         # One value, so that another thread never sees the number of one segment with the end of another.
         self._durable_end = (self._ledger.segments[-1].number if recovered else 0, self._end)
-        # Up to where a refused write may have left something behind the end.
+        # A refused write may have left bytes from the end up to here.
         self._soiled_end = 0
-        # What is to become the next segment: created, or perhaps in part.
+        # The coming next segment: created, or perhaps in part.
         self._next: Held | None = None
         self._next_end = 0
-        # A segment whose creation was refused, where taking it back was, too.
+        # A segment whose creation and removal were both refused.
         self._refused_name: str | None = None
         self._failure: BaseException | None = None
 
@@ -102,9 +103,8 @@ class LogFiles:
     def open(
         cls, files: LogDirectory, *, segment_bytes_max: int = SEGMENT_BYTES_MAX, may_begin: bool = True
     ) -> LogFiles:
-        """Recover what the files hold. The first segment is made where there is none; without ``may_begin`` that is
-        DataLoss. Raises DataLoss, naming file and byte, and then nothing was changed; ResourceExhausted;
-        StorageFailed."""
+        """Recover from the files. The first segment is made if there is none; without ``may_begin`` that is DataLoss.
+        Raises DataLoss, naming file and byte, and then nothing was changed; ResourceExhausted; StorageFailed."""
         log_files = cls(files, recover(files, may_begin=may_begin), segment_bytes_max)
         if not log_files._ledger.segments:
             with log_files._failures():
@@ -114,11 +114,11 @@ class LogFiles:
 
     @property
     def groups(self) -> Mapping[int, StoredGroup]:
-        """What was recovered, by group id, until it is taken."""
+        """Return the recovered groups by id, until they are taken."""
         return self._groups
 
     def take_groups(self) -> dict[int, StoredGroup]:
-        """What was recovered, by group id, once: the log files keep no entries in memory."""
+        """Return the recovered groups by id, once: the log files keep no entries in memory."""
         groups, self._groups = self._groups, {}
         return groups
 
@@ -139,12 +139,12 @@ class LogFiles:
 
     @property
     def durable_end(self) -> tuple[int, int]:
-        """The current segment's number, and where what is durable in it ends. From any thread. Older segments are
+        """Return the current segment's number, and the end of its durable bytes. From any thread. Older segments are
         durable whole."""
         return self._durable_end
 
     def reader(self) -> LogDirectory:
-        """The files, to be read from any thread, up to what is durable. Whoever asked closes it."""
+        """Return the files, to be read from any thread, up to :attr:`durable_end`. The caller closes it."""
         return self._files.reader()
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class LogFiles:
 
     def leave(self, number: int) -> None:
         """Append to segment ``number`` no more, so that it goes when nothing needs it. Raises ResourceExhausted;
-        StorageFailed; DataLoss where nothing can be appended to it at all."""
+        StorageFailed; DataLoss if nothing can be appended to it at all."""
         self._check_usable()
         if self._ledger.segments[-1].number == number:
             with self._failures():
@@ -210,14 +210,14 @@ class LogFiles:
             try:
                 self._files.remove(segment_name(self._ledger.segments[0].number))
             except ResourceExhausted:
-                # Some file systems need room to delete. What was appended is durable, and the next append tries again.
+                # Some file systems need room to delete. The appended frame is durable, and the next append tries again.
                 return
             self._ledger.segments.popleft()
 
     # --- a new segment ---------------------------------------------------------------------------------------------
 
     def _make_room(self, body_bytes: int) -> None:
-        """A frame of ``body_bytes`` fits behind the end. Begins a new segment where it does not."""
+        """Make a frame of ``body_bytes`` fit behind the end: begin a new segment if it does not."""
         while self._next is not None or not self._fits(body_bytes):
             self._roll(body_bytes)
 
@@ -232,8 +232,8 @@ class LogFiles:
         return self._end + stored_bytes(self._end, body_bytes) + END_BYTES <= self._ledger.segments[-1].size_bytes
 
     def _create_next(self, body_bytes: int) -> None:
-        """A whole segment with its first frame, durable, in which a frame of ``body_bytes`` fits. Where the disk has no
-        room for one of the usual size, a small one. Raises ResourceExhausted, and leaves none."""
+        """Create a whole segment with its first frame, durable, in which a frame of ``body_bytes`` fits. If the disk
+        has no room for one of the usual size, create a small one. Raises ResourceExhausted, and leaves none."""
         segments = self._ledger.segments
         number = segments[-1].number + 1 if segments else 1
         oldest = self._ledger.oldest_needed(_NO_CHANGE) or number
@@ -265,7 +265,8 @@ class LogFiles:
         self._sync(name)
 
     def _remove_refused(self) -> None:
-        """Before anything is appended: a start would take it for the next segment, whose first frame had grown old."""
+        """Remove a refused segment before the next append: a start would take it for the next segment, with an old
+        first frame."""
         if self._refused_name is not None:
             self._files.remove(self._refused_name)
             self._refused_name = None
@@ -287,7 +288,7 @@ class LogFiles:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Whatever it was but a full disk, what is on the disk is unknown from then on."""
+        """Keep any failure other than a full disk: the disk's content is unknown from then on."""
         try:
             yield
         except ResourceExhausted:

@@ -1,8 +1,8 @@
-"""What a start makes of the log files that it finds.
+"""Recovery of the log files at a start.
 
-It reads the last segment first, which says since when segments are needed, then all of those in their order, and puts
-each group's entries together. Only when all of it is found whole does it change anything: what a crash left undone is
-done or taken back.
+It reads the last segment first, which names the oldest one that is needed, then all of those in their order, and puts
+each group's entries together. Only if all of it is whole does it change the files: it completes or takes back the step
+that a crash cut off.
 
 ============================================  =================================================================
 found                                         done
@@ -14,7 +14,7 @@ segments that nothing needs any more          removed
 the end of the last two segments              synced: the process that wrote them may have been killed before it did
 ============================================  =================================================================
 
-Anything else that is not as it was written is DataLoss. A last segment that lost its beginning is not one that was
+Any other difference from the written bytes is DataLoss. A last segment that lost its beginning is not one that was
 never finished if the one before it is sealed: END is written only when the next one is durable.
 """
 
@@ -42,7 +42,7 @@ from cortado.store.log_files.segments import (
 
 @dataclass(slots=True)
 class StoredGroup:
-    """What the log files hold of a group: ``entries`` follow the hard state's index without a gap."""
+    """A group as the log files hold it: ``entries`` follow the hard state's index without a gap."""
 
     hard_state: LogRecord | None = None
     entries: list[LogRecord] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is to be done, and what comes of it. Where ``last`` is None, nothing was ever appended."""
+    """The repairs to be made, and their result. If ``last`` is None, nothing was ever appended."""
 
     last: Segment | None = None
     before_last: Segment | None = None
@@ -69,22 +69,22 @@ class Examined:
 
 
 def recover(files: LogDirectory, *, may_begin: bool = True) -> Recovered | None:
-    """None where there is no segment, or only the very first one, unfinished; that is DataLoss without ``may_begin``.
-    Raises DataLoss, and changed nothing."""
+    """Recover the files. Returns None if there is no segment, or only the very first one, unfinished; that is DataLoss
+    without ``may_begin``. Raises DataLoss, and changed nothing then."""
     examined = examine(files)
     if examined.recovered is None and not may_begin:
         raise nothing_there()
     if examined.last is not None:
         _repair(files, examined.before_last, examined.last)
-    # Only now: the frame that says what is needed may not have been durable before.
+    # Only now: the frame that names the oldest needed segment may not have been durable before.
     for number in examined.to_remove:
         files.remove(segment_name(number))
     return examined.recovered
 
 
 def read_groups(files: LogDirectory) -> dict[int, StoredGroup]:
-    """What the log files hold, by group id, for who looks at the files of a process that has ended. Raises DataLoss,
-    also where there is no log file."""
+    """Return the stored groups by id, for tools that read the files of a process that has ended. Raises DataLoss, also
+    if there is no log file."""
     recovered = examine(files).recovered
     if recovered is None:
         raise nothing_there()
@@ -213,7 +213,7 @@ class _Replay:
             entries.append(record)
 
     def finish(self) -> dict[int, StoredGroup]:
-        """Raises DataLoss where an entry is in none of the segments that its group needs."""
+        """Return the groups. Raises DataLoss if an entry is in none of the segments that its group needs."""
         for group_id, group in self._groups.items():
             assert group.hard_state is not None
             base, gone = group.hard_state.index, self._gone.get(group_id, 0)

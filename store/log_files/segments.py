@@ -3,13 +3,13 @@
 ::
 
     header 64   "cortado log file" 16 | format 2 | segment's number 8 | size of the file 8 | zeros | CRC-32C 4
-    frame       STATE: every group's hard state, and where its entries end
+    frame       STATE: every group's hard state, and the end of its entries
     frame       APPEND ...
     frame       END, once the next segment exists
     zeros       up to the file's size
 
-Numbers rise by one. The header and the first frame are one write, so both begin in one sector: where there is the one,
-there is the other's beginning. Room for END is always kept, so that sealing never needs more than is there.
+Numbers rise by one. The header and the first frame are one write, and both begin in one sector: if the one is there, so
+is the other's beginning. Room for END is always kept, so that sealing never needs more room.
 
 The header holds the file's size, so that a file that lost its end is not taken for a short one.
 """
@@ -45,9 +45,9 @@ MAGIC: Final = b"cortado log file"
 FORMAT: Final = 1
 HEADER_BYTES: Final = 64
 FILE_BYTES_MAX: Final = 1 << 30
-"""No file is read into memory that is larger: what one append may hold is bounded far below."""
+"""No larger file is read into memory: the bound of one append is far below."""
 END_BYTES: Final = 32
-"""What the frame END takes, wherever it stands."""
+"""The size of the frame END, at any place."""
 _HEADER: Final = struct.Struct(">16sHQQ26x")
 _NAME: Final = re.compile(r"[0-9]{16}")
 
@@ -68,8 +68,8 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What was read of a segment: ``frames`` check, and ``end`` is where the last of them ends. Up to ``written_end``
-    something stands. ``problem`` says what is wrong at the end, where it is DAMAGED."""
+    """A segment as it was read: ``frames`` check, and ``end`` is the end of the last of them. Written bytes reach up to
+    ``written_end``. ``problem`` describes the damage, if the end is DAMAGED."""
 
     number: int
     size_bytes: int
@@ -104,7 +104,7 @@ def segment_name(number: int) -> str:
 
 
 def segment_numbers(files: LogDirectory) -> list[int]:
-    """Of all segments, ascending. Files of other names are not ours."""
+    """Return the numbers of all segments, ascending. Files of other names are not ours."""
     return sorted(int(name) for name in files.names() if _NAME.fullmatch(name))
 
 
@@ -114,7 +114,7 @@ def encode_header(number: int, size_bytes: int) -> bytes:
 
 
 def encode_beginning(number: int, size_bytes: int, state: bytes) -> bytes:
-    """Header and first frame, whose body is ``state``."""
+    """Return the header and the first frame, with ``state`` as its body."""
     return encode_header(number, size_bytes) + encode_frame(number, HEADER_BYTES, state)
 
 
@@ -135,12 +135,12 @@ def _checksum(data: bytes) -> bytes:
 
 
 def read_segment(files: LogDirectory, number: int) -> Segment:
-    """Everything that checks, and how it ends. Raises DataLoss where the disk can't read it."""
+    """Read all frames that check, and the segment's end. Raises DataLoss if the disk can't read it."""
     return decode_segment(number, files.read(segment_name(number), 0, file_bytes(files, number)))
 
 
 def file_bytes(files: LogDirectory, number: int) -> int:
-    """How long the segment's file is. Raises DataLoss where no append can have made one so long."""
+    """Return the size of the segment's file. Raises DataLoss if no append can have made one so long."""
     name = segment_name(number)
     size_bytes = files.size(name)
     if size_bytes > FILE_BYTES_MAX:
@@ -157,9 +157,9 @@ def decode_segment(number: int, content: bytes) -> Segment:
 
 
 class SegmentReader:
-    """Reads a segment a piece at a time: each piece is given what the file holds from ``end`` on.
+    """Reads a segment a piece at a time: each piece takes the file's bytes from ``end`` on.
 
-    ``ending`` is known with the rest of the file, and ``problem`` with it where that is DAMAGED.
+    ``ending`` is known with the rest of the file, and ``problem`` with it if that is DAMAGED.
     """
 
     def __init__(self, number: int, size_bytes: int) -> None:
@@ -170,7 +170,7 @@ class SegmentReader:
         self.wanted_bytes = HEADER_BYTES
         """So much must be given next, or the rest."""
         self.needs_rest = False
-        """Something does not check: what it is, only the rest of the file tells."""
+        """A frame does not check: only the rest of the file tells why."""
         self.ending: Ending | None = None
         self.problem = ""
         self._last: Frame | None = None
@@ -232,7 +232,7 @@ class SegmentReader:
 
 
 def _header_problem(number: int, size_bytes: int, content: bytes) -> str:
-    """What is wrong with the header, or nothing."""
+    """Return the problem of the header; empty if it has none."""
     header = content[:HEADER_BYTES]
     if header[: len(MAGIC)] != MAGIC or len(header) < HEADER_BYTES:
         return f"it does not begin as a log file: {header[: len(MAGIC)]!r}"
@@ -249,7 +249,7 @@ def _header_problem(number: int, size_bytes: int, content: bytes) -> str:
 
 
 def _in_order(before: Frame | None, frame: Frame) -> Frame:
-    """Raises ValueError where the frame can't stand behind the one ``before`` it."""
+    """Return ``frame``. Raises ValueError if it can't stand behind the one ``before`` it."""
     if (frame.purpose is Purpose.STATE) != (before is None):
         raise ValueError(f"a frame {frame.purpose.name} can't stand at byte {frame.offset}")
     if before is not None and before.purpose is Purpose.END:

@@ -1,8 +1,8 @@
-"""Reads everything again that a start would read, in small pieces, beside the thread that appends.
+"""Reads again all that a start would read, in small pieces, beside the thread that appends.
 
-Segments one after the other, from the oldest that is needed to where the last append ended when a piece began: what
-stands behind that may be a frame that is being written. A segment that is dropped meanwhile is passed over. Each piece
-opens the files anew, since a file that stayed open would stay on the disk.
+Segments one after the other, from the oldest that is needed to the end of the last append when a piece began: bytes
+behind that may be a frame that is being written. A segment that is dropped meanwhile is passed over. Each piece opens
+the files anew, since a file that stayed open would stay on the disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SegmentDamage:
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """What was verified of a segment: ``frames`` check. ``is_last`` ends the pass."""
+    """A verified piece of a segment: ``frames`` check. ``is_last`` ends the pass."""
 
     frames: Sequence[Frame]
     bytes: int
@@ -47,8 +47,8 @@ class SegmentPieces:
         self.reader: SegmentReader | None = None
 
     def step(self, bytes_max: int, durable_end: int | None) -> Sequence[Frame]:
-        """The frames of the next piece, of about ``bytes_max``; no byte from ``durable_end`` on is looked at. Raises
-        DataLoss, StorageFailed where the file can't be read."""
+        """Return the frames of the next piece, of about ``bytes_max``; no byte from ``durable_end`` on is read. Raises
+        DataLoss; StorageFailed if the file can't be read."""
         name = segment_name(self.number)
         with closing(self._open_files()) as files:
             reader = self.reader
@@ -63,7 +63,8 @@ class SegmentPieces:
         return reader.take(content, begins, is_rest=begins + size >= end)
 
     def problem(self, durable_end: int | None, *, may_be_open: bool = False) -> str:
-        """What is wrong with how it ends; nothing as long as that is not known. Only the newest one ``may_be_open``."""
+        """Return the problem of the segment's end; empty while that is not known. Only the newest one
+        ``may_be_open``."""
         reader = self.reader
         if reader is None or reader.ending is None:
             return ""
@@ -86,7 +87,7 @@ class LogPass:
     def step(self, bytes_max: int) -> LogPiece:
         """The next piece, of about ``bytes_max``."""
         log_files = self._log_files
-        # Before the file is read: what was durable then is there.
+        # Before the file is read: bytes that were durable then are there.
         newest, durable_end = log_files.durable_end
         number = max(self._pieces.number, log_files.oldest_needed)
         if number > newest:

@@ -1,8 +1,8 @@
-"""Everything that is in the log files, for a person or a patrol to read. Nothing is changed, and damage is told.
+"""Reads all of the log files, for an operator or a patrol. It changes nothing, and reports damage.
 
 ``walk`` reads the segments in their order and yields what it :class:`Found`: each record with its place, and each
-damage. It goes on behind what is damaged, with the next segment. Where each segment is whole, it looks last whether
-they fit together, as a start does. What a crash tore at the end is told, and is no damage.
+damage. Behind damage it goes on with the next segment. If each segment is whole, it checks last that they fit together,
+as a start does. A frame that a crash tore at the end is reported, and is no damage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cortado.store.log_files.segments import Ending, Segment, read_segment, segm
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ``record`` in the frame at ``offset`` of a segment, or something else to be told: ``text``."""
+    """A ``record`` in the frame at ``offset`` of a segment, or another finding: ``text``."""
 
     segment: int
     offset: int
