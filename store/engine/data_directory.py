@@ -1,10 +1,10 @@
-"""The data directory: whose it is, of which format, and that one process has it.
+"""The data directory: its identity, its format, and its lock for one process.
 
 ::
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 10\\n": the format of everything here; written last, so where it is, all is
+      FORMAT           "cortado-data 10\\n": the format of all files here; written last: if it exists, all do
       identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
       log/             the log files (``cortado.store.log_files``)
@@ -15,7 +15,7 @@ is the one that they are written as, to the byte.
 
 Each file is created under another name, synced, renamed, and the directory synced: there is no half-written one. A
 crash before FORMAT exists leaves a directory that never held an acknowledged write, and creation simply goes on. A
-directory that holds other files and no FORMAT is somebody else's, and is refused.
+directory that holds other files and no FORMAT is not ours, and is refused.
 
 A directory that is to join a cluster exists before it belongs to it: its cluster id is empty, and is written once, by
 :meth:`DataDirectory.join_cluster`. A crash leaves it either empty or written.
@@ -48,7 +48,7 @@ _IDENTITY_FILE: Final = "identity.json"
 _LOCK_FILE: Final = "LOCK"
 _TEMPORARY: Final = ".new"
 _TEXT_BYTES_MAX: Final = 4_096
-"""Of ``FORMAT`` and of ``identity.json``, which have some hundred."""
+"""The most bytes of ``FORMAT`` and of ``identity.json``, which have some hundred."""
 _REPLACE: Final = (
     "what this node is called can't be told from anything else here: replace it by a member under a new id with an "
     "empty directory; a cluster of one: restore the file from a backup"
@@ -67,7 +67,7 @@ _OURS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a node is, for ever: drawn once, when its data directory is created. Printable, without blanks.
+    """A node's identity, for ever: drawn once, when its data directory is created. Printable, without blanks.
 
     ``cluster_id`` is empty until the directory belongs to a cluster. ``storage_id`` tells this directory from any other
     that may come under the same node id: an empty disk must not vote in the name of the one that was lost.
@@ -98,7 +98,7 @@ class DataDirectory:
     def open(
         cls, path: Path, *, new_identity: Callable[[], Identity], create_engine: Callable[[Path], None]
     ) -> DataDirectory:
-        """Lock the directory, and create it where it does not exist or is empty.
+        """Lock the directory, and create it if it does not exist or is empty.
 
         ``create_engine`` makes a durable, empty engine in the directory that it is given; it is called again if an
         earlier creation was cut off. Raises DataDirectoryError.
@@ -128,8 +128,8 @@ class DataDirectory:
     def open_stopped(cls, path: Path) -> DataDirectory:
         """Lock the directory of a node that does not run, to read it: not a byte of it is written.
 
-        Several may read it at a time; a server that is started meanwhile is refused. Raises DataDirectoryError where
-        there is nothing complete, where a process has it, or where it is damaged.
+        Several may read it at a time; a server that is started meanwhile is refused. Raises DataDirectoryError if it is
+        not complete, if a process has it, or if it is damaged.
         """
         try:
             if not path.is_dir() or not _check_format(path):
@@ -147,7 +147,7 @@ class DataDirectory:
     def join_cluster(self, cluster_id: str) -> None:
         """Belong to a cluster from now on, durably. Again with the same id does nothing.
 
-        Raises DataDirectoryError where the directory belongs to another cluster, or cannot be written.
+        Raises DataDirectoryError if the directory belongs to another cluster, or cannot be written.
         """
         if not cluster_id:
             raise InvalidArgument("cluster_id", "must not be empty")
@@ -158,7 +158,7 @@ class DataDirectory:
             self._write_cluster(cluster_id)
 
     def begin_cluster(self, cluster_id: str) -> None:
-        """Belong to a new cluster, whatever the directory belonged to; for recovery from a lost majority alone.
+        """Belong to a new cluster, whatever its cluster before; for recovery from a lost majority alone.
 
         Nodes of the old one will refuse this one, and be refused by it. Raises DataDirectoryError.
         """
@@ -181,7 +181,7 @@ class DataDirectory:
 
 
 def _check_format(path: Path) -> bool:
-    """True where the directory is complete, False where it is to be created. Raises DataDirectoryError otherwise."""
+    """Return True if the directory is complete, False if it is to be created. Raises DataDirectoryError otherwise."""
     try:
         text = read_regular(path / _FORMAT_FILE, _TEXT_BYTES_MAX).decode(errors="replace")
     except FileNotFoundError:
@@ -206,8 +206,8 @@ def _lock(path: Path) -> int:
     descriptor = open_regular(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
     _flock(path, descriptor, fcntl.LOCK_EX)
     owner_line = f"{os.getpid()}\n".encode()
-    # The lock is what counts; the text is for people. On a full disk, which is to be opened for reads, there may be no
-    # room for it.
+    # The lock counts; the text is for operators. On a full disk, which is to be opened for reads, there may be no room
+    # for it.
     with suppress(OSError):
         os.pwrite(descriptor, owner_line, 0)
         os.ftruncate(descriptor, len(owner_line))
@@ -215,8 +215,8 @@ def _lock(path: Path) -> int:
 
 
 def _lock_for_reading(path: Path) -> int | None:
-    """As :func:`_lock`, shared with others who read. None where there is no lock file, so that nobody can hold it: a
-    copy of a directory may lack it, and is not to get one."""
+    """Lock as :func:`_lock` does, shared with other readers. Returns None without a lock file, which no process can
+    hold then: a copy of a directory may lack it, and is not to get one."""
     try:
         descriptor = open_regular(path / _LOCK_FILE)
     except FileNotFoundError:
@@ -239,7 +239,8 @@ def _flock(path: Path, descriptor: int, kind: int) -> None:
 
 
 def _process(owner: str) -> str:
-    """Who holds the lock, for people. Whoever only reads leaves the number of the last server in the file."""
+    """Return the holder of the lock in words. A process that only reads leaves the number of the last server in the
+    file."""
     if owner.isdigit() and Path("/proc/self").exists() and not Path(f"/proc/{owner}").exists():
         return "a command that reads it, such as cortado scrub --data-dir"
     return f"process {owner or 'of unknown id'}"

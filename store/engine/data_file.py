@@ -1,8 +1,8 @@
-"""A look at LMDB's data file before LMDB maps it.
+"""Reads LMDB's data file before LMDB maps it.
 
 LMDB trusts its file: a page that a tree speaks of and the file does not have is a SIGBUS at its first touch, and the
-process is gone without a word. So the two meta pages are read here by ordinary reads. What they lead to is walked by
-:mod:`~cortado.store.engine.page_check`, and what is stored has checksums.
+process is gone without a word. So the two meta pages are read here by ordinary reads.
+:mod:`~cortado.store.engine.page_check` walks the trees below them, and stored values have checksums.
 
 Layout of a meta page (LMDB 0.9, data version 1, 64 bit; integers in the machine's order)::
 
@@ -34,12 +34,12 @@ DB_RECORD_BYTES: Final = _DB.size
 
 
 class DamagedDataFile(Exception):
-    """Says what is wrong with the file, for a person."""
+    """The file is damaged; the text describes the damage for operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class DbRecord:
-    """What is said of one tree: its flags, depth in pages, numbers of pages of each kind and of entries, and root."""
+    """The record of one tree: its flags, depth in pages, numbers of pages of each kind and of entries, and root."""
 
     page_size: int
     flags: int
@@ -58,7 +58,7 @@ class DbRecord:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What one meta page says: sizes in bytes, pages by number; the trees of free pages and of named sub-databases."""
+    """One meta page: sizes in bytes, pages by number; the trees of free pages and of named sub-databases."""
 
     page_number: int
     last_page: int
@@ -77,13 +77,14 @@ class Meta:
 
 
 def newest_meta(path: Path) -> Meta:
-    """The meta page that LMDB will use. Raises DamagedDataFile; OSError where the file can't be read."""
+    """Return the meta page that LMDB will use. Raises DamagedDataFile; OSError if the file can't be read."""
     first, second = _read_metas(path)
     return second if second.transaction_id > first.transaction_id else first
 
 
 def check_metas(path: Path) -> Meta:
-    """The meta page that LMDB will use, in a file at rest. Raises DamagedDataFile where the two do not fit together."""
+    """Return the meta page that LMDB will use, in a file at rest. Raises DamagedDataFile if the two do not fit
+    together."""
     metas = _read_metas(path)
     for place, each in enumerate(metas):
         if each.page_number != place:

@@ -1,16 +1,16 @@
-"""What each failure of the storage below means, in one place.
+"""The error for each failure of the storage below, in one place.
 
 ====================================  =========================================================================
 the map or the disk is full           ``ResourceExhausted``: the transaction is gone, reads go on, try again
 a page that should be there is not    ``DataLoss``: this replica is damaged
 closed                                ``Unavailable``
-anything else while writing           :class:`StorageFailed`: end the process
+any other failure of a write          :class:`StorageFailed`: end the process
 the disk cannot read the data file    the same: it takes no writes either
 ====================================  =========================================================================
 
-Why end it: after a failed sync the kernel may have dropped the pages and marked them clean, so a second sync reports
-success for bytes that never reached the disk (*Can Applications Recover from fsync Failures?*, Rebello et al., 2020).
-A new process reads what really is there.
+The process must end, because after a failed sync the kernel may have dropped the pages and marked them clean, so a
+second sync reports success for bytes that never reached the disk (*Can Applications Recover from fsync Failures?*,
+Rebello et al., 2020). A new process reads what really is there.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ RETRY_DELAY_MS: Final = 1_000
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OF_THE_DISK: Final = _NO_SPACE | {errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EREMOTEIO}
-"""What the system says where the disk is full, broken, read-only or gone."""
+"""The system's errors for a disk that is full, broken, read-only or gone."""
 
 
 class StorageFailed(Exception):
-    """The disk failed under a write, or cannot read what one needs. Whoever meets it must end the process (code 74,
-    EX_IOERR), not answer.
+    """The disk failed under a write, or cannot read pages that a write needs. Its catcher must end the process (code
+    74, EX_IOERR), not answer.
 
-    Not a CortadoError, on purpose: it is no reply to a request. What was in flight has an unknown outcome.
+    Not a CortadoError, on purpose: it is no reply to a request. Requests in flight have an unknown outcome.
     """
 
 
@@ -47,8 +47,8 @@ def is_of_the_disk(error: BaseException | None) -> bool:
 
 
 def is_by_the_disk(error: BaseException | None) -> bool:
-    """As :func:`is_of_the_disk`, where the system itself says so. A directory that cannot be opened may as well be
-    another user's, or hold what is no file."""
+    """Return whether the system itself blames the disk; compare :func:`is_of_the_disk`. A directory that cannot be
+    opened may as well be another user's, or hold other things than files."""
     return any(map(_blames_the_disk, _causes(error)))
 
 
@@ -57,14 +57,14 @@ def _blames_the_disk(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """``error``, what it came of, and so on."""
+    """Yield ``error``, its cause, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def read_failure(error: lmdb.Error) -> CortadoError:
-    """What a reader is told."""
+    """Return the error for a reader."""
     if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError):
         return DataLoss("a page of the data file", str(error))
     if isinstance(error, lmdb.PanicError):
@@ -103,6 +103,6 @@ def is_input_output_error(error: lmdb.Error) -> bool:
 
 
 def _system_error(error: BaseException) -> int | None:
-    """The system's number of an error, where it has one: what LMDB's binding raises by itself has none."""
+    """Return the system's number of an error, if it has one: errors of LMDB's binding itself have none."""
     number = getattr(error, "code", None) if isinstance(error, lmdb.Error) else getattr(error, "errno", None)
     return number if isinstance(number, int) else None

@@ -1,13 +1,13 @@
-"""Blocks of the disk that the data file has before LMDB needs them, so that what was admitted can be stored.
+"""Blocks of the disk that the data file has before LMDB needs them, so that admitted writes can be stored.
 
 ::
 
     data.mdb   |  pages that LMDB uses, or used once  |  headroom: zeros, their blocks promised by the file system  |
                0                                      last page                                           end of file
 
-A write is admitted against the room on the disk, and a moment later it is committed in the log and acknowledged. Had
-somebody else filled the disk in between, it could not be applied, and every read that must see it would wait until
-there is room. So LMDB grows into what the file has already. It writes its pages by their offsets, and does not mind a
+A write is admitted against the room on the disk, and a moment later it is committed in the log and acknowledged. If
+another process filled the disk in between, the write could not be applied, and every read that must see it would wait
+for room. So LMDB grows into blocks that the file has already. It writes its pages by their offsets, and does not mind a
 file that is longer than they are.
 """
 
@@ -22,12 +22,12 @@ from cortado.store.regular_files import open_regular
 _BYTES_MIN: Final = 1 << 20
 _BYTES_MAX: Final = 8 << 20
 _PART: Final = 16
-"""A sixteenth of the pages: a small database does not take megabytes for what it never writes. Half of it is there at
+"""A sixteenth of the pages: a small database does not take megabytes that it never writes. Half of it is there at
 least."""
 
 
 class Headroom:
-    """Keeps it. Nothing where the system has no way to promise blocks, and less where the disk is nearly full.
+    """Keeps the headroom. It keeps none if the system cannot promise blocks, and less if the disk is nearly full.
 
     Used by the thread that writes the data file, since some file systems are promised blocks by writing to them.
     """

@@ -1,10 +1,10 @@
-"""What an engine offers: ordered bytes in a few spaces, read in short transactions, written in one durable one.
+"""The interface of an engine: ordered bytes in a few spaces, read in short transactions, written in one durable one.
 
 ::
 
     with engine.write() as txn:                 # one thread begins, writes and commits
-        txn.put_many(Space.DATA, items)         # everything of a round ...
-        txn.put(Space.META, b"applied", ...)    # ... and what the log must remember of it
+        txn.put_many(Space.DATA, items)         # all items of a round ...
+        txn.put(Space.META, b"applied", ...)    # ... and the place in the log
     # here it is durable, or an error says why it is not there at all
 
     with engine.read() as txn:                  # any thread; keep it short: a long reader stops LMDB from reusing pages
@@ -29,7 +29,8 @@ KEY_BYTES_MAX: Final = 511
 ABOVE_KEYS: Final = b"\xff" * (KEY_BYTES_MAX + 1)
 """Above every key."""
 LAST_RESERVE_PART: Final = 4
-"""A quarter of the reserve is kept from writes that free room, too: for the log, and for what the leader collects."""
+"""A quarter of the reserve is kept from writes that free room, too: for the log, and for the leader's garbage
+collection."""
 
 
 class Space(StrEnum):
@@ -38,7 +39,7 @@ class Space(StrEnum):
     DATA = "data"
     """Versions of logical keys (``cortado.store.mvcc``)."""
     META = "meta"
-    """What a node must remember: each group's applied state, and marks (it joined; a snapshot is being installed)."""
+    """The node's own state: each group's applied state, and marks (it joined; a snapshot is being installed)."""
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
     CHANGES = "changes"
@@ -49,7 +50,7 @@ PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]
 
 
 class Page(NamedTuple):
-    """A run of neighbouring items as parallel lists; ``exhausted`` where no further item is in the range."""
+    """A run of neighbouring items as parallel lists; ``exhausted`` if no further item is in the range."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -107,21 +108,21 @@ class ReadTransaction(Protocol):
         max_items: int,
         max_bytes: int = 1 << 20,
     ) -> Page:
-        """Items of ``[start, end)``, from the start upwards or, reversed, from the end downwards.
+        """Return items of ``[start, end)``, from the start upwards or, reversed, from the end downwards.
 
         Stops after ``max_items``, or with the item that reaches ``max_bytes`` of keys and values, and takes one item at
-        least. What comes behind is not read.
+        least. Items behind that are not read.
         """
 
     def firsts(
         self, space: Space, start: bytes, end: bytes, tail: bytes, *, max_items: int, max_bytes: int = 1 << 20
     ) -> Page:
-        """As :meth:`page`, ascending, but of each run of keys that differ in their last ``len(tail)`` bytes alone only
-        the first item and, where that ends below ``tail``, the first of the run that does not. Where more is said to
-        follow, there may be nothing.
+        """Return items as :meth:`page` does, ascending, but at most two of each run of keys that differ in their last
+        ``len(tail)`` bytes alone: the first and, if that ends below ``tail``, the first of the run that does not. If
+        ``exhausted`` is False, there may be no more items even so.
 
-        One search for each of them, whatever the length of the runs. (Where keys are out of their order, a search may
-        come to what lies below it: then what is given does not rise.)
+        One search for each of them, whatever the length of the runs. (If keys are out of order, a search may find lower
+        keys: then the result does not ascend.)
         """
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
@@ -131,40 +132,40 @@ class ReadTransaction(Protocol):
         """Items in the order in which they stand, each with a function that reads its value while it is the last one
         given: from the first item at or after ``start`` upwards, or from the one before that downwards.
 
-        Of a sound tree that is the order of the keys. Of a damaged one, where a bit of a key has turned, it is not:
-        then this, which searches once and goes on from item to item, meets also what searches pass by.
+        In a sound tree that is the order of the keys. In a damaged one, with a turned bit in a key, it is not: this
+        searches once and goes on from item to item, and so meets also items that searches pass by.
         """
 
 
 class WriteTransaction(ReadTransaction, Protocol):
-    """The one writer; it reads what it has written. Lives and ends on the thread that began it."""
+    """The one writer; it reads its own writes. Lives and ends on the thread that began it."""
 
     def put(self, space: Space, key: bytes, value: bytes) -> None: ...
 
     def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
-        """Put all; give them in key order where that is cheap, since neighbours share pages."""
+        """Put all; give them in key order if that is cheap, since neighbours share pages."""
 
     def delete(self, space: Space, key: bytes) -> bool:
-        """True where there was such a key."""
+        """Delete a key. Returns whether it was there."""
 
     def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
         """Delete the items of ``[start, end)``, at most ``max_items`` from the start; returns how many."""
 
     def delete_places(self, space: Space, start: bytes, places: Iterable[int]) -> None:
-        """Delete items by where they stand in :meth:`walk` from ``start``, the first being 0: also those that a search
-        for their keys would pass by. ``places`` ascend."""
+        """Delete items by their places in :meth:`walk` from ``start``, the first being 0: also those that a search for
+        their keys would pass by. ``places`` ascend."""
 
 
 class Engine(Protocol):
-    """Raises DataLoss where the tree itself is damaged, Unavailable once closed."""
+    """Raises DataLoss if the tree itself is damaged, Unavailable once closed."""
 
     @property
     def disordered(self) -> Sequence[Disordered]:
-        """Where keys were out of their order when it was opened: a search for others there may go wrong."""
+        """Return the ranges in which keys were out of order at the open: a search for others there may go wrong."""
 
     @property
     def mapped(self) -> MappedFile | str:
-        """The map of its file, to be read by compiled code; or why there is none."""
+        """Return the map of its file, to be read by compiled code; or why there is none."""
 
     def read(self) -> AbstractContextManager[ReadTransaction]:
         """A short transaction, on any thread."""
@@ -175,15 +176,15 @@ class Engine(Protocol):
     def write(self) -> AbstractContextManager[WriteTransaction]:
         """Commits durably at the end of the block, on the same thread; an exception in the block undoes everything.
 
-        Raises ResourceExhausted where the map or the disk is full: nothing was applied, reads go on, and it may be
-        tried again. Raises :class:`~cortado.store.engine.failures.StorageFailed` where the disk failed: the process
-        must end, since nobody knows any more what is durable.
+        Raises ResourceExhausted if the map or the disk is full: nothing was applied, reads go on, and it may be tried
+        again. Raises :class:`~cortado.store.engine.failures.StorageFailed` if the disk failed: the process must end,
+        since it is unknown which writes are durable.
         """
 
     def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
-        """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched; of a write that ``frees``
-        room, the last part of it (``LAST_RESERVE_PART``). ``behind_bytes`` were admitted before and are not stored yet.
-        Cheap: ask for each write."""
+        """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched; for a write that ``frees``
+        room, only the last part of it (``LAST_RESERVE_PART``). ``behind_bytes`` were admitted before and are not stored
+        yet. Cheap: ask for each write."""
 
     def room(self) -> RoomLeft:
         """Looks at the disk: not for each write."""

@@ -1,13 +1,13 @@
 """The engine on LMDB: one environment, a sub-database for each space.
 
-What to know of LMDB here (py-lmdb 3, LMDB 0.9; measured, see ``docs/adr/0003-use-of-lmdb.md``):
+Properties of LMDB that matter here (py-lmdb 3, LMDB 0.9; measured, see ``docs/adr/0003-use-of-lmdb.md``):
 
 - A write transaction is begun and ended on one thread. A commit from another thread returns without an error, and
   every later writer hangs; so the scope below checks.
 - A commit is two flushes: the pages, then the meta page. Both stay on.
 - No ``writemap``: with it a full disk is a SIGBUS. Without it, a full disk is an error of one transaction.
-- The map is sparse address space, not memory and not disk: the default is large, so that nobody meets its end.
-- Readers see the last commit and block nobody; but pages freed since the oldest reader began are not used again.
+- The map is sparse address space, not memory and not disk: the default is large, so that no user meets its end. -
+  Readers see the last commit and block no other; but pages freed since the oldest reader began are not used again.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ class LmdbEngine:
         checked_bytes: int | None = CHECKED_BYTES_DEFAULT,
         create_beside: Callable[[Path], None] = _nothing_beside,
     ) -> LmdbEngine:
-        """Open the data directory, or create it with ``new_identity()``; ``create_beside`` durably makes what else
-        belongs to a new one, and is called again if an earlier creation was cut off.
+        """Open the data directory, or create it with ``new_identity()``; ``create_beside`` durably makes the other
+        parts of a new one, and is called again if an earlier creation was cut off.
 
-        ``map_bytes`` bounds the data (default 256 GiB, or the most that the process may map); it may be enlarged at
-        any later open. ``reserve_bytes`` of map and disk are kept free of admitted writes (default 64 MiB, or an
-        eighth of a smaller map). ``sync=False`` gives durability up, for tests. ``checked_bytes`` of the data file's
-        pages are looked at first, and more only where they are branch pages; None for all. Raises DataDirectoryError.
+        ``map_bytes`` bounds the data (default 256 GiB, or the most that the process may map); it may be enlarged at any
+        later open. ``reserve_bytes`` of map and disk are kept free of admitted writes (default 64 MiB, or an eighth of
+        a smaller map). ``sync=False`` gives durability up, for tests. ``checked_bytes`` of the data file's pages are
+        checked first, and beyond that only branch pages; None for all. Raises DataDirectoryError.
         """
         if map_bytes is not None and map_bytes < MAP_BYTES_MIN:
             raise InvalidArgument("map_bytes", f"must be at least {MAP_BYTES_MIN}", str(map_bytes))
@@ -211,12 +211,12 @@ class LmdbEngine:
     def admit(self, size_bytes: int, *, behind_bytes: int = 0, frees: bool = False) -> None:
         cost_bytes = 2 * size_bytes + self._page_size
         if cost_bytes > self._unlooked_bytes:
-            # Looked at again where there was not enough, since somebody may have made room. What is admitted and not
-            # stored counts at a look alone: from then on each write counts by itself.
+            # If there was not enough, look again, since room may have been made. Admitted bytes that are not stored
+            # count at a look alone: from then on each write counts by itself.
             map_room_bytes, disk_room_bytes = self._room()
             room_bytes = min(map_room_bytes, disk_room_bytes) - self.reserve_bytes - 2 * behind_bytes
             if cost_bytes > room_bytes:
-                # Nor is what was left of the last look good for smaller writes any more.
+                # Nor may smaller writes use the rest of the last look any more.
                 self._unlooked_bytes = max(0, min(room_bytes, self._unlooked_bytes))
                 last_bytes = self.reserve_bytes // LAST_RESERVE_PART
                 if frees and cost_bytes <= room_bytes + self.reserve_bytes - last_bytes:
@@ -254,7 +254,7 @@ class LmdbEngine:
         return entries
 
     def disk_free_bytes(self) -> int:
-        """What an unprivileged process may still write to the disk under the directory."""
+        """Return the bytes that an unprivileged process may still write to the disk under the directory."""
         with self._looking():
             disk = os.statvfs(self._directory.engine_path)
         return disk.f_bavail * disk.f_frsize
@@ -273,7 +273,7 @@ class LmdbEngine:
     def _room(self) -> tuple[int, int]:
         """Bytes that may still be written: by the map's limit, by the disk's."""
         use = self.use()
-        # Pages freed inside the file are used before it grows, so they count where the disk has no room left.
+        # Pages freed inside the file are used before it grows, so they count if the disk has no room left.
         reusable_bytes = max(0, self._file_bytes() - use.used_bytes)
         return use.limit_bytes - use.used_bytes, self.disk_free_bytes() + reusable_bytes
 
@@ -283,7 +283,7 @@ class LmdbEngine:
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
-        """At the data file and its disk. What cannot be read there cannot be written to either."""
+        """Look at the data file and its disk. A disk that cannot be read cannot be written either."""
         try:
             yield
         except lmdb.Error as error:
@@ -299,7 +299,7 @@ class LmdbEngine:
         return disk_full(self.disk_free_bytes(), f"{reserve_bytes} are kept in reserve")
 
     def _write_failure(self, error: lmdb.Error) -> Exception:
-        """What to raise for an error in a write transaction, which is already aborted."""
+        """Return the error to raise for an error in a write transaction, which is already aborted."""
         self._unlooked_bytes = 0
         if isinstance(error, lmdb.BadValsizeError):
             return Internal(f"a key that the engine cannot hold (1 to 511 bytes) was not refused before: {error}")
@@ -319,7 +319,7 @@ class LmdbEngine:
         return self._failure
 
     def _can_write(self) -> bool:
-        """False where LMDB gave up: it failed to write a meta page, and nobody knows which one is on the disk."""
+        """Return False if LMDB gave up: it failed to write a meta page, and it is unknown which one is on the disk."""
         try:
             self._begin(write=True).abort()
         except lmdb.Error:
@@ -329,7 +329,7 @@ class LmdbEngine:
 
 @contextmanager
 def _closed_on_failure(directory: DataDirectory) -> Iterator[None]:
-    """Whatever goes wrong while the engine is opened, the directory is let go, and what LMDB says is ours to say."""
+    """Release the directory after any failure of the open, and raise LMDB's errors as ours."""
     file = directory.data_file
     try:
         yield
@@ -355,10 +355,10 @@ def _what_next(directory: DataDirectory) -> str:
 
 
 def _check(data_file: Path, checked_bytes: int | None) -> list[Disordered]:
-    """Where keys are out of their order. Raises DamagedDataFile where LMDB, which trusts the file, would crash, OSError
-    where it can't be read."""
+    """Return the ranges in which keys are out of order. Raises DamagedDataFile if LMDB, which trusts the file, would
+    crash; OSError if it can't be read."""
     with suppress(FileNotFoundError):
-        # LMDB writes into what it finds there.
+        # LMDB writes into the file that it finds there.
         os.close(open_regular(data_file.with_name("lock.mdb")))
     meta = check_metas(data_file)
     pages_max = None if checked_bytes is None else checked_bytes // meta.page_size
@@ -394,7 +394,7 @@ def _open_environment(engine_path: Path, map_bytes: int, *, sync: bool) -> tuple
 
 
 def _open_to_read(directory: DataDirectory) -> tuple[lmdb.Environment, Spaces]:
-    """Without LMDB's table of readers: nobody writes, since the directory is locked."""
+    """Open without LMDB's table of readers: no process writes, since the directory is locked."""
     environment = lmdb.open(
         str(directory.engine_path),
         map_size=directory.data_file.stat().st_size,

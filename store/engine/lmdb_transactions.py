@@ -21,10 +21,10 @@ from cortado.store.observe.measures import CommitMeasures
 Begin: TypeAlias = Callable[..., "lmdb.Transaction[bytes]"]
 Spaces: TypeAlias = dict[Space, "lmdb._Database"]
 
-# Read first what a short range needs, then more at a time.
+# The first batch suits a short range; later ones are larger.
 _FIRST_BATCH: Final = 16
 _BATCH_MAX: Final = 2_048
-# All values over half a page stand on overflow pages: where these are few, no batch can be large.
+# All values over half a page stand on overflow pages: if these are few, no batch can be large.
 _OVERFLOW_BYTES_FEW: Final = 8 << 20
 
 _key_of: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
@@ -174,8 +174,8 @@ class LmdbReadTransaction:
 class LmdbWriteTransaction(LmdbReadTransaction):
     """The scope of the one writer: commits on a clean exit, aborts on an exception.
 
-    ``failure_of`` says what an error of LMDB's means, once the transaction is aborted; ``committed`` is called after a
-    commit; ``measures`` takes how long it was filled and how long its commit took, by ``monotonic_s``.
+    ``failure_of`` maps an error of LMDB's, once the transaction is aborted; ``committed`` is called after a commit;
+    ``measures`` takes how long it was filled and how long its commit took, by ``monotonic_s``.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ def _up_to_bytes(items: Iterator[tuple[bytes, bytes]], count_max: int, bytes_max
 
 
 def _cut(keys: list[bytes], values: list[bytes], bytes_max: int) -> int:
-    """Drop what comes behind the item that reaches ``bytes_max``; returns the bytes that stay."""
+    """Drop the items behind the one that reaches ``bytes_max``; returns the bytes that stay."""
     size_bytes = sum(map(len, keys)) + sum(map(len, values))
     while size_bytes > bytes_max and size_bytes - len(keys[-1]) - len(values[-1]) >= bytes_max:
         size_bytes -= len(keys.pop()) + len(values.pop())

@@ -1,14 +1,14 @@
-"""The engine's map, lent to compiled code: where it lies, and who may look into it, and how long.
+"""The engine's map, lent to compiled code: its address, its readers, and the time of the loan.
 
 LMDB maps its file. A tree of a read transaction stays as it is there until the transaction ends; after that its pages
-are used again, and reading them gives rows that nobody wrote, without an error. Closing the environment takes the map
-away, and reading it then ends the process. So one object lends it, and a tree is valid inside its scope alone::
+are used again, and reading them gives false rows without an error. Closing the environment takes the map away, and
+reading it then ends the process. So one object lends it, and a tree is valid inside its scope alone::
 
     with mapped.tree(Space.DATA) as tree:       # begins a transaction; MappedFile.close() waits for its end
         ...                                     # compiled code, without the interpreter's lock
 
-Where the map begins LMDB does not say. In a transaction with buffers, the record of a sub-database is handed out as it
-lies in the map, on a leaf page that begins with its own number: which gives the beginning, once, when the engine is
+LMDB does not tell where the map begins. In a transaction with buffers, the record of a sub-database is handed out as it
+lies in the map, on a leaf page that begins with its own number. That gives the beginning, once, when the engine is
 opened and that page has just been verified. The map is never moved or resized while it is open.
 """
 
@@ -33,7 +33,7 @@ from cortado.store.engine.page_check import DEPTH_MAX, META_PAGES, NO_PAGE
 from cortado.store.engine.page_nodes import HEADER_BYTES
 
 Tree: TypeAlias = tuple[int, int, int, int, int]
-"""Where the map begins, bytes a page, the last page that may be followed, the root's number, the depth (0: empty)."""
+"""The map's beginning, bytes a page, the last page that may be followed, the root's number, the depth (0: empty)."""
 _MAGIC_AND_VERSION: Final = (MAGIC | DATA_VERSION << 32).to_bytes(8, "little")
 
 
@@ -55,7 +55,8 @@ class MappedFile:
     def of(
         cls, begin: Callable[..., lmdb.Transaction[bytes]], data_file: Path, page_size: int, last_page: int
     ) -> MappedFile | str:
-        """The map of a file whose pages were just verified, up to ``last_page``; or why it cannot be lent."""
+        """Return the map of a file with pages that were just verified, up to ``last_page``; or why it cannot be
+        lent."""
         if sys.byteorder != "little":
             return "this machine is not little-endian"
         if page_size != PAGESIZE:
@@ -76,8 +77,8 @@ class MappedFile:
 
     @contextmanager
     def tree(self, space: Space) -> Iterator[Tree | None]:
-        """The tree of a space as the last commit left it, good inside the scope alone; None where its record is not one
-        that is known. Raises Unavailable where the engine is closed."""
+        """Lend the tree of a space as the last commit left it, valid inside the scope alone; None if its record is of
+        an unknown form. Raises Unavailable once the engine is closed."""
         with self._changed:
             if self._is_closed:
                 raise read_failure(lmdb.Error("the environment is closed"))

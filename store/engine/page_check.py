@@ -1,7 +1,7 @@
 """A walk through all trees of LMDB's data file before LMDB maps it, by ordinary reads.
 
 LMDB trusts its pages: a wrong pointer in one is a crash of the whole process, at a read or a write that meets it, or
-two owners of one page, which destroy each other's data. So what it takes for granted is proved here::
+two owners of one page, which destroy each other's data. So its assumptions are proved here::
 
     meta page ─┬─ main ──── 'data', 'log', ... ──── branch pages ──── leaf pages ──── runs of overflow pages
                └─ free list: pages that no tree uses
@@ -12,11 +12,11 @@ two owners of one page, which destroy each other's data. So what it takes for gr
 - each tree has as many pages and entries as its record says;
 - no page is free twice, or free and in use.
 
-A few keys of a leaf may stray where items have checksums that cover their keys: a bit of a key has turned. LMDB does
-not crash on it, but its searches go wrong within that page. So the page's bounds are told, and no read within them may
-say that there is nothing, until they are repaired.
+A few keys of a leaf may stray if items have checksums that cover their keys: a bit of a key has turned. LMDB does not
+crash on it, but its searches go wrong within that page. So the page's bounds are reported, and no read within them may
+answer that a key is missing, until they are repaired.
 
-What values hold is not looked at: they have checksums. Nor can a walk see a key that was changed and still stands in
+The content of values is not checked: they have checksums. Nor can a walk see a key that was changed and still stands in
 order, or pages that go bad once they were looked at.
 
 Pages are read in the order of the file, some thousands at a time, since trees jump about in it.
@@ -46,7 +46,7 @@ from cortado.store.engine.page_nodes import (
 )
 
 Read: TypeAlias = Callable[[int, int], bytes]
-"""Bytes at (offset, length), fewer only where the file ends."""
+"""Bytes at (offset, length), fewer only at the file's end."""
 
 NO_PAGE: Final = (1 << 64) - 1
 DEPTH_MAX: Final = 32
@@ -61,9 +61,9 @@ _OVERFLOW_HEADER: Final = np.dtype([("number", "u8"), ("padding", "u2"), ("flags
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How much was looked at: pages of trees, overflow runs by their first. ``complete`` where that was all of them.
-    ``disordered``: leaves on which keys stray, as the name of their tree and their bounds ``[low, high)``, which are
-    empty where there is none."""
+    """The checked part: pages of trees, overflow runs by their first. ``complete`` if that was all of them.
+    ``disordered``: leaves on which keys stray, as the name of their tree and their bounds ``[low, high)``, empty for no
+    bound."""
 
     pages: int
     complete: bool
@@ -71,7 +71,7 @@ class Checked:
 
 
 class Role(Enum):
-    """What the leaves of a tree hold."""
+    """The contents of a tree's leaves."""
 
     MAIN = "records of named trees"
     NAMED = "keys and values"
@@ -118,7 +118,7 @@ def check_pages(
 
 
 class _Tree:
-    """One tree on the walk: what was found in it."""
+    """One tree on the walk, with its counts so far."""
 
     def __init__(self, name: str, record: DbRecord, role: Role) -> None:
         self.name = name
@@ -160,7 +160,7 @@ class _Tree:
 
 
 class _Checker:
-    """The walk. ``one_in``: of how many groups of leaf pages one is read."""
+    """The walk. It reads one in ``one_in`` groups of leaf pages."""
 
     def __init__(self, read: Read, file_bytes: int, meta: Meta, one_in: int) -> None:
         self._read = read
@@ -200,7 +200,7 @@ class _Checker:
         self._used[numbers] = True
 
     def check_end(self) -> None:
-        """What the file does not have must be free pages, which LMDB may never have written."""
+        """Check that pages past the file's end are free: LMDB may never have written those."""
         missing = np.flatnonzero(~self._used[self._file_pages :])
         if missing.size:
             raise DamagedDataFile(
@@ -296,7 +296,7 @@ class _Checker:
             yield found
 
     def _claim(self, numbers: Integers, tree: _Tree, where: str) -> None:
-        """These pages are in use from now on. Raises DamagedDataFile where they can't be."""
+        """Mark these pages as used. Raises DamagedDataFile if they can't be."""
         outside = numbers[(numbers < META_PAGES) | (numbers > self._last_page)]
         if outside.size:
             raise DamagedDataFile(

@@ -1,6 +1,6 @@
-"""The tree pages of LMDB's data file, many at once: whether each is what its place in the tree says.
+"""The tree pages of LMDB's data file, many at once: whether each fits its place in the tree.
 
-A batch of pages of one kind is laid end to end and its nodes are looked at together, as arrays: a leaf page costs a few
+A batch of pages of one kind is laid end to end and its nodes are checked together, as arrays: a leaf page costs a few
 microseconds, most of them for reading it.
 
 Layout of a page (LMDB 0.9, data version 1, 64 bit; integers in the machine's order; offsets from the page's start)::
@@ -52,7 +52,7 @@ class PageKind(IntEnum):
 
 
 class KeyOrder(Enum):
-    """What is asked of the keys of a tree."""
+    """The order that a tree's keys must have."""
 
     NUMBERS = "integers in the machine's order"
     BYTES = "bytes"
@@ -61,7 +61,7 @@ class KeyOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Pages to look at: numbers, and for each the bounds ``[low, high)`` of its keys, empty where there is none."""
+    """Pages to check: numbers, and for each the bounds ``[low, high)`` of its keys, empty for no bound."""
 
     numbers: Integers
     lows: list[bytes]
@@ -81,12 +81,12 @@ class Pages:
 
 
 class TreePages:
-    """A batch of pages of one kind, checked: making one raises DamagedDataFile where anything is wrong.
+    """A batch of pages of one kind, checked: making one raises DamagedDataFile if it is not sound.
 
     ``raw`` holds the pages end to end. Per page: ``counts`` of nodes, ``firsts`` of their positions. Per node: its
     ``page`` (position in the batch), ``start`` (in ``raw``), ``flags``, ``key_bytes``, ``data_bytes`` or ``children``.
 
-    ``order`` says what is asked of the keys. Where a few may stray, ``disordered`` has the bounds of the pages on which
+    ``order`` is the order that keys must have. If a few may stray, ``disordered`` has the bounds of the pages on which
     some do.
     """
 
@@ -176,10 +176,10 @@ class TreePages:
             self.children: Integers = self.data_bytes | self.flags.astype(np.int64) << 32
 
     def _check_packed(self) -> None:
-        """Nodes neither overlap nor leave gaps, so that LMDB may move them about.
+        """Check that nodes neither overlap nor leave gaps, so that LMDB may move them about.
 
-        Each node ends where another starts or the page ends, one starts at ``upper``, and their sizes add up to what
-        is between. Chains from node to node reach the page's end, and the one from ``upper`` uses that sum up.
+        Each node ends at another's start or at the page's end, one starts at ``upper``, and their sizes add up to the
+        bytes between. Chains from node to node reach the page's end, and the one from ``upper`` uses that sum up.
         """
         size = _NODE_HEADER_BYTES + self.key_bytes
         if self._kind is PageKind.LEAF:

@@ -1,13 +1,13 @@
-"""Files and directories that nobody but their owner may read, write or enter.
+"""Files and directories that only their owner may read, write or enter.
 
-Whoever can read the data file has all data, and whoever can open LOCK can hold its lock and keep the server from
-starting. So what is made gets its mode at once, whatever the umask, and what is found with a wider one is mended
-before it is used::
+A user that can read the data file has all data, and one that can open LOCK can hold its lock and keep the server from
+starting. So new files get their mode at once, whatever the umask, and files with a wider one are mended before they are
+used::
 
     directories 0700    files 0600
 
-Links inside of a directory are not followed: where others could write, they may have put them there, and the process
-that mends may be root.
+Links inside of a directory are not followed: other users that could write may have put them there, and the process that
+mends may be root.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OTHERS: Final = 0o077
 
 
 def make_private(path: Path) -> None:
-    """Take every right of others away from ``path`` and what is in it. Raises DataDirectoryError naming what belongs
-    to somebody else, OSError where the system refuses otherwise."""
+    """Take every right of other users away from ``path`` and all files in it. Raises DataDirectoryError naming a file
+    of another user; OSError if the system refuses otherwise."""
     mended = [each for each in _below(path) if _mend(path, each)]
     if mended:
         _LOG.warning(
@@ -43,7 +43,7 @@ def make_private(path: Path) -> None:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """The directory first: once it is closed, nobody comes to what is below by its name."""
+    """Yield the directory first: once it is closed, no other user reaches the files below by name."""
     yield path
     for folder, folders, files in os.walk(path):
         for name in sorted((*folders, *files)):
@@ -51,7 +51,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _mend(top: Path, path: Path) -> bool:
-    """Whether anything had to be done. Raises DataDirectoryError."""
+    """Mend a file's mode. Returns whether it was too wide. Raises DataDirectoryError."""
     try:
         status = path.stat() if path == top else path.lstat()
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def _mend(top: Path, path: Path) -> bool:
 
 
 def _check_target(top: Path, link: Path, name: str) -> None:
-    """A directory on another disk, say: whoever linked it looks after it."""
+    """Check the target of a link, such as a directory on another disk: the operator that linked it looks after it."""
     if link.is_dir():
         mode = stat.S_IMODE(link.stat().st_mode)
         if mode & _OTHERS:

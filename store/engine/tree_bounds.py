@@ -1,13 +1,13 @@
-"""Where the branch pages of a tree begin, by those above them: what cuts a large range without a look at its items.
+"""Bounds of the branch pages of a tree, from the pages above them: they cut a large range without reading its items.
 
 ::
 
-    root            | -     m |                             two pages below, which begin with nothing and m
+    root            | -     m |                             two pages below, which begin with no bound and m
     branch pages    | - d h | | - q |                       if that is too few: these five, with d, h, m and q
     branch pages    | - b c | | - e f | | - ...             not read, nor are the leaf pages below them
 
-A bound was a key of the tree when its page was split, and need not be there any more. How much lies below a page is
-within what LMDB fills a page with, so whoever wants parts of equal size weighs some of them.
+A bound was a key of the tree when its page was split, and need not be there any more. The amount below a page varies as
+far as LMDB fills its pages, so a caller that wants parts of equal size weighs some of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PAGES_MAX: Final = 64
 
 
 def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enough: int) -> list[bytes]:
-    """Keys in ``(start, end)``, ascending, each the lower bound of a branch page, all of one level: of the highest one
-    that has ``enough`` of them, or the lowest one that can be reached.
+    """Return keys in ``(start, end)``, ascending, each the lower bound of a branch page. All are of one level: the
+    highest one that has ``enough`` of them, or the lowest one that can be reached.
 
-    Empty where there are no such pages, and where one is not what its place in the tree says. Raises Unavailable where
-    the engine is closed.
+    Empty if there are no such pages, or if one does not fit its place in the tree. Raises Unavailable once the engine
+    is closed.
     """
     bounds: list[bytes] = []
     with mapped.tree(space) as tree:

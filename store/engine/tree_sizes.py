@@ -1,14 +1,14 @@
-"""How many items a range has, and how many bytes, told from the pages of LMDB's tree: of all, or of some of many.
+"""Estimates a range's items and bytes from the pages of LMDB's tree: from all pages, or from some of many.
 
 ::
 
-    branch pages    | ■  -  ■  -  ■  -  ■ |          of each level at most so many are read, at equal distances,
+    branch pages    | ■  -  ■  -  ■  -  ■ |          of each level a bounded number is read, at equal distances,
     branch pages    | ■ ■ ■ | ■ ■ ■ | ...            and each stands for those beside it
     leaf pages      | ■ - - - ■ - - - ■ - - - ...    a leaf says how long its keys and values are, large values too
 
-So it takes some twenty milliseconds, whatever the range holds, and no value is read but for its first byte, where items
-are counted by that. Of a range of a few MiB it is exact; of a larger one it is as right as the pages that are read are
-like their neighbours: a few percent.
+So it takes some twenty milliseconds, however large the range, and no value is read but for its first byte, if items are
+counted by that. For a range of a few MiB it is exact; for a larger one it is off by a few percent, as the read pages
+differ from their neighbours.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from cortado.store.engine.tree_bounds import overlapping
 BRANCHES_MAX: Final = 128
 """Read of each level."""
 LEAVES_MAX: Final = 1_024
-"""Of 4 KiB each, so that some 4 MiB are measured exactly."""
+"""Leaves of 4 KiB each, so that some 4 MiB are measured exactly."""
 
 Counts: TypeAlias = Callable[[bytes, int], bool]
-"""Whether an item counts, by its key and the first byte of its value, -1 where it has none: of each one, in order."""
+"""Whether an item counts, by its key and the first byte of its value (-1: it has none). Called for each item, in
+order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeUse:
-    """About what a range has: its items, those that count, and the bytes of keys and values, without what LMDB adds to
-    them. ``is_exact`` where all of it was read."""
+    """The estimate of a range: its items, those that count, and the bytes of keys and values, without LMDB's overhead.
+    ``is_exact`` if all of it was read."""
 
     items: int = 0
     counted: int = 0
@@ -64,8 +65,8 @@ def range_use(
     leaves_max: int = LEAVES_MAX,
     counts: Counts | None = None,
 ) -> RangeUse | None:
-    """What ``[start, end)`` of the data space has. None where a page is not what its place in the tree says. Raises
-    Unavailable where the engine is closed.
+    """Return the use of ``[start, end)`` of the data space. None if a page does not fit its place in the tree. Raises
+    Unavailable once the engine is closed.
     """
     with mapped.tree(Space.DATA) as tree:
         if tree is None:
@@ -101,7 +102,7 @@ def range_use(
 
 
 def _some(pages: Pages, most: int) -> tuple[Pages, float]:
-    """At most so many of them, at equal distances, and how many each stands for."""
+    """Return at most ``most`` of the pages, at equal distances, and how many pages each stands for."""
     count = len(pages)
     if count <= most:
         return pages, 1.0
@@ -129,7 +130,7 @@ def _within(leaves: TreePages, start: bytes, end: bytes) -> RangeUse:
 
 
 def _counted(leaves: TreePages, start: bytes, end: bytes, counts: Counts, tree: Tree) -> int | None:
-    """How many items of the range count; None where a large value is not where its leaf says."""
+    """Return how many items of the range count; None if a large value is not at its leaf's pointer."""
     base, page_size, last_page, *_ = tree
     raw, firsts = leaves.raw, leaves.data_starts()
     begins = (firsts - leaves.key_bytes).tolist()
