@@ -1,1 +1,1 @@
-"""What may be collected, and what keeps it: pure functions over what is stored."""
+"""Garbage collection's bounds, and the leases that keep versions: pure functions over stored state."""

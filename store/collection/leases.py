@@ -1,26 +1,27 @@
-"""Leases: promises that reads at a timestamp, and at all above it, find what they need for as long as they last.
+"""Leases: promises that reads at a timestamp, and at all above it, find their versions for as long as the lease lasts.
 
 ::
 
     ............. safepoint ............ lease ............ newest ......
       collected      |  may be collected  |  kept: the safepoint does not pass the oldest lease
 
-A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives leaders, as everything else does. What
-is in the log is that it was acquired, and that it ended. That its holder is alive is told to the leader alone, who ends
-what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
+A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives leaders, as all keys do. The log has its
+acquisition and its end. Its holder's signs of life go to the leader alone, which ends a lease that was not renewed for
+longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
 
 All leases are listed under one more key, ``m "leases"``. Those that ended lately are keys still, as deletes, and may be
-a hundred thousand: with the list nobody passes them by.
+a hundred thousand: with the list no reader passes them.
 
 - *A lease is never below a safepoint*: :func:`acquire` is evaluated at append, against the newest ones, in flight or
-  applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks the same
-  reader for the :func:`oldest_lease`. The log orders the two, so one of them sees the other.
-- *The safepoint of every table counts*, and the cluster's: what a lease promises is all that can be read. So there is
-  none for the past of a table that keeps its old versions for longer than others.
+  applied. And *no safepoint passes a lease*: a rise of one is evaluated at append, too, and asks the same reader for
+  the :func:`oldest_lease`. The log orders the two, so one of them sees the other.
+- *The safepoint of every table counts*, and the cluster's: a lease's promise covers all that can be read. So no lease
+  reaches the past that a table with a longer retention keeps.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
-- A *consumer's* lease is the place of somebody who comes and goes: what is above it is kept while he is away. It is
-  moved by an entry each time, so the log has when he was there last, and nobody has to keep it alive. Where it has an
-  *owner*, he alone moves it: two that moved one place would each let go of what the other has not had yet.
+- A *consumer's* lease is the place of a consumer that comes and goes: versions above it are kept while it is away. It
+  is moved by an entry each time, so the log has its last time, and no holder has to keep it alive. If it has an
+  *owner*, that owner alone moves it: two owners that moved one place would each let go of versions that the other has
+  not read yet.
 - Each principal has ids of its own (:mod:`cortado.store.owners`), and finds no lease of another one. Operators end any
   lease by the id under which it is stored. Each principal has a share of the leases.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
@@ -57,7 +58,7 @@ TTL_MS_DEFAULT: Final = 60_000
 TTL_MS_MIN: Final = 1_000
 TTL_MS_MAX: Final = 600_000
 AGE_MS_MAX: Final = 24 * 3_600_000
-"""However alive its holder is: what nobody ends would fill the disk in the end."""
+"""Even while its holder is alive: a lease that no holder ends would fill the disk in the end."""
 CONSUMER_TTL_MS_DEFAULT: Final = 7 * 86_400_000
 CONSUMER_TTL_MS_MAX: Final = 30 * 86_400_000
 CONSUMER_CHARS_MAX: Final = 100
@@ -68,11 +69,11 @@ LEASES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """It is stored under ``lease_id``, and belongs to ``principal``, which is empty where there was none.
+    """It is stored under ``lease_id``, and belongs to ``principal``, which is empty if there was none.
 
-    ``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that. ``consumer`` is
-    empty, or whose place it is: then ``acquired_ts`` is when it was moved, and ``owner`` who alone moves it, empty for
-    anybody."""
+    ``acquired_ts`` is its own entry's; versions from ``ts`` on are kept, which is at or below that. ``consumer`` is
+    empty, or names the consumer of this place: then ``acquired_ts`` is the time of its last move, and ``owner`` alone
+    moves it; empty: any caller may."""
 
     lease_id: bytes
     ts: Timestamp
@@ -91,7 +92,7 @@ def check_lease_id(lease_id: bytes) -> None:
 
 
 def check_lease(ttl_ms: int, label: str) -> None:
-    """Raises InvalidArgument where a lease may not be so."""
+    """Raise InvalidArgument if a lease's fields are out of bounds."""
     if not TTL_MS_MIN <= ttl_ms <= TTL_MS_MAX:
         raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {TTL_MS_MAX}", str(ttl_ms))
     if len(label) > LABEL_CHARS_MAX:
@@ -99,7 +100,7 @@ def check_lease(ttl_ms: int, label: str) -> None:
 
 
 def check_consumer(ttl_ms: int, label: str, consumer: str, owner: str) -> None:
-    """Raises InvalidArgument where a consumer's lease may not be so."""
+    """Raise InvalidArgument if the fields of a consumer's lease are out of bounds."""
     if not TTL_MS_MIN <= ttl_ms <= CONSUMER_TTL_MS_MAX:
         raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {CONSUMER_TTL_MS_MAX}", str(ttl_ms))
     if not 0 < len(consumer) <= CONSUMER_CHARS_MAX:
@@ -110,11 +111,11 @@ def check_consumer(ttl_ms: int, label: str, consumer: str, owner: str) -> None:
     check_lease(TTL_MS_MIN, label)
 
 
-# --- what is stored --------------------------------------------------------------------------------------------
+# --- stored forms ----------------------------------------------------------------------------------------------
 
 
 def lease_key(lease_id: bytes) -> LogicalKey:
-    """Where the lease of that id is."""
+    """Return the key of the lease with that id."""
     return meta_key("lease", lease_id.hex())
 
 
@@ -133,7 +134,7 @@ def _id_of(listed: bytes) -> bytes:
 
 
 def encode_lease(lease: Lease) -> bytes:
-    """What is stored of one; the rest is in its key and in its version."""
+    """Encode a lease's value; the rest is in its key and in its version."""
     stored = pb.StoredLease(
         timestamp=bytes(lease.ts),
         ttl_ms=lease.ttl_ms,
@@ -180,20 +181,20 @@ def _there(lease_id: bytes, version: Version | None) -> Lease:
 
 
 def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
-    """The lease that is stored under that id, where there is one."""
+    """Return the lease that is stored under that id, if there is one."""
     version = reader.get(lease_key(lease_id))
     return None if version is None else decode_lease(lease_id, version)
 
 
 def lease_of(reader: Reader, lease_id: bytes, asker: Asker) -> Lease | None:
-    """The lease that the caller names so: its own one, or the one that is stored under ``lease_id``, where the caller
+    """Return the caller's lease of that id: its own one, or the one that is stored under ``lease_id``, if the caller
     may use that."""
     own = find_lease(reader, own_id(asker.principal, lease_id))
     stored = find_lease(reader, lease_id) if own is None else None
     return own if stored is None or not asker.owns(stored.principal) else stored
 
 
-# --- what changes ----------------------------------------------------------------------------------------------
+# --- changes ---------------------------------------------------------------------------------------------------
 
 
 def acquire(
@@ -231,11 +232,11 @@ def move(
     owner: str = "",
     asked_by: Callable[[], Asker] = lambda: ANYBODY,
 ) -> Evaluate:
-    """The consumer's lease is at ``ts`` from now on, wherever it was, or whether there was one; replies the Lease.
+    """Move the consumer's lease to ``ts``, from any place, and create it if there was none; replies the Lease.
 
-    A consumer is its principal's. A place that was moved without a principal becomes the caller's where its ``owner``
-    moves it, and stays beside the caller's own otherwise, since anybody could name the same consumer. Raises and
-    refuses as :func:`acquire` does; refuses with InvalidArgument where it has another ``owner``.
+    A consumer is its principal's. A place that was moved without a principal becomes the caller's if its ``owner``
+    moves it. Otherwise it stays beside the caller's own, since any caller could name the same consumer. Raises and
+    refuses as :func:`acquire` does; refuses with InvalidArgument if it has another ``owner``.
     """
     check_lease_id(lease_id)
     check_consumer(ttl_ms, label, consumer, owner)
@@ -297,7 +298,7 @@ def end(*lease_ids: bytes, asked_by: Callable[[], Asker] = lambda: ANYBODY) -> E
 
 
 def _to_end(reader: Reader, lease_id: bytes, asker: Asker) -> bytes | None:
-    """The id under which the caller's ``lease_id`` is stored, where the caller may end that lease."""
+    """Return the id under which the caller's ``lease_id`` is stored, if the caller may end that lease."""
     found = lease_of(reader, lease_id, asker) or find_lease(reader, lease_id)
     may_end = found is not None and (asker.is_open or asker.operates or found.principal == asker.principal)
     return found.lease_id if found is not None and may_end else None

@@ -1,4 +1,4 @@
-"""How far the safepoints may rise: evaluated at append, where leases, tables and earlier safepoints are known.
+"""The rise of safepoints: evaluated at append, when leases, tables and earlier safepoints are known.
 
 The bounds come from clocks, one for each retention (:mod:`cortado.store.node.collection.horizon`); no lease is passed
 (G3), and nothing falls. A table that keeps its old versions for a time of its own has a safepoint of its own, from then
@@ -27,7 +27,7 @@ CLUSTERS: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Retentions:
-    """Of the tables that have their own, in milliseconds by id, dropped ones too, as the catalogue of ``changed_ts``
+    """The tables' own retentions, in milliseconds by table id, dropped tables too, as the catalogue of ``changed_ts``
     has them."""
 
     tables: Mapping[int, int]
@@ -60,7 +60,7 @@ def risen(
 
 
 OF_THE_CLUSTER: Final = tuple(meta_range(name) for name in ("gc", "job", "lease", "leases"))
-"""Ranges of what the cluster keeps for itself."""
+"""Ranges of the keys that the cluster keeps for itself."""
 
 
 def is_own(key: bytes) -> bool:
@@ -69,16 +69,16 @@ def is_own(key: bytes) -> bool:
 
 
 def collected_below(safepoints: Safepoints, key: bytes) -> Timestamp:
-    """Below which timestamp old versions of a key are collected: its safepoint. But what the cluster keeps for itself,
-    and nobody reads in the past, goes with the cluster's, however far back the catalogue can be read."""
+    """Return the timestamp below which old versions of a key are collected: its safepoint. The cluster's own keys,
+    which no caller reads in the past, go with the cluster's safepoint, however far back the catalogue can be read."""
     if is_own(key):
         return safepoints.cluster
     return safepoints.of(key)
 
 
 def raise_safepoints(retentions: Retentions, bounds: Mapping[int, Timestamp]) -> Evaluate:
-    """Let them rise as far as they may; replies the Safepoints that hold then. Where a retention has changed since,
-    nothing happens."""
+    """Let them rise as far as they may; replies the Safepoints that hold then. Does nothing if a retention has changed
+    since."""
     assert KEEP_ALL not in bounds
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
