@@ -1,4 +1,4 @@
-"""Aggregates of a key range: a scan whose slices come to groups instead of rows.
+"""Aggregates of a key range: a scan with slices that become groups instead of rows.
 
 ::
 
@@ -6,9 +6,9 @@
                                                                                            |
     reply <- encoded <-- when they are many, after a second, or at the end <-- groups so far
 
-The fields of the filter and of the aggregates are decoded once, together. A reply holds what the rows since the last
-one came to, and the token of the place up to which they were read: so a broken stream goes on there, and no row counts
-twice. What has not been sent then is lost, and worked out again.
+The fields of the filter and of the aggregates are decoded once, together. A reply holds the groups of the rows since
+the last one, and the token of the place up to which they were read: so a broken stream goes on there, and no row counts
+twice. Groups that were not sent then are lost, and worked out again.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ REPLY_MS: Final = 1_000.0
 """So long after the last reply, what there is leaves: a caller waits for each reply, and does not wait for ever."""
 
 PIECE_BYTES_MAX: Final = 1 << 20
-"""Of the groups of one slice, unless one row alone makes more."""
+"""The most bytes of the groups of one slice, unless one row alone makes more."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateScan:
-    """What to aggregate: the rows of ``scan``, of which bounds, filter and schema count."""
+    """The aggregation: the rows of ``scan``, whose bounds, filter and schema count."""
 
     scan: Scan
     group_by: Sequence[str]
     aggregates: Sequence[Aggregate]
 
     def shape(self) -> bytes:
-        """What a page token is bound to."""
+        """Return the shape of the request, to which a page token is bound."""
         return request_shape(
             "aggregate", self.scan.shape(), len(self.group_by), *self.group_by, *map(str, self.aggregates)
         )
@@ -86,7 +86,7 @@ class AggregateState:
 
 @dataclass(frozen=True, slots=True)
 class AggregatePage:
-    """Avro ``bodies`` of groups end to end, and where to go on: None at the end."""
+    """Avro ``bodies`` of groups end to end, and the next state: None at the end."""
 
     bodies: bytes
     lengths: Lengths = field(repr=False)
@@ -111,7 +111,7 @@ def begin_aggregate(plan: AggregatePlan, token: PageToken | None, now_ms: float)
 def aggregate_step(
     source: ScanSource, plan: AggregatePlan, state: AggregateState, budget: Budget
 ) -> AggregatePage | None:
-    """Read on for as long as the budget's time lasts; a page where it is time for one.
+    """Read on for as long as the budget's time lasts. Returns a page if one is due.
 
     Raises InvalidPageToken, DataLoss, SnapshotTooOld, TooLarge for a group that no page holds.
     """
@@ -167,7 +167,7 @@ def _pieces(plan: AggregatePlan, payloads: Sequence[bytes]) -> tuple[list[Piece]
 
 def _pieces_of_all(plan: AggregatePlan, payloads: Sequence[bytes]) -> list[Piece]:
     if not plan.paths:
-        # Counted, whatever is in them; a filter without fields is the same for all.
+        # Counted, whatever their content; a filter without fields is the same for all.
         rows = len(payloads) if plan.scan.filter is None else int(plan.scan.filter.mask({}, len(payloads)).sum())
         return [piece_of(plan.aggregation, {}, rows)] if rows else []
     reader, pieces = plan.scan.conversion.reader_schema, []

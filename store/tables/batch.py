@@ -1,8 +1,8 @@
 """Rows that change together: from the changes of rows to the mutations of one commit.
 
 Uniqueness is judged on the *final* state: a batch may move a unique value from one row to another in any order, since
-only what is there after the commit can collide. That leaves two ways to collide, both found here: with another row of
-the batch, and with a row that the batch does not touch, whose entry the reader holds and nobody removes.
+only rows that are there after the commit can collide. That leaves two ways to collide, both found here: with another
+row of the batch, and with a row outside of the batch, whose entry the reader holds and no change removes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cortado.store.tables.view import TableView
 class RowChange:
     """One row's step from ``old`` to ``new`` (documents in the newest version; None: no row).
 
-    ``payload`` is the new row's, None for a delete. ``old`` may stay None where the table has no index. The old row
+    ``payload`` is the new row's, None for a delete. ``old`` may stay None if the table has no index. The old row
     expires at ``old_expires_ms``, the new one at ``expires_ms``; 0 for never.
     """
 
@@ -77,7 +77,7 @@ class _Entries:
         self._origin = origin
         self.removed: dict[LogicalKey, None] = {}
         self.added: dict[LogicalKey, tuple[indexes.IndexEntry, RowChange]] = {}
-        # Of unique indexes that are being built: by entry, the rows that had its values.
+        # For unique indexes that are being built: by entry, the rows that had its values.
         self._given_up: dict[LogicalKey, set[bytes]] = {}
         for change in changes:
             for index in failures.indexes(change.view):
@@ -125,17 +125,17 @@ class _Entries:
 def _collide(
     origin: Origin, index: IndexDescriptor, change: RowChange, existing_primary_key: bytes, existing: LogicalKey
 ) -> Never:
-    """Refuse ``change``: its value belongs to another row, of which ``existing`` says so."""
+    """Refuse ``change``: its value belongs to another row, as the entry ``existing`` says."""
     violation = unique_violation(index, change, existing_primary_key)
     if is_building(index):
         raise CannotBuild(change.view, index, violation.message(), [violation.key, violation.existing_key])
-    # What an add comes to rests on the row itself, too.
+    # The result of an add rests on the row itself, too.
     keys = [existing, change.row_key]
     origin.refuse(violation, keys, partial(change.view.show_key, change.primary_key), change.row)
 
 
 def unique_violation(index: IndexDescriptor, change: RowChange, existing_primary_key: bytes) -> UniqueViolation:
-    """The refusal of ``change``, whose value in ``index`` belongs to another row."""
+    """Return the refusal of ``change``: its value in ``index`` belongs to another row."""
     view = change.view
     values = key_values(change.new or {}, index.parts)
     return UniqueViolation(

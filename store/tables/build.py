@@ -9,15 +9,14 @@
          │  ...      rows before the cursor have their entries, and writes keep them; rows behind it may
     build_step       behind the last row: the index is READY, and is read at this commit's time and later (X4)
 
-A step is evaluated where it is appended, like any write, so nothing comes between the row that it reads and the entry
-that it puts. An index that is filled from a snapshot would have to catch up with what was written meanwhile, and that
-is where entries get lost.
+A step is evaluated at append, like any write, so nothing comes between the row that it reads and the entry that it
+puts. An index filled from a snapshot would have to catch up with the writes meanwhile, and could lose entries there.
 
-A row that an open large transaction has staged is waited for: its entry as it is would be one that the transaction has
-not seen, and does not take away.
+A row that an open large transaction has staged is waited for: the transaction has not seen the entry of its present
+state, and would not remove it.
 
-Where two rows share a value of a unique index, or a row cannot have an entry, the step makes the index FAILED instead,
-and names the rows. Writes do the same where they find it (:mod:`cortado.store.tables.building`).
+If two rows share a value of a unique index, or a row cannot have an entry, the step makes the index FAILED instead, and
+names the rows. Writes do the same when they find it (:mod:`cortado.store.tables.building`).
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class IndexDropped:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a step may take: so many rows, and so long by ``clock_ms``. It looks no further than ``upto``, so that what
-    is in flight behind that is not sorted in vain; ``total`` is what the table's rows were counted to."""
+    """The bounds of a step: a number of rows, and a time by ``clock_ms``. It reads no further than ``upto``, so that
+    writes in flight behind that are not sorted in vain; ``total`` is the counted number of the table's rows."""
 
     clock_ms: Callable[[], float]
     rows: int = STEP_ROWS
@@ -99,7 +98,7 @@ def begin_build(
     """A new index of a table, to be built by a job of the caller's; replies IndexBegun.
 
     Raises NotFound (database, table), InvalidArgument (a name, a path or its type), AlreadyExists, TooLarge, and
-    ResourceExhausted where the caller has its share of jobs.
+    ResourceExhausted if the caller has its share of jobs.
     """
     table = catalog.table(names.check_database(database), names.check_table(name))
     names.check_index(declaration.name, "index.name")
@@ -134,10 +133,10 @@ def begin_build(
 def build_step(
     reader: Reader, commit_ts: Timestamp, catalog: Catalog, job_id: int, pace: Pace, unresolved: Iterable[bytes] = ()
 ) -> Evaluation:
-    """The next step of a job that runs; replies the job. It changes nothing where the job does not run (any more), or
-    has to wait for one of the large transactions ``unresolved``.
+    """Evaluate the next step of a running job; replies the job. It changes nothing if the job does not run (any more),
+    or has to wait for one of the large transactions ``unresolved``.
 
-    Raises KeyLocked, NotFound (job), DataLoss of what is damaged in the store.
+    Raises KeyLocked, NotFound (job), DataLoss for damage in the store.
     """
     job = job_of(reader, job_id)
     mutations = Mutations()
@@ -175,8 +174,8 @@ def build_step(
 
 
 def _is_staged_without(reader: Reader, table_id: int, index_id: int, unresolved: Iterable[bytes]) -> bool:
-    """X3: whether one of the large transactions that have not ended may have staged rows of the table without their
-    entries. Once it has ended, the newest state has these rows, and the build adds what they lack."""
+    """Return whether an unfinished large transaction may have staged rows of the table without their entries (X3). Once
+    it has ended, the newest state has these rows, and the build adds their missing entries."""
     return any(
         each.table_id == table_id and index_id not in each.index_ids
         for record in (find_record(reader, transaction_id) for transaction_id in unresolved)
@@ -186,7 +185,7 @@ def _is_staged_without(reader: Reader, table_id: int, index_id: int, unresolved:
 
 
 def rows_left(catalog: Catalog, job: Job) -> KeyRange | None:
-    """Where the rows are that a job's steps have not looked at yet; None where its table is gone."""
+    """Return the range of rows that a job's steps have not read yet; None if its table is gone."""
     table = _find_table(catalog, decode_stored(StoredIndexBuild, job.parameters, "jobs"))
     if table is None:
         return None
@@ -226,7 +225,7 @@ def _backfill(
 def _pieces(
     reader: Reader, start: LogicalKey, end: LogicalKey, rows: int
 ) -> Iterator[tuple[list[LogicalKey], list[Version]]]:
-    """Rows of a range, as many as decode in well under a millisecond, or as have so many bytes."""
+    """Yield the rows of a range in pieces, which decode in well under a millisecond or reach a bound of bytes."""
     keys: list[LogicalKey] = []
     versions: list[Version] = []
     size_bytes = 0
@@ -249,8 +248,8 @@ def _add_missing(
     versions: Sequence[Version],
     put: dict[LogicalKey, tuple[bytes, int]],
 ) -> None:
-    """The entries that these rows lack go to ``put``, which has those of the rows before: what each holds, and when it
-    expires, with its row. Raises CannotBuild."""
+    """Add the entries that these rows lack to ``put``, which has those of the rows before: each with its payload, its
+    expiry and its row. Raises CannotBuild."""
     primary_keys = list(map(primary_key_of, keys))
     payloads = [version.payload for version in versions]
     problems: list[tuple[str, str]] = []
@@ -275,7 +274,7 @@ def _entries(
     payloads: Sequence[bytes],
     problems: list[tuple[str, str]],
 ) -> Iterator[tuple[IndexEntries, Sequence[int]]]:
-    """The entries of rows, and which rows: all at once or, where one cannot have an entry, one by one. ``problems``
+    """Yield the entries of rows, and which rows: all at once or, if one cannot have an entry, one by one. ``problems``
     takes those that cannot, and why."""
     try:
         yield from list(_entries_of(view, index, primary_keys, payloads))
@@ -300,9 +299,9 @@ def _entries_of(
 
 
 def drop_index(catalog: Catalog, commit_ts: Timestamp, database: str, name: str, index: str) -> Evaluation:
-    """The index is gone from the table, and the job that builds it has ended; replies IndexDropped.
+    """Drop the index from the table, and end the job that builds it; replies IndexDropped.
 
-    What it holds is cleared later. Raises NotFound (database, table, index), TooLarge.
+    Its entries are cleared later. Raises NotFound (database, table, index), TooLarge.
     """
     table = catalog.table(names.check_database(database), names.check_table(name))
     there = table.index(names.check_index(index, "index"))

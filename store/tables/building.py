@@ -1,14 +1,14 @@
-"""What a write does where an index that is being built cannot take what the write says.
+"""Writes that an index under construction cannot take.
 
-No write is refused for an index that nobody can read yet. So where an index that is BUILDING would have two rows under
-one unique value, or cannot have a row's entry at all, it is the index that fails: the same commit that brings the row
-makes it FAILED in the catalogue, and moves no entry of it. From then on nobody maintains it.
+No write is refused for an index that no caller can read yet. So if an index that is BUILDING would have two rows under
+one unique value, or cannot have a row's entry at all, the index fails: the same commit that brings the row makes it
+FAILED in the catalogue, and moves no entry of it. From then on no write maintains it.
 
-While an index is being built, not every row has its entry. Two things follow for what writes may rely on:
+While an index is being built, not every row has its entry. Two limits for writes follow:
 
 - that a unique value is not there does not mean that no row has it: the backfill will find the second row;
 - that a row *had* a unique value does not mean that the entry is its own. It may be of another row that came later, or
-  was met earlier: so what a row gives up is removed only where the entry names that row.
+  was met earlier: so a row's old entry is removed only if it names that row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_building(index: IndexDescriptor) -> bool:
 
 
 class CannotBuild(Exception):
-    """``index`` cannot take what is to be written, for ``problem``; ``rows`` are for people."""
+    """``index`` cannot take the write, for ``problem``; ``rows`` are for users."""
 
     def __init__(self, view: TableView, index: IndexDescriptor, problem: str, rows: Sequence[str] = ()) -> None:
         super().__init__(problem)
@@ -67,7 +67,7 @@ class BuildFailures:
         return [index for index in view.indexes if index.index_id not in gone]
 
     def record(self, mutations: Mutations) -> None:
-        """What the commit changes in the catalogue."""
+        """Put the commit's changes of the catalogue."""
         catalog = None
         for view, indexes in self._found.values():
             catalog, table = view.catalog, view.table

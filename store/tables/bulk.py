@@ -1,23 +1,23 @@
-"""A bulk chunk against what is stored: many rows, each written or refused by itself, in one commit.
+"""A bulk chunk against the stored rows: many rows, each written or refused by itself, in one commit.
 
-What a chunk means is simple: its rows are written one after another, in their order (``sequence.py`` does just that).
-So where a key comes twice, the later row wins and both count as written. Nearly every chunk has no key twice and no
+The meaning of a chunk is simple: its rows are written one after another, in their order (``sequence.py`` does just
+that). So if a key comes twice, the later row wins and both count as written. Nearly every chunk has no key twice and no
 unique value in dispute; then the order of its rows makes no difference, and this module does all of them at once:
 
 1. read the old row of every key, unless nothing depends on them (an upsert into a table without indexes);
 2. refuse by the mode, and by ``unchanged_since``;
 3. compare the entries of old and new rows, index by index, and move those that differ.
 
-The rows of an update hold some fields alone. They are completed with the others of what is stored, all rows column by
-column, and then the chunk is one of whole rows that replace others. Those of a delete hold their keys alone.
+The rows of an update hold some fields alone. They are completed with the other fields of the stored rows, all rows
+column by column, and then the chunk is one of whole rows that replace others. Those of a delete hold their keys alone.
 
 ``unchanged_since`` serves a job (a Spark write) that began at that time and whose tasks may be run twice. A row whose
 live version is newer and the same byte for byte was written by the first run: it counts as written, and nothing
 changes; one that is to be deleted, and is gone, counts as well. One that is newer and differs is a ``WriteConflict``:
 another writer, or a key that the job holds twice. A row that is the same as an *older* version is written again, so
-that a second row of its key is found out, too. (A delete after that time is not noticed: what is deleted has no version
-to compare.) A table that has come to be called so after that time is a ``WriteConflict``, too: half of the job would
-lie in another one.
+that a second row of its key is found out, too. (A delete after that time is not noticed: a deleted row has no version
+to compare.) A table that got its name after that time is a ``WriteConflict``, too: half of the job would lie in another
+one.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def evaluate_bulk(
 ) -> Evaluation:
     """Reply: :class:`BulkWritten`. ``prepared`` saves the decoding, and is made anew if the table has changed since.
 
-    ``keep_deletes``: rows that are not there are deleted, too, for whoever holds on to what is written. Raises
-    WriteConflict, and as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
+    ``keep_deletes``: rows that are not there are deleted, too, for a caller that keeps the written mutations. Raises
+    WriteConflict, and as :func:`prepare_chunk` does; errors of single rows are in the reply.
     """
     view = TableView(catalog, chunk.database, chunk.table)
     if chunk.unchanged_since is not None:
@@ -94,13 +94,13 @@ def _evaluate_rows(
 
 
 def check_named(table: TableDescriptor, since: Timestamp) -> None:
-    """Raises WriteConflict where the table has come to be called so after ``since``."""
+    """Raise WriteConflict if the table got its name after ``since``."""
     if table.named_ts > since:
         raise WriteConflict(table.full_name, str(since), str(table.named_ts), kind="table")
 
 
 def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk) -> Evaluation:
-    """Without what changes in the catalogue. Raises CannotBuild."""
+    """Evaluate without the changes of the catalogue. Raises CannotBuild."""
     expiry = Expiry(prepared.view.table.ttl_ms) if chunk.expiry is None else chunk.expiry
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expiry.expires_ms(reader))
     live: Sequence[Version | None] = [None] * len(prepared)
@@ -157,7 +157,7 @@ def _write_at_once(
     rules: RowRules,
     errors: RowErrors,
 ) -> Mutations | None:
-    """What changes, or None where the order of the rows matters; ``errors`` takes what is wrong with rows."""
+    """Return the mutations, or None if the order of the rows matters; ``errors`` takes the errors of rows."""
     if len(set(prepared.row_keys)) != len(prepared):
         return None
     rows: Sequence[int] = range(len(prepared))
@@ -195,7 +195,7 @@ def _renewed(
     keys: Sequence[LogicalKey],
     rules: RowRules,
 ) -> Sequence[int]:
-    """The rows whose entry stays, and has to expire at another time."""
+    """Return the rows with an entry that stays, and has to expire at another time."""
     return [
         row
         for row in rows
@@ -206,7 +206,7 @@ def _renewed(
 
 
 def _expiries_by_key(prepared: PreparedChunk, rows: Sequence[int], expiries: Sequence[int]) -> dict[LogicalKey, int]:
-    """Of these rows and of their entries, those that expire at all."""
+    """Return the expiries of these rows and of their entries, for those that expire at all."""
     by_key = {}
     for row in rows:
         if expiries[row]:
@@ -232,7 +232,8 @@ def _accepted(
 
 
 def _old_entries(reader: Reader, prepared: PreparedChunk, live: Sequence[Version | None]) -> list[EntryKeys]:
-    """For each index the key of each row's stored entry, None where there is no row; nothing where there are none.
+    """Return, for each index, the key of each row's stored entry, None if there is no row; empty if there are no rows
+    at all.
 
     Raises CannotBuild."""
     if not prepared.entries or not _any_stored(live):

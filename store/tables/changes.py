@@ -22,7 +22,7 @@ CHANGES_MAX: Final = SCHEMA_FIELDS_MAX
 
 
 def apply_changes(view: TableView, document: Mapping[str, Any], changes: Mapping[str, Any], *, json: bool) -> Any:
-    """A copy of ``document`` with the ``changes``; what they do not touch is shared with it.
+    """Return a copy of ``document`` with the ``changes``; unchanged parts are shared with it.
 
     Raises InvalidArgument or NotFound naming the path, InvalidDocument for a JSON value of the wrong type. Python
     values are checked when the document is encoded.

@@ -1,16 +1,17 @@
-"""Table check: proof that the indexes hold what the rows say, and nothing else, at one timestamp.
+"""Table check: proof that the indexes hold the rows' entries, and no others, at one timestamp.
 
-Two passes, or three, each in bounded slices, so that a check runs beside everything else::
+Two passes, or three, each in bounded slices, so that a check runs beside all other work::
 
     rows      the body decodes, the key in it is the row's key, every entry of the row exists and is right
     count     every index has as many entries as there are rows, and no entry is of an unknown index
-    entries   (only if one of the others found something) the row that an entry names exists, and should have it
+    entries   (only if one of the others found a problem) the row that an entry names exists, and should have it
 
 The first two are a proof. No two rows share an entry: one that is not unique ends with its row's key, and a unique one
-holds it. So a sound first pass finds as many different entries as there are rows, and where an index has no more than
-that, none is left over. The third pass, which asks each entry for its row, only has to name what the count has shown.
+holds it. So a sound first pass finds as many different entries as there are rows, and if an index has no more than
+that, none is left over. The third pass, which reads each entry's row, only has to name the entries that the count has
+shown.
 
-A wrong checksum is not among the problems: it raises DataLoss, since what else the table holds can then not be told.
+A wrong checksum is not among the problems: it raises DataLoss, since the rest of the table is then uncertain.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ENTRIES_SHARE: Final = 4
 
 
 class ProblemKind(StrEnum):
-    """What can be wrong."""
+    """The kinds of problems."""
 
     MISSING_ENTRY = "MISSING_ENTRY"
     STRAY_ENTRY = "STRAY_ENTRY"
@@ -61,10 +62,10 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """One finding. ``index`` is empty where it is about the row itself; ``key`` is for people.
+    """One finding. ``index`` is empty if it is about the row itself; ``key`` is for users.
 
-    ``suspect`` is the key of the row that lacks an entry, or of the entry that should not be there: what a repair has
-    to look at. None where nothing can be repaired.
+    ``suspect`` is the key of the row that lacks an entry, or of the entry that should not be there: a repair reads it.
+    None if nothing can be repaired.
     """
 
     index: str
@@ -81,23 +82,23 @@ class CheckPlan:
     view: TableView
     read_ts: Timestamp
     passed_by: frozenset[int] = frozenset()
-    """Ids of indexes whose entries are as they may be: such as are not read, and such as were dropped."""
+    """Ids of indexes that are not checked: indexes that are not read, and dropped ones."""
 
     @property
     def indexes(self) -> tuple[IndexDescriptor, ...]:
-        """What is checked: the indexes that a read at that time may go through."""
+        """Return the checked indexes: those that a read at that time may go through."""
         return tuple(each for each in self.view.table.indexes if each.is_ready_at(self.read_ts))
 
     @property
     def ranges(self) -> tuple[KeyRange, KeyRange]:
-        """Where the rows are, and where the entries of all indexes are, those of unknown ones included."""
+        """Return the range of the rows, and the range of the entries of all indexes, unknown ones included."""
         table = self.view.table
         entries = index_prefix(table.table_id, 0)[: INDEX_PREFIX_BYTES - 4]
         return row_range(table.table_id, table.key), prefix_range(entries)
 
 
 class CheckPass(Enum):
-    """What a step looks at."""
+    """The pass that a step belongs to."""
 
     ROWS = auto()
     COUNT = auto()
@@ -106,10 +107,10 @@ class CheckPass(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckPosition:
-    """Where the next step goes on, and what the steps before it found.
+    """The place of the next step, and the findings of the steps before it.
 
-    ``rows`` and ``entries`` (of each index, in the table's order) are how many there are; ``is_sound`` is False once
-    anything was found that calls for the third pass.
+    ``rows`` and ``entries`` (of each index, in the table's order) are how many there are; ``is_sound`` is False once a
+    finding calls for the third pass.
     """
 
     stage: CheckPass
@@ -121,7 +122,7 @@ class CheckPosition:
 
 @dataclass(slots=True)
 class CheckPage:
-    """What one step looked at and found; ``next`` is None when the check is done."""
+    """The counts and findings of one step; ``next`` is None when the check is done."""
 
     next: CheckPosition | None
     rows_checked: int = 0
@@ -137,14 +138,14 @@ def plan_check(catalog: Catalog, database: str, table: str, read_ts: Timestamp) 
 
 
 def dropped_indexes(catalog: Catalog, table: TableDescriptor) -> frozenset[int]:
-    """Ids of the table's indexes that were dropped, and whose entries are not cleared yet."""
+    """Return the ids of the table's dropped indexes with entries that are not cleared yet."""
     entries = index_prefix(table.table_id, 0)[: INDEX_PREFIX_BYTES - 4]
     ranges = (each for dropped in catalog.dropped() for each in dropped.what.ranges)
     return frozenset(index_id_of(start) for start, _ in ranges if start.startswith(entries))
 
 
 def index_id_of(entry: bytes) -> int:
-    """Of the key of an entry."""
+    """Return the index id in the key of an entry."""
     return int.from_bytes(entry[INDEX_PREFIX_BYTES - 4 : INDEX_PREFIX_BYTES])
 
 
@@ -178,7 +179,7 @@ def check_step(
 
 
 def _following(position: CheckPosition, resume: LogicalKey | None, first_entry: LogicalKey) -> CheckPosition | None:
-    """Where to go on after a slice that ended at ``resume``, with ``position`` as it is after that slice."""
+    """Return the next position after a slice that ended at ``resume``, with ``position`` as it is after that slice."""
     if resume is not None:
         return replace(position, start=resume)
     if position.stage is CheckPass.ROWS:
@@ -191,7 +192,7 @@ def _following(position: CheckPosition, resume: LogicalKey | None, first_entry: 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What rows should have: the key that is in each body, None for a damaged one, and each index's entries."""
+    """The expected keys and entries of rows: the key in each body, None for a damaged one, and each index's entries."""
 
     row_keys: list[LogicalKey | None]
     entries: list[list[LogicalKey]]
@@ -338,7 +339,7 @@ class _Slice:
     # --- shared ------------------------------------------------------------------------------------------------
 
     def _expected(self, keys: Sequence[LogicalKey], payloads: Sequence[bytes], *, report: bool) -> _Expected:
-        """What each row should have. Halves what fails, until the bad rows are alone."""
+        """Return the expected keys and entries of each row. Halves rows that fail, until the bad rows are alone."""
         indexes = self._indexes
         if not keys:
             return _Expected([], [[] for _ in indexes])

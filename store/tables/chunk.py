@@ -1,12 +1,12 @@
-"""One chunk of a bulk stream, made ready: everything about it that does not depend on what is stored.
+"""One chunk of a bulk stream, prepared as far as that does not depend on stored rows.
 
 The bodies are decoded column by column, and only the key's and the indexed fields become values; every row is checked
-on the way. What is left are parallel lists of keys and payloads of the good rows, and an error for each bad one::
+on the way. The result is parallel lists of keys and payloads of the good rows, and an error for each bad one::
 
     bodies + lengths -> columns of the key and of indexed fields -> row keys, index entries, payloads
 
 A bad row is found either by the decoder, which names it, or because a whole column could not be turned into keys. Then
-the rows are asked one by one, the bad ones are set aside, and the others go through again: only bad input is slow.
+the rows are tried one by one, the bad ones are set aside, and the others go through again: only bad input is slow.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class PreparedChunk:
-    """The good rows of a chunk as parallel lists, in order; ``places`` says where each stood in the request.
+    """The good rows of a chunk as parallel lists, in order; ``places`` has the place of each in the request.
 
-    Good for any state of the store in which the table and its newest schema are those of ``view``.
+    Valid for any state of the store in which the table and its newest schema are those of ``view``.
     """
 
     view: TableView
@@ -67,7 +67,7 @@ class PreparedChunk:
     entries: list[IndexEntries]
     errors: RowErrors = field(default_factory=dict)
     expiries: Sequence[int] | None = None
-    """When each row goes on to expire, 0 for never; None where the chunk says it for all."""
+    """The kept expiry of each row, 0 for never; None if the chunk has one for all."""
     failures: Sequence[CannotBuild] = ()
     """Indexes that cannot be built with these rows. ``entries`` has none of theirs."""
 
@@ -78,7 +78,7 @@ class PreparedChunk:
         return self.view.table == view.table and self.view.newest_id == view.newest_id
 
     def without(self, failure: CannotBuild) -> PreparedChunk:
-        """The same rows, where that index is not maintained."""
+        """Return the same rows, without maintenance of that index."""
         return dataclasses.replace(
             self,
             view=self.view.without([failure.index]),
@@ -107,7 +107,7 @@ Prepared: TypeAlias = PreparedChunk | PreparedParts
 
 def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> Prepared:
     """Decode and check a chunk. Raises NotFound (database, table, schema, field), InvalidArgument and TooLarge for the
-    chunk as a whole; what is wrong with a row is in ``errors``."""
+    chunk as a whole; a row's error is in ``errors``."""
     view = TableView(catalog, chunk.database, chunk.table)
     return _prepare_parts(view, chunk) if chunk.columns else prepare_documents(view, chunk)
 
@@ -120,7 +120,7 @@ def prepare_documents(view: TableView, chunk: BulkChunk) -> PreparedChunk:
     first = _outcome(view, chunk)
     if isinstance(first, PreparedChunk) and not first.errors:
         return first
-    # Something is wrong. What would be right without an index that is being built is wrong with the index alone.
+    # A row is bad. If it is good without an index that is being built, the index alone is at fault.
     plain = _prepare_for(view.without(building), chunk)
     failures = []
     for index in building:
@@ -186,7 +186,7 @@ def _at_path(columns: Mapping[str, Column], path: str) -> Column:
 
 
 def _good(rows: _Rows, errors: RowErrors, prepare: Callable[[_Rows], P]) -> P:
-    """What is prepared of the rows that are fit to be written; the others' errors go to ``errors``."""
+    """Return the result of ``prepare`` for the rows that are fit to be written; the others' errors go to ``errors``."""
     unfit = np.flatnonzero((rows.lengths == 0) | (rows.lengths > DOCUMENT_BYTES_MAX)).tolist()
     if unfit:
         rows = rows.without({row: _wrong_size(int(rows.lengths[row])) for row in unfit}, errors)
@@ -207,7 +207,7 @@ class _BadRows(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Bodies that are still thought to be good, and where they stood in the request."""
+    """Bodies that are still thought to be good, and their places in the request."""
 
     bodies: bytes
     lengths: npt.NDArray[np.uint32]
@@ -248,7 +248,7 @@ def _keys_of_columns(view: TableView, columns: Mapping[str, Column]) -> list[Log
 
 @contextmanager
 def _by_row(view: TableView, columns: Mapping[str, Column], count: int) -> Iterator[None]:
-    """Where a column as a whole can't be made keys of: which rows are bad, as _BadRows."""
+    """Raise _BadRows naming the bad rows if a column as a whole can't be made into keys."""
     try:
         yield
     except InvalidArgument as refused:
@@ -340,7 +340,7 @@ def _wrong_size(length: int) -> InvalidArgument:
 
 
 def at_row(error: CortadoError, row: int) -> CortadoError:
-    """The error with its place in the request, where it says one."""
+    """Return the error with its row's place in the request, if it names one."""
     if isinstance(error, InvalidDocument | ConditionFailed | UniqueViolation | WriteConflict):
         return dataclasses.replace(error, row=row)
     return error

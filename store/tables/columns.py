@@ -31,11 +31,11 @@ def decode_columns(
 
 
 def decode_indexed(view: TableView, payload: bytes, row_key: LogicalKey, failures: BuildFailures) -> dict[str, Any]:
-    """A stored row as far as its index entries need it; mostly all of it.
+    """Return a stored row as far as its index entries need it; mostly all of it.
 
     A subject without compatibility rules may have a newest version that cannot read an old row. Its indexed fields can
-    be read even so, because they are pinned: such a row can still be replaced and deleted. What an index that is being
-    built needs was not pinned when the row was written: where it cannot be read, that index goes into ``failures``.
+    be read even so, because they are pinned: such a row can still be replaced and deleted. The fields of an index that
+    is being built were not pinned when the row was written: if they cannot be read, that index goes into ``failures``.
     Raises DataLoss.
     """
     try:
@@ -79,7 +79,7 @@ def decode_group(
 def _walked(
     payloads: PackedPayloads, writer: Schema, reader: Schema, paths: Collection[str] | None
 ) -> Mapping[str, Column] | None:
-    """As :func:`read_columns`, by the compiled walk; None where that does not do."""
+    """Read as :func:`read_columns` does, by the compiled walk; None if that cannot."""
     if _is_same(writer, reader):
         return walked_columns(payloads, writer, paths)
     found = walked_columns(payloads, writer, writer_columns(writer, reader, paths))

@@ -1,4 +1,4 @@
-"""From rows as they are stored to rows as a scan returns them: as written, through one schema, projected, as JSON.
+"""Converts stored rows to the rows that a scan returns: as written, through one schema, projected, as JSON.
 
 Rows that need no change are never decoded. The others go through columns, all rows of one writer at a time::
 

@@ -27,7 +27,7 @@ class IndexEntries:
         return IndexEntry(self.index, self.keys[row], primary_key if self.index.unique else b"", self.exclusive[row])
 
     def payloads(self, primary_keys: Sequence[bytes], rows: Sequence[int]) -> list[bytes]:
-        """What the entries of these rows hold."""
+        """Return the payloads of the entries of these rows."""
         return [primary_keys[row] for row in rows] if self.index.unique else [b""] * len(rows)
 
 

@@ -1,12 +1,12 @@
-"""Index maintenance: what a row's change does to the entries of its table's indexes.
+"""Index maintenance: the changes of index entries that follow from a row's change.
 
-An entry's place says everything; only a unique one needs a payload, to name its row::
+An entry's key holds all of it; only a unique one needs a payload, to name its row::
 
     unique, no null       t <table id> i <index id> <values>                   -> primary key
     unique, with a null   t <table id> i <index id> <values> <primary key>     -> primary key
     not unique            t <table id> i <index id> <values> <primary key>     -> (empty)
 
-So two rows collide in a unique index exactly where their entries have the same key, and a null never collides, as in
+So two rows collide in a unique index if and only if their entries have the same key, and a null never collides, as in
 SQL. Every row has exactly one entry in each index of its table: the invariant that ``check.py`` proves.
 """
 
@@ -24,7 +24,7 @@ from cortado.store.tables.rows import key_values
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One entry. Where ``exclusive``, no other row may have an entry of this key."""
+    """One entry. If ``exclusive``, no other row may have an entry of this key."""
 
     index: IndexDescriptor
     key: LogicalKey
@@ -34,7 +34,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """What to remove from an index and what to put there when a row changes. An entry that ``stays`` is neither."""
+    """The entries to remove from an index and to put there when a row changes. An entry that ``stays`` is neither."""
 
     removed: LogicalKey | None
     added: IndexEntry | None
@@ -70,7 +70,7 @@ def update(
     old: Mapping[str, Any] | None,
     new: Mapping[str, Any] | None,
 ) -> IndexChange:
-    """What changes in one index as the row of ``primary_key`` goes from ``old`` to ``new`` (None: no row).
+    """Return the change in one index as the row of ``primary_key`` goes from ``old`` to ``new`` (None: no row).
 
     Both documents are as the subject's newest version reads them. Raises KeyTooLong.
     """

@@ -1,4 +1,4 @@
-"""Documents as JSON texts, bounded. What is inside of the object is for :mod:`cortado.schema.json_format` to check."""
+"""Documents as JSON texts, bounded. :mod:`cortado.schema.json_format` checks the content of the object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def encode_json_document(schema: Schema, text: str) -> bytes:
 
 
 def parse_object(text: str, what: str) -> dict[str, Any]:
-    """The JSON object in ``text``. Raises InvalidDocument whose field is ``what``, TooLarge."""
+    """Return the JSON object in ``text``. Raises InvalidDocument with the field ``what``, TooLarge."""
     if len(text) > JSON_BYTES_MAX:
         problem = f"may have {JSON_BYTES_MAX} characters as JSON"
         raise TooLarge(what, problem, f"{len(text)} characters", len(text), JSON_BYTES_MAX)

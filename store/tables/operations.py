@@ -1,4 +1,4 @@
-"""What a caller asks to be done to documents, and what it is told: plain values, whatever carried them."""
+"""Operations on documents and their replies: plain values, whatever carried them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cortado.store.tables.rows import StoredRow
 
 
 class PutMode(StrEnum):
-    """What must be there before a put: anything, nothing, or a document."""
+    """The condition of a put on the row before: any, no row, or a row."""
 
     UPSERT = "upsert"
     INSERT = "insert"
@@ -24,7 +24,7 @@ class PutMode(StrEnum):
 
 
 class BulkMode(StrEnum):
-    """What a bulk load does with its rows; those of an update have some fields alone, those of a delete the key's."""
+    """The effect of a bulk load's rows; those of an update have some fields alone, those of a delete the key's."""
 
     UPSERT = "upsert"
     INSERT = "insert"
@@ -54,7 +54,7 @@ DocumentInput: TypeAlias = AvroDocument | JsonDocument
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a whole document under the key that it holds. It expires as the table says, where ``expiry`` is None."""
+    """Write a whole document under the key that it holds. If ``expiry`` is None, it expires as the table says."""
 
     database: str
     table: str
@@ -68,8 +68,8 @@ class Put:
 class Update:
     """Change the fields at these paths (``a`` or ``a.b``) of the document of ``key``, and no others.
 
-    Values are Python values as in documents, or, where ``json`` is set, JSON values. It expires when it did before,
-    where ``expiry`` is None; then there must be changes.
+    Values are Python values as in documents or, if ``json`` is set, JSON values. If ``expiry`` is None, it keeps its
+    expiry; then there must be changes.
     """
 
     database: str
@@ -164,8 +164,8 @@ class JsonRows:
 class BulkChunk:
     """Many documents for one table, each written or refused by itself, all that are written in one commit.
 
-    The outcome is that of writing them one after another. They expire as the table says, where ``expiry`` is None. What
-    ``unchanged_since`` does stands in :mod:`cortado.store.tables.bulk`.
+    The outcome is that of writing them one after another. If ``expiry`` is None, they expire as the table says.
+    :mod:`cortado.store.tables.bulk` defines ``unchanged_since``.
     """
 
     database: str
@@ -175,12 +175,13 @@ class BulkChunk:
     unchanged_since: Timestamp | None = None
     expiry: Expiry | None = None
     columns: tuple[str, ...] = ()
-    """The fields that rows have, where those are not all."""
+    """The fields that rows have, if those are not all."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkWritten:
-    """Of one chunk: how many rows are now stored as given, and why each other one is not, by its place from 0."""
+    """The result of one chunk: how many rows are now stored as given, and why each other one is not, by its place from
+    0."""
 
     ts: Timestamp
     written: int

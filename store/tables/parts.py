@@ -1,12 +1,12 @@
-"""Rows of a bulk chunk that hold some of a document's fields: made whole with what is stored, column by column.
+"""Rows of a bulk chunk that hold some of a document's fields: completed from the stored rows, column by column.
 
 ::
 
     rows of the chunk    key, stock            │ (7, 3)
-    what is stored       key, name, stock      │ (7, "tea", 9), perhaps written with an older schema
+    stored rows          key, name, stock      │ (7, "tea", 9), perhaps written with an older schema
     whole rows           in the newest schema  │ (7, "tea", 3)
 
-A row that is not there cannot be completed, and is refused. What is left is a chunk of whole rows that replace others.
+A row that is not there cannot be completed, and is refused. The rest is a chunk of whole rows that replace others.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from cortado.store.tables.view import TableView
 
 
 def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkChunk) -> tuple[BulkChunk, PreparedChunk]:
-    """The chunk with whole rows, those of ``parts`` over what is stored, and the same made ready.
+    """Return the chunk with whole rows, those of ``parts`` over the stored ones, and the same prepared.
 
-    ``live`` is what is stored under each row's key. Raises DataLoss, and TooLarge where the whole rows are more than a
+    ``live`` is the stored version under each row's key. Raises DataLoss, and TooLarge if the whole rows are more than a
     chunk may have.
     """
     view = parts.view
@@ -69,7 +69,7 @@ def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkCh
 
 
 def _encoded(view: TableView, columns: Mapping[str, Column], count: int) -> Sequence[bytes]:
-    """The rows' bodies; of a row that has become too large, none that may be stored."""
+    """Return the rows' bodies; a row that has become too large gets a body that may not be stored."""
     try:
         bodies, lengths = encode_rows(view.newest, columns, count, bytes_max=BATCH_BYTES_MAX)
     except InvalidDocument as refused:
@@ -79,7 +79,7 @@ def _encoded(view: TableView, columns: Mapping[str, Column], count: int) -> Sequ
 
 
 def keys_of_rows(parts: PreparedParts) -> PreparedChunk:
-    """Rows that are to be deleted, as a chunk that has nothing in the place of what is stored."""
+    """Return rows to be deleted, as a chunk with empty payloads in the place of the stored ones."""
     view = parts.view
     primary_keys = [primary_key_of(key) for key in parts.row_keys] if view.indexes else []
     entries = [IndexEntries(index, list(parts.row_keys), [False] * len(parts.row_keys)) for index in view.indexes]

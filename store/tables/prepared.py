@@ -1,8 +1,8 @@
-"""Documents that were read before their write is evaluated: all about them that does not depend on what is stored.
+"""Documents that were read before their write is evaluated, as far as that does not depend on stored rows.
 
-To check a document takes up to a microsecond for each value in it, so a request of megabytes takes seconds. Evaluating
-happens on the node's loop, where nothing may take long; this can be done beside it, in slices. What was prepared says
-for which table and which newest schema it holds; where either has changed since, the document is read again.
+To check a document takes up to a microsecond for each value in it, so a request of megabytes takes seconds. A write is
+evaluated on the node's loop, where nothing may take long; this can be done beside it, in slices. A prepared document
+names its table and the newest schema; if either has changed since, the document is read again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ReadInput = Callable[[TableView, DocumentInput], tuple[bytes, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """``(payload, document as the newest version reads it)``, or what is wrong with it."""
+    """``(payload, document as the newest version reads it)``, or its error."""
 
     table: TableDescriptor
     newest_id: int
@@ -32,7 +32,7 @@ class PreparedDocument:
         return self.newest_id == view.newest_id and self.table == view.table
 
     def result(self) -> tuple[bytes, dict[str, Any]]:
-        """Raises what is wrong with the document."""
+        """Return the document's result, or raise its error."""
         if isinstance(self.read, CortadoError):
             raise self.read
         return self.read
@@ -41,7 +41,8 @@ class PreparedDocument:
 def prepare_each(
     catalog: Catalog, documents: Sequence[tuple[str, str, DocumentInput]], read: ReadInput
 ) -> Iterator[PreparedDocument | None]:
-    """Each document (of a database and table) in turn; None where there is no such table, which is said later.
+    """Each document (of a database and table) in turn; None if there is no such table, which the evaluation refuses
+    later.
 
     Ends after a document that is refused, since then all are.
     """

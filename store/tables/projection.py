@@ -24,7 +24,7 @@ from cortado.schema.parse import parse_document_schema
 from cortado.store.tables.rows import path_names
 
 Tree: TypeAlias = "dict[str, Tree | None]"
-"""What to keep of a record: its fields in order, each whole (None) or in part."""
+"""The kept fields of a record in order, each whole (None) or in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ class Projection:
 
 
 def project(schema: Schema, paths: Sequence[str], table_name: str) -> Projection:
-    """The projection to these paths. Raises NotFound for a field that the schema lacks, InvalidArgument for a path
-    that is named twice, or goes through something else than records or through a record that may hold itself."""
+    """Return the projection to these paths. Raises NotFound for a field that the schema lacks. Raises InvalidArgument
+    for a path that is named twice, or goes through another type than records or through a record that may hold
+    itself."""
     return _project(schema, tuple(paths), table_name)
 
 
@@ -117,8 +118,8 @@ def _prune(column: Column, projected: AvroType, tree: Tree | None) -> Column:
 class _ProjectedForm(MeaningForm):
     """The JSON of a projected document's schema.
 
-    Not the canonical form, which is only ever compared: what is written here is parsed again, so every declaration
-    states its namespace. Without it a type of no namespace would take the one of the record around it.
+    Not the canonical form, which is only ever compared: this JSON is parsed again, so every declaration states its
+    namespace. Without it a type of no namespace would take the one of the record around it.
     """
 
     def name(self, full_name: str) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class _ProjectedForm(MeaningForm):
         return {"name": name, "namespace": namespace}
 
     def record(self, record: Record, tree: Tree, suffix: str) -> dict[str, Any]:
-        """What ``tree`` keeps of a record, under another name."""
+        """Return the part of a record that ``tree`` keeps, under another name."""
         fields = []
         for name, below in tree.items():
             field = record.field(name)

@@ -19,7 +19,7 @@ PIECE_BYTES: Final = 1 << 20
 
 
 def get(reader: Reader, view: TableView, key: Sequence[KeyValue]) -> StoredRow | None:
-    """The document of a whole primary key as it is stored, None where there is none. Raises InvalidArgument."""
+    """Return the document of a whole primary key as it is stored; None if there is none. Raises InvalidArgument."""
     return _stored(reader.get(view.row_key(view.encode_key(key))))
 
 

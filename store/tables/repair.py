@@ -1,9 +1,9 @@
-"""Repair of indexes: what a check has found, put right through the log.
+"""Repair of indexes: mends a check's findings through the log.
 
-The check reads a state of the past, and says which rows and which entries are suspect. The repair is a write: it looks
-at each of them in the *newest* state, puts the entry that a row lacks and deletes the entry that no row has. It never
-touches a row. What is right by then is left as it is; two rows that share a value of a unique index cannot both have
-the entry, so that is left for somebody who decides which one is wrong.
+The check reads a state of the past, and says which rows and which entries are suspect. The repair is a write: it reads
+each of them in the *newest* state, puts the entry that a row lacks and deletes the entry that no row has. It never
+touches a row. An entry that is right by then stays as it is. Two rows that share a value of a unique index cannot both
+have the entry, so that is left to an operator that decides which one is wrong.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Repair:
         self.changes[key] = None
 
     def _has(self, row_key: LogicalKey, index: IndexDescriptor, key: LogicalKey) -> bool:
-        """Whether there is such a row, and the entry is its own. One that cannot be read keeps what it has."""
+        """Return whether there is such a row, and the entry is its own. A row that cannot be read keeps its entries."""
         try:
             return key in self._entries_of(row_key, [index])
         except (InvalidArgument, NotFound, DataLoss):
@@ -117,7 +117,7 @@ class _Repair:
             return True
 
     def _entries_of(self, row_key: LogicalKey, indexes: Sequence[IndexDescriptor]) -> list[LogicalKey]:
-        """A row's entries; none where there is no row."""
+        """Return a row's entries; none if there is no row."""
         version = self._reader.get(row_key)
         if version is None or not indexes:
             return []

@@ -1,4 +1,4 @@
-"""A row's bytes, and the values that its keys are made of.
+"""A row's bytes, and the values in its keys.
 
 ::
 
@@ -65,7 +65,7 @@ def encode_payload(schema_id: int, body: bytes) -> bytes:
 
 
 def decode_payload(payload: bytes) -> tuple[int, bytes]:
-    """``(schema_id, body)``. Raises DataLoss where there is not even a schema id."""
+    """Return ``(schema_id, body)``. Raises DataLoss if there is not even a schema id."""
     if len(payload) < SCHEMA_ID_BYTES:
         raise DataLoss("row payload", f"{len(payload)} bytes, expected a schema id of {SCHEMA_ID_BYTES} and a body")
     return _SCHEMA_ID.unpack_from(payload)[0], payload[SCHEMA_ID_BYTES:]
@@ -78,7 +78,7 @@ def path_names(path: str) -> tuple[str, ...]:
 
 
 def value_at(document: Mapping[str, Any], path: str) -> Any:
-    """The value at a path through records; None where a record on the way is null."""
+    """Return the value at a path through records; None if a record on the way is null."""
     value: Any = document
     for name in path_names(path):
         if value is None:

@@ -1,8 +1,8 @@
 """Runs: stored rows in scan order, as few Avro blocks as their schemas allow.
 
 A scan that neither filters nor projects never looks into a row. It takes the payloads of a slice, cuts the schema id
-off each, and joins the bodies, which is a valid Avro block of that schema; where the writer's schema changes from one
-row to the next, a new run begins::
+off each, and joins the bodies, which is a valid Avro block of that schema. If the writer's schema changes from one row
+to the next, a new run begins::
 
     payloads   [3|body] [3|body] [5|body] [3|body]
     runs       (3: body body)  (5: body)  (3: body)
@@ -36,7 +36,7 @@ _body = itemgetter(slice(SCHEMA_ID_BYTES, None))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Avro ``bodies`` of one schema end to end, ``lengths`` a row, and, where asked for, ``versions``: the commit
+    """Avro ``bodies`` of one schema end to end, ``lengths`` a row, and, if asked for, ``versions``: the commit
     timestamp of each row, 12 bytes a row as ``bytes(Timestamp)``."""
 
     schema_id: int
@@ -48,7 +48,7 @@ class Run:
         return len(self.lengths)
 
     def timestamps(self) -> list[Timestamp]:
-        """Of each row, where versions were asked for."""
+        """Return the timestamp of each row, if versions were asked for."""
         step = TIMESTAMP_BYTES
         return [Timestamp.from_bytes(self.versions[at : at + step]) for at in range(0, len(self.versions), step)]
 
@@ -116,7 +116,7 @@ def take_rows(payloads: Sequence[bytes], rows: Sequence[int]) -> Sequence[bytes]
 
 
 def kernel_of(payloads: Sequence[bytes]) -> ColumnKernel | None:
-    """What makes columns of them, and groups by those, where the scan kernel packed them."""
+    """Return the kernel that makes columns of them, and groups by those, if the scan kernel packed them."""
     return payloads.kernel if isinstance(payloads, PackedPayloads) else None
 
 

@@ -1,6 +1,6 @@
 """Scans: a key range of a table or of an index, a page at a time.
 
-A scan is a plan, made once, and steps, each of which reads some bounded slices and returns a page and where to go on.
+A scan is a plan, made once, and steps, each of which reads some bounded slices and returns a page and the next place.
 Between two steps nothing is held, neither a transaction nor a cursor: the read timestamp keeps the pages consistent::
 
     plan_scan(catalog, scan, read_ts) -> ScanPlan
@@ -54,28 +54,28 @@ SLICE_ROWS_MAX: Final = 2_000
 SLICE_BYTES_MAX: Final = 1 << 20
 
 FILTER_SLICE_ROWS_MAX: Final = 8_000
-"""Of rows that are only looked at: columns of some thousand values cost little more than shorter ones."""
+"""Rows of a slice that are only filtered: columns of some thousand values cost little more than shorter ones."""
 
 JSON_SLICE_ROWS_MAX: Final = 250
 """JSON is made row by row, some ten microseconds each, and a slice should take a few milliseconds."""
 
 
 CONVERTED_BYTES_MAX: Final = 2 << 20
-"""Of a slice's rows in the form that was asked for, unless one alone has more."""
+"""The most bytes of a slice's rows in the requested form, unless one alone has more."""
 
 PAGE_BYTES_MAX: Final = 3 << 20
-"""Of a page's rows, unless one alone has more: the reply then fits what gRPC lets a caller take unasked, 4 MiB."""
+"""The most bytes of a page's rows, unless one alone has more: the reply then fits gRPC's default bound, 4 MiB."""
 
 ROW_BYTES_MAX: Final = 7 << 20
-"""Of one row in the form that was asked for."""
+"""The most bytes of one row in the requested form."""
 
-# JSON has about four times the bytes of what it is made of.
+# JSON has about four times the bytes of its source.
 _JSON_GROWTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What to scan. ``prefix`` excludes ``lower`` and ``upper``; an empty ``index`` means the primary key.
+    """The request of a scan. ``prefix`` excludes ``lower`` and ``upper``; an empty ``index`` means the primary key.
 
     ``schema_id`` is the schema to read with, and to filter and project in; 0 reads rows as they were written, and
     filters and projects in the subject's newest version. With ``json`` rows come back as JSON texts.
@@ -96,7 +96,7 @@ class Scan:
     with_versions: bool = False
 
     def shape(self) -> bytes:
-        """What a page token of this scan is bound to: everything but the number of rows still wanted."""
+        """Return the shape to which a page token of this scan is bound: all but the number of rows still wanted."""
         return request_shape(
             self.database,
             self.table,
@@ -128,13 +128,13 @@ class ScanPlan:
 
     @property
     def projected_schema(self) -> str:
-        """The schema (JSON) of rows whose run has schema id 0; empty where nothing is projected."""
+        """Return the schema (JSON) of rows in runs with schema id 0; empty without a projection."""
         return self.conversion.projected_schema
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one step may use: it stops at the first slice that reaches a bound. ``clock_ms`` is monotonic."""
+    """The bounds of one step: it stops at the first slice that reaches one. ``clock_ms`` is monotonic."""
 
     rows: int
     bytes: int
@@ -164,7 +164,7 @@ class ScanPage:
         self.bytes += made.bytes
 
     def etags(self) -> list[str]:
-        """Of each row, where versions were asked for."""
+        """Return the etag of each row, if versions were asked for."""
         return [str(ts) for run in self.runs for ts in run.timestamps()]
 
 
@@ -237,13 +237,13 @@ def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budge
 
 
 def first_key(plan: ScanPlan) -> bytes:
-    """Where it begins."""
+    """Return the key at which the scan begins."""
     start, end = plan.range
     return end if plan.reverse else start
 
 
 def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budget) -> None:
-    """Read one slice from where ``page.next`` says, add what it holds, and say where to go on."""
+    """Read one slice from ``page.next``, add its rows, and set the next place."""
     token = page.next
     assert token is not None
     start, end = plan.range
@@ -288,7 +288,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
 
 
 def position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalKey | None:
-    """Where to go on after the chunk's first rows; None where nothing follows."""
+    """Return the next place after the chunk's first rows; None if no row follows."""
     if looked_at == len(chunk.payloads):
         return chunk.resume
     # At the first row not looked at; reversed, the end is exclusive, so that is the last one that was.
@@ -319,7 +319,7 @@ def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[byt
                 payloads[:count], join_versions(suffixes[:count]) if plan.with_versions else b""
             )
         except TooLarge:
-            # What the defaults would take is known before they are made.
+            # The size of the defaults is known before they are made.
             if count <= 1:
                 raise
             count //= 2
@@ -346,7 +346,8 @@ def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[byt
 def read_rows(
     source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk, max_bytes: int
 ) -> tuple[Sequence[bytes], Sequence[Version] | None]:
-    """Row payloads: of the slice itself, or of the rows that its first entries name, whose versions are given then."""
+    """Return row payloads: of the slice itself, or of the rows that its first entries name, then with their
+    versions."""
     if plan.index is None:
         return chunk.payloads, None
     index = plan.index

@@ -1,8 +1,8 @@
-"""The rows of a chunk one after another: what a bulk write means, row by row.
+"""The rows of a chunk one after another: the definition of a bulk write.
 
-Each row sees the rows before it: a key that came before is there, a unique value that an earlier row took is taken,
-and one that an earlier row gave up is free. It is the slow way (``bulk.py`` goes it only where the order matters) and
-the definition that a property test holds the fast way to.
+Each row sees the rows before it: a key that came before is there, a unique value that an earlier row took is taken, and
+one that an earlier row gave up is free. It is the slow way (``bulk.py`` takes it only if the order matters), and a
+property test holds the fast way to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EntryKeys: TypeAlias = list[LogicalKey | None]
 
 
 class Verdict(Enum):
-    """What becomes of a row that is not refused."""
+    """The outcome of a row that is not refused."""
 
     WRITE = auto()
     UNCHANGED = auto()
@@ -37,8 +37,8 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """What a row must fulfil, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``); and when all that
-    is written expires, 0 for never, where rows do not keep what they have."""
+    """The conditions of a row, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``). Also the expiry
+    of all written rows, 0 for never, if rows do not keep theirs."""
 
     prepared: PreparedChunk
     mode: BulkMode
@@ -52,7 +52,7 @@ class RowRules:
 
     @property
     def accept_absent(self) -> bool:
-        """Whether every row is written whose key has no live version."""
+        """Return whether every row without a live version is written."""
         return self.mode is not BulkMode.REPLACE
 
     def expires_of(self, row: int) -> int:
@@ -62,7 +62,7 @@ class RowRules:
     def judge(
         self, row: int, live: Version | None
     ) -> Literal[Verdict.WRITE, Verdict.UNCHANGED] | ConditionFailed | WriteConflict:
-        """What becomes of a row whose key's live version is ``live``."""
+        """Return the outcome of a row, with ``live`` the live version of its key."""
         since = self.unchanged_since
         if since is not None and live is not None and live.ts > since:
             if live.payload == self.prepared.payloads[row]:
@@ -86,7 +86,7 @@ def write_in_sequence(
     rules: RowRules,
     errors: RowErrors,
 ) -> Mutations:
-    """What changes; ``errors`` takes what is wrong with rows, by their places in the request. Raises CannotBuild."""
+    """Return the mutations; ``errors`` takes the errors of rows, by their places in the request. Raises CannotBuild."""
     chunk = _Sequence(reader, prepared, live, old, rules)
     for row in range(len(prepared)):
         error = chunk.write(row)
@@ -110,7 +110,7 @@ class _Sequence:
         self._rules = rules
         # By row key: its live version, and the keys of its entries.
         self._rows: dict[LogicalKey, tuple[Version | None, list[LogicalKey]]] = {}
-        # By entry: what it holds, and when it expires.
+        # By entry: its payload and its expiry.
         self._stored_entries: dict[LogicalKey, tuple[bytes, int]] = {}
         for row, row_key in enumerate(prepared.row_keys):
             primary_key = primary_key_of(row_key)
@@ -126,12 +126,12 @@ class _Sequence:
                 self._stored_entries.update(stored)
         wanted = {new.keys[row] for new in prepared.entries for row in range(len(prepared)) if new.exclusive[row]}
         asked = list(wanted)
-        # By entry: the primary key of the row that holds it, None where it is free.
+        # By entry: the primary key of the row that holds it, None if it is free.
         self._holders = {
             key: None if holder is None else holder.payload
             for key, holder in zip(asked, reader.get_many(asked) if asked else (), strict=True)
         }
-        # What is to be stored, and when it expires.
+        # Payloads to be stored, and their expiries.
         self._written: dict[LogicalKey, tuple[bytes, int]] = {}
         self._entries: dict[LogicalKey, tuple[bytes, int] | None] = {}
 

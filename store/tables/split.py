@@ -30,7 +30,7 @@ class TablePart:
 
 
 def check_parts(parts: int) -> int:
-    """Raises InvalidArgument where that many parts cannot be asked for."""
+    """Return ``parts``. Raises InvalidArgument if that many parts cannot be asked for."""
     if not 1 <= parts <= PARTS_MAX:
         raise InvalidArgument("parts", f"must be between 1 and {PARTS_MAX}", str(parts))
     return parts

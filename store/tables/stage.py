@@ -1,7 +1,7 @@
-"""Operations on rows, one after another: what each row was, and what it is after all of them.
+"""Operations on rows, one after another: each row before, and after all of them.
 
-A stage lies over the newest state. An operation sees what those before it have made of its row. In the end each row has
-one change, from what is stored to what is left, and uniqueness is judged on that (``batch.py``)::
+A stage lies over the newest state. An operation sees its row as those before it left it. In the end each row has one
+change, from the stored state to the last one, and uniqueness is judged on that (``batch.py``)::
 
     put (a, 1)     no row  -> a=1
     update (a, 2)   a=1    -> a=2       one change in the end: no row -> a=2
@@ -62,7 +62,7 @@ class RowStage:
         self._failures = BuildFailures()
 
     def mutations(self) -> Mutations:
-        """What all of it comes to. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+        """Return the mutations of all changes. Raises UniqueViolation, WriteConflict, KeyTooLong."""
         return mutations_of(self._origin, self._changes.values(), self._failures)
 
     def put(self, view: TableView, put: Put, row: int = 0, prepared: PreparedDocument | None = None) -> RowChange:
@@ -84,8 +84,8 @@ class RowStage:
         return self._take(row_key, RowChange(view, primary_key, old, new, payload, row, *expires))
 
     def update(self, view: TableView, update: Update, row: int = 0) -> RowChange:
-        """Raises as :meth:`put`, NotFound where there is no such document, and InvalidArgument where it is told to
-        change nothing."""
+        """Change a document's fields. Raises as :meth:`put`; NotFound if there is no such document; InvalidArgument
+        without any change."""
         if not update.changes and update.expiry is None:
             raise InvalidArgument("changes", "must name at least one field, or the expiry must be said")
         primary_key = view.encode_key(update.key)
@@ -113,8 +113,8 @@ class RowStage:
         return True
 
     def add(self, view: TableView, add: Add, row: int = 0) -> tuple[int, RowChange]:
-        """The sum, and what it makes of the row. Raises as :meth:`update`, OutOfBounds, and InvalidArgument where the
-        field holds no whole number."""
+        """Return the sum, and the row's change. Raises as :meth:`update`; OutOfBounds; InvalidArgument if the field
+        holds no whole number."""
         primary_key = view.encode_key(add.key)
         live = self._live(view.row_key(primary_key))
         old = self._existing(view, primary_key, live, row)
@@ -140,14 +140,14 @@ class RowStage:
         return own_version(change.payload, change.expires_ms)
 
     def _old_expires_ms(self, row_key: LogicalKey, live: Version | None) -> int:
-        """When the row expired before the transaction; of one that was not read 0."""
+        """Return the row's expiry before the transaction; 0 for one that was not read."""
         change = self._changes.get(row_key)
         if change is not None:
             return change.old_expires_ms
         return 0 if live is None else live.expires_ms
 
     def _stored(self, view: TableView, row_key: LogicalKey, live: Version | None) -> Any:
-        """The document before the transaction, where index entries may have to go."""
+        """Return the document before the transaction, if index entries may have to go."""
         change = self._changes.get(row_key)
         if change is not None:
             return change.old
@@ -203,7 +203,7 @@ class RowStage:
 
 
 def _bounds_of(view: TableView, path: str) -> Bounds:
-    """Of the whole numbers that a field holds. Raises NotFound, InvalidArgument."""
+    """Return the bounds of the whole numbers that a field holds. Raises NotFound, InvalidArgument."""
     found = type_at(view.newest.root, path, view.table)
     if isinstance(found, Union):
         found = found.nullable or found
@@ -215,7 +215,7 @@ def _bounds_of(view: TableView, path: str) -> Bounds:
     return bounds
 
 
-# --- what comes in -------------------------------------------------------------------------------------------------
+# --- input ---------------------------------------------------------------------------------------------------------
 
 
 def read_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[str, Any]]:

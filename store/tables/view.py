@@ -21,8 +21,8 @@ class TableView:
     """One table under one state of the catalogue. Cheap to make; good for one evaluation or one scan."""
 
     def __init__(self, catalog: Catalog, database: str, name: str, table: TableDescriptor | None = None) -> None:
-        """``table`` is the one that is meant, where that is known; else the catalogue's of that name. Raises NotFound
-        for an unknown database or table."""
+        """``table`` is the table, if it is known; else the catalogue's of that name. Raises NotFound for an unknown
+        database or table."""
         self.catalog = catalog
         self.table = catalog.table(database, name) if table is None else table
         self.indexes = self.table.maintained

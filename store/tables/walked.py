@@ -1,13 +1,13 @@
-"""Columns of stored rows by the compiled walk, where the kernel packed the rows and knows all types of their schema.
+"""Columns of stored rows by the compiled walk, if the kernel packed the rows and knows all types of their schema.
 
 ::
 
     schema, paths  ->  program (store/mvcc/walks.py), made once
     bodies         ->  arrays of each wanted field  ->  FlatColumn, BytesColumn
 
-Not known are arrays, maps, unions of more than null and a type, nulls by themselves, and records within themselves; of
-a record only fields can be wanted, not the record as a whole. Then, and where a body does not fit its schema, there are
-no columns here, and the columnar codec makes them, or says what is wrong.
+Unknown types are arrays, maps, unions of more than null and a type, nulls by themselves, and records within themselves.
+Only fields of a record can be wanted, not the record as a whole. In these cases, and if a body does not fit its schema,
+the columnar codec makes the columns, or names the error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.mvcc.walks import Program, Slot, Walked
 
 _OPERATIONS_MAX: Final = 4_096
-"""Of larger schemas the codec is as fast."""
+"""For larger schemas the codec is as fast."""
 _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 _BOUND_MAX: Final = 2**62
@@ -43,8 +43,8 @@ _FLAT: Final = {
 def walked_columns(
     payloads: PackedPayloads, writer: Schema, paths: Collection[str] | None
 ) -> Mapping[str, Column] | None:
-    """The writer's columns at ``paths`` (None: all its fields), of payloads that it wrote; None where the codec must
-    make them."""
+    """Return the writer's columns at ``paths`` (None: all its fields), from payloads that it wrote; None if the codec
+    must make them."""
     if payloads.kernel is None:
         return None
     plan = _plan(writer, None if paths is None else tuple(paths))
@@ -69,7 +69,7 @@ class _Unknown(Exception):
 
 
 class _Plan:
-    """A program, and what each of its slots is."""
+    """A program, and the field of each of its slots."""
 
     def __init__(self, record: Record, paths: tuple[str, ...]) -> None:
         self._wanted = {path: place for place, path in enumerate(paths)}
@@ -123,7 +123,7 @@ def _operation(type_: AvroType) -> tuple[int, int, int, int, np.dtype[np.generic
         case Enum() | Primitive(kind=Kind.INT | Kind.LONG):
             low, high = range_of(type_) or (_LONG_MIN, _LONG_MAX)
             is_long = isinstance(type_, Primitive) and type_.kind is Kind.LONG
-            # Of n bytes are the numbers from -2^(7n - 1) on, to below 2^(7n - 1).
+            # n bytes hold the numbers from -2^(7n - 1) on, to below 2^(7n - 1).
             safe_bytes = min(8, (min(high, ~low) + 1).bit_length() // 7)
             return walks.NUMBER, low, high, safe_bytes, _FLAT[Kind.LONG if is_long else Kind.INT]
         case Primitive(kind=Kind.BOOLEAN):
@@ -146,7 +146,8 @@ def _operation(type_: AvroType) -> tuple[int, int, int, int, np.dtype[np.generic
 
 
 def _decimal(bound: int) -> tuple[int, int]:
-    """How many bytes are within the bound whatever they are, and the bound where the walk can compare with it."""
+    """Return how many bytes stay within the bound whatever their value, and the bound if the walk can compare with
+    it."""
     return (bound.bit_length() - 1) // 8, bound if bound <= _BOUND_MAX else 0
 
 

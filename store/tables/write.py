@@ -1,6 +1,6 @@
 """One document written, changed or deleted: from an operation to an evaluation.
 
-Each function here is the body of a command: it reads through the reader, refuses by raising, and returns what changes.
+Each function here is the body of a command: it reads through the reader, refuses by raising, and returns the changes.
 There is one way from a document to its row and its index entries, for these and for transactions of many operations
 (:mod:`cortado.store.transactions`)::
 
@@ -26,7 +26,7 @@ from cortado.store.tables.view import TableView
 def prepare_documents(
     catalog: Catalog, documents: Sequence[tuple[str, str, DocumentInput]]
 ) -> Iterator[PreparedDocument | None]:
-    """Read documents (of a database and table) one by one, before their puts are evaluated with what comes out."""
+    """Read documents (of a database and table) one by one, before their puts are evaluated with the results."""
     return prepare_each(catalog, documents, read_input)
 
 
@@ -43,7 +43,7 @@ def evaluate_put(
 
 
 def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, update: Update) -> Evaluation:
-    """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound where there is no such document."""
+    """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound if there is no such document."""
     stage = RowStage(Origin(reader))
     change = stage.update(TableView(catalog, update.database, update.table), update)
     assert change.payload is not None
