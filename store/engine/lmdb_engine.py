@@ -6,8 +6,8 @@ Properties of LMDB that matter here (py-lmdb 3, LMDB 0.9; measured, see ``docs/a
   every later writer hangs; so the scope below checks.
 - A commit is two flushes: the pages, then the meta page. Both stay on.
 - No ``writemap``: with it a full disk is a SIGBUS. Without it, a full disk is an error of one transaction.
-- The map is sparse address space, not memory and not disk: the default is large, so that no user meets its end. -
-  Readers see the last commit and block no other; but pages freed since the oldest reader began are not used again.
+- The map is sparse address space, not memory and not disk: the default is large, so that no user meets its end.
+- Readers see the last commit and block no other; but pages freed since the oldest reader began are not used again.
 """
 
 from __future__ import annotations

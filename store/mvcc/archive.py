@@ -1,11 +1,11 @@
-"""Versions for a backup: which of those that are stored belong into it, slice by slice, in the order of their keys.
+"""Versions for a backup: selects the stored versions that belong into it, slice by slice, in the order of their keys.
 
 A backup is taken at one timestamp, and has one of three shapes::
 
-    key a   @9   @7   @5   @2          a state at 7            @7             what a read at 7 sees: no deletes, and
+    key a   @9   @7   @5   @2          a state at 7            @7             a read at 7: no deletes, and
                                                                               nothing that has expired
-                                       changes in (3, 7]       @7             the newest of what changed, deletes too
-                                       history of (3, 7]       @7 @5          all that changed, deletes too
+                                       changes in (3, 7]       @7             the newest change of a key, deletes too
+                                       history of (3, 7]       @7 @5          all changes, deletes too
                                        history with its start  @7 @5 @2       and the state at 3 below it
 
 A slice is a page of stored versions, read in a transaction of its own, and may end between two versions of a key. The
@@ -38,17 +38,17 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, Item, has_expired, suffix_of
 
 RESTORE_NAME: Final = "restore"
-"""Of the key of a restore under way."""
+"""The name in the key of a restore under way."""
 RESTORED_NAME: Final = "restored"
-"""Of that of the last one that has ended."""
+"""The name in the key of the last restore that has ended."""
 OWN_NAMES: Final = ("auth", "gc", "lease", "leases", "quotas", RESTORE_NAME, RESTORED_NAME, "txn", "txns")
-"""The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone.
-Jobs are none: what a job has done and how far it is are one state, and so it goes on in the new cluster."""
+"""The first names of keys that concern one cluster alone: no backup has them, and a restore leaves them alone. Jobs do
+not belong here: a job's work and its cursor are one state, and so it goes on in the new cluster."""
 
 _start_of: Final[Callable[[KeyRange], bytes]] = itemgetter(0)
 _ITEMS_MAX: Final = 4_000
 _KEYS_MAX: Final = 10_000
-"""Where values are read of few keys alone."""
+"""Keys a slice, if the values of few of them are read."""
 _BYTES_MAX: Final = 1 << 20
 
 
@@ -80,11 +80,11 @@ def is_archived(key: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which versions: of the state at ``at``, or what changed above ``since``, see above.
+    """The selected versions: the state at ``at``, or the changes above ``since``, see above.
 
     ``since`` None: the state, nothing before it. ``is_history``: all versions, and not the newest alone.
-    ``with_start``: the state at ``since``, too. ``is_own``: a restore under way asks what it
-    has put: nothing is collected meanwhile, whatever the safepoints are.
+    ``with_start``: the state at ``since``, too. ``is_own``: a restore under way reads its own versions: nothing is
+    collected meanwhile, whatever the safepoints are.
     """
 
     at: Timestamp
@@ -115,7 +115,7 @@ def read_slice(
 ) -> Slice:
     """The next versions of ``[start, end)`` that belong to ``window``, or those behind the stored key ``after``.
 
-    Raises SnapshotTooOld, DataLoss (damage that was met, or may hide something), Unavailable.
+    Raises SnapshotTooOld, DataLoss (damage that was met, or may hide a version), Unavailable.
     """
     if store.unresolved.seen_at(window.at, start, end):
         problem = "a large transaction that was committed before is being put in place"
@@ -165,7 +165,7 @@ def _of_state(found: Slice, window: Window, after: bytes) -> NDArray[np.bool_]:
 
 
 def _changed(keys: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:
-    """Whether each version is one of what changed above ``since``. Of most nothing but the key is looked at."""
+    """Return whether each version is one of the changes above ``since``. For most, only the key is read."""
     since, at = suffix_of(window.since or ZERO), suffix_of(window.at)
     suffixes = [key[-TIMESTAMP_BYTES:] for key in keys]
     changed = np.fromiter((at <= suffix < since for suffix in suffixes), np.bool_, len(keys))

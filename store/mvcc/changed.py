@@ -55,8 +55,8 @@ def changed_since(
 def changed_within(
     store: VersionStore, start: LogicalKey, end: LogicalKey, ts: Timestamp, read_ts: Timestamp
 ) -> tuple[Changed | None, LogicalKey | None]:
-    """One slice of a range's versions: a key that changed above ``ts``, and at or below ``read_ts``; and where the
-    next slice begins, None at the end. Raises SnapshotTooOld, DataLoss."""
+    """Read one slice of a range's versions. Returns a key that changed above ``ts``, and at or below ``read_ts``, and
+    the start of the next slice, None at the end. Raises SnapshotTooOld, DataLoss."""
     is_last = True
     if store.unresolved.seen_at(read_ts, start, end):
         staged = staged_slice(store, start, end, read_ts, max_rows=_SLICE_ITEMS, max_bytes=_SLICE_BYTES)
@@ -68,7 +68,7 @@ def changed_within(
     with store.tree_reported(), store.engine.read() as txn:
         page = txn.page(Space.DATA, start, end, max_items=_SLICE_ITEMS, max_bytes=_SLICE_BYTES)
     store.check_readable(ts, start, end)
-    # The next slice begins within the last key's versions, where these did not all fit.
+    # The next slice begins within the last key's versions, if these did not all fit.
     resume = None if page.exhausted else LogicalKey(page.keys[-1] + b"\0")
     if doubted or store.suspect:
         store.check_trusted(start, end if resume is None else resume, doubted)

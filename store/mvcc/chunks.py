@@ -1,4 +1,4 @@
-"""From a page of engine items to the rows that a reader sees: the vectorised heart of a scan.
+"""Selects the rows that a reader sees from a page of engine items: the vectorised heart of a scan.
 
 A page holds every version of its keys, newest first, visible or not. Of each key, the first version that is not above
 the read timestamp counts, and is a row unless it is a delete::
@@ -9,8 +9,8 @@ the read timestamp counts, and is a row unless it is a delete::
 Visible versions of a key are a run at its end, so one counts if the item before it is another key's or not visible:
 no loop is needed. A timestamp is compared as it is stored: inverted, so *visible* means not below the reader's.
 
-Kinds are looked at one by one only where a page has other versions than plain puts: the kinds of deletes and of puts
-that expire are below that of a put, so the smallest value of a page tells.
+Kinds are read one by one only if a page has other versions than plain puts: the kinds of deletes and of puts that
+expire are below that of a put, so the smallest value of a page tells.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ kind_of: Final[Callable[[bytes], int]] = itemgetter(0)
 _WORD_BYTES: Final = 8
 _EPOCH_BYTES: Final = 2
 
-# A page begins with so many versions, before it is decided how to go on: from one to the next, or, where there are so
-# many of each key, from key to key by a search each, which costs as much as passing by five or six versions.
+# A page begins with this many versions. Then it goes on from one to the next or, if each key has many, from key to key
+# by a search each, which costs as much as passing by five or six versions.
 _LOOK_ITEMS: Final = 128
 _MANY_VERSIONS: Final = 6
 
@@ -66,8 +66,8 @@ def select_rows(
     resume: LogicalKey | None,
     as_of: bytes,
 ) -> ScanChunk:
-    """Rows of a page given in ascending order of its engine keys; handed out descending if ``reverse``. Without what
-    has expired by the time of which ``as_of`` is the suffix."""
+    """Return the rows of a page given in ascending order of its engine keys; handed out descending if ``reverse``. Rows
+    that have expired by the time of the suffix ``as_of`` are left out."""
     payloads = list(map(_payload_of, engine_values))
     expiries = NO_EXPIRIES
     if engine_keys:
@@ -98,8 +98,8 @@ def _unexpired(
     kinds: NDArray[np.uint8],
     payloads: list[bytes],
 ) -> Expiries:
-    """Of the ``rows`` that expire: clear the flags of those that have, and put the ``payloads`` of the others right,
-    whose expiries are returned."""
+    """Clear the flags of the ``rows`` that have expired, cut the expiry off the ``payloads`` of those that will, and
+    return their expiries."""
     found: dict[LogicalKey, int] = {}
     # As has_expired says, in half of its time: a version that is visible is of no later epoch.
     epoch, wall = as_of[:_EPOCH_BYTES], as_of[_EPOCH_BYTES:_WORD_BYTES].translate(INVERTED)
@@ -135,7 +135,7 @@ def versions_of(engine_keys: list[bytes], read_suffix: bytes) -> tuple[_Flags, _
 
 
 def _visible_in(table: NDArray[np.uint8], read_suffix: bytes) -> _Flags:
-    """Whether each key, a row of bytes, is visible: told by eight bytes, and by four more where these are equal."""
+    """Return whether each key, a row of bytes, is visible: by eight bytes, and by four more if these are equal."""
     suffix_start = table.shape[1] - TIMESTAMP_BYTES
     read_high = np.uint64(int.from_bytes(read_suffix[:_WORD_BYTES]))
     high = _words(table, suffix_start)
@@ -181,8 +181,8 @@ def read_page(
     max_items: int,
     max_bytes: int,
 ) -> Page:
-    """Versions of ``[start, end)``, ascending: all of them or, where each key has many, those that count. Raises what
-    ``disordered`` makes of a key that is out of its order."""
+    """Return versions of ``[start, end)``, ascending: all of them or, if each key has many, those that count. Raises
+    the error of ``disordered`` for a key that is out of order."""
     look = min(max_items, _LOOK_ITEMS)
     keys, values, is_end = txn.page(Space.DATA, start, end, max_items=look, max_bytes=max_bytes)
     max_bytes -= sum(map(len, keys)) + sum(map(len, values))
@@ -196,7 +196,7 @@ def read_page(
     if not has_many:
         rest = txn.page(Space.DATA, keys[-1] + b"\0", end, max_items=max_items, max_bytes=max_bytes)
         return Page(keys + rest.keys, values + rest.values, rest.exhausted)
-    # What counts of the last key may not be among them.
+    # The counting version of the last key may not be among them.
     last = logical_of(keys[-1])
     begin = last + read_suffix if suffix_from(keys[-1]) < read_suffix else successor_of_prefix(last)
     rest = txn.firsts(Space.DATA, begin, end, read_suffix, max_items=max_items, max_bytes=max_bytes)

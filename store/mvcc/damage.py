@@ -19,20 +19,20 @@ from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
 
 GROUP_BYTES: Final = 4
 GROUP_ID: Final = 1
-"""Of the one group that a node is of."""
+"""The id of the one group that a node belongs to."""
 SEGMENT: Final = (1).to_bytes(4)
-"""What stands before the ids of the requests that group 1 remembers. The checksum of such a record does not cover it,
-so keys are compared with it: a record of another segment is a damaged one of ours."""
+"""The prefix of the ids of the requests that group 1 remembers. The checksum of such a record does not cover it, so
+keys are compared with it: a record of another segment is a damaged one of ours."""
 SEGMENT_BYTES: Final = len(SEGMENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Of the items of ``space`` in ``[start, end)`` not all are what was written; ``what`` names them for people.
+    """Not all items of ``space`` in ``[start, end)`` are as they were written; ``what`` names them for operators.
 
     A range ends before the first key behind the damage that is known to be whole, and begins after the last one before
-    it, where these are known; of a single key it is that key alone. Both are empty where the tree itself is damaged, so
-    that nobody knows what is missing.
+    it, if these are known; for a single key it is that key alone. Both are empty if the tree itself is damaged, so that
+    the missing items are unknown.
     """
 
     space: Space
@@ -47,7 +47,7 @@ class Damage:
 
     @classmethod
     def of_disorder(cls, found: Disordered) -> Self:
-        """Searches in a range may go wrong: of all its items none can be said to be missing."""
+        """Return the damage of a range in which searches may go wrong: a missing item proves nothing there."""
         where = item_text(found.space, found.start) if found.start else "the first item"
         return cls(found.space, found.start, found.end, f"{where} and the items behind it: keys are out of their order")
 
@@ -68,7 +68,7 @@ def item_text(space: Space, key: bytes) -> str:
 
 
 def damaged_keys(space: Space, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
-    """Of items of the data or of the remembered requests, the keys of those whose checksum is wrong, in their order."""
+    """Return the keys of the items, of the data or of remembered requests, with a wrong checksum, in their order."""
     covered = keys if space is Space.DATA else [key[SEGMENT_BYTES:] for key in keys]
     pieces = [RESET] * (3 * len(keys))
     pieces[0::3] = covered

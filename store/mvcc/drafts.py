@@ -1,15 +1,15 @@
-"""Many versions made ahead, all but for their timestamp (needs numpy).
+"""Many versions encoded ahead, except for their timestamp (needs numpy).
 
-A commit's timestamp is known when it is appended, where nothing may take long. Nearly all of its versions' bytes are
-known before: so they are encoded at a time that stands for it, put into the order of their keys, and joined as an entry
-of the log has them. What a timestamp changes is then written over that, by columns::
+A commit's timestamp is known at append, when nothing may take long. Nearly all bytes of its versions are known before.
+So they are encoded at a stand-in timestamp, put into the order of their keys, and joined as an entry of the log has
+them. The bytes that a timestamp changes are then written over that, by columns::
 
     keys      key | suffix 12 ...                                the suffix
     values    kind | payload | CRC of the key 4 | CRC 4 ...      both checksums
 
-A CRC is linear: if bytes of what it covers change by ``d`` (exclusive or), it changes by what becomes of ``d`` over as
-many bytes of zeros as follow. So all keys' checksums change by one and the same word, and a value's by one that the
-length of its payload decides.
+A CRC is linear: if covered bytes change by ``d`` (exclusive or), it changes by ``d`` carried on over as many bytes of
+zeros as follow. So all keys' checksums change by the same word, and a value's by one that depends on the length of its
+payload.
 
 Source: ``crc32_combine`` of zlib (Mark Adler) rests on the same.
 """
@@ -80,7 +80,7 @@ class Draft(Mutations):
         return self.keys[0], self.keys[-1]
 
     def at(self, ts: Timestamp) -> Drafted:
-        """What the engine will hold after a commit at ``ts``: exactly what ``encode_versions`` returns."""
+        """Return the engine's items after a commit at ``ts``, exactly as ``encode_versions`` returns them."""
         suffix = suffix_of(ts)
         changed = checksum(suffix) ^ checksum(suffix_of(_STAND_IN))
         checksums = self._checksums ^ np.array([changed, 0], "<u4")
@@ -92,12 +92,12 @@ class Draft(Mutations):
 
 
 def drafted(mutations: Mutations) -> Mutations:
-    """A :class:`Draft` of them where they are many, else themselves."""
+    """Return a :class:`Draft` of them if they are many, else themselves."""
     return Draft(mutations) if len(mutations) >= DRAFT_FROM else mutations
 
 
 class _Joined:
-    """Pieces end to end, of each of which the last ``end_bytes`` are to be replaced."""
+    """Pieces end to end; the last ``end_bytes`` of each are to be replaced."""
 
     def __init__(self, pieces: Sequence[bytes], end_bytes: int) -> None:
         self._joined, self.packed_lengths = join(pieces)
@@ -120,8 +120,8 @@ class _Joined:
 
 
 class DraftedItems(Sequence[Item]):
-    """The items of what is joined, cut when somebody asks for them: of tens of thousands that is most of what a large
-    commit would do in its turn, and mostly who asks first is the thread that stores them. From any thread."""
+    """The items of the joined bytes, cut when they are first asked for. With tens of thousands, cutting is most of a
+    large commit's work in its turn, and mostly the thread that stores them asks first. From any thread."""
 
     __slots__ = ("_cut", "_joined")
 
@@ -132,7 +132,7 @@ class DraftedItems(Sequence[Item]):
     @property
     def _all(self) -> list[Item]:
         if self._cut is None:
-            # Two threads may both do it, and whoever is first is kept: it is asked whether an item is the same object.
+            # Two threads may both do it, and the first result is kept: callers compare items by identity.
             keys, values = (each.cut(joined) for each, joined in self._joined)
             with _CUTTING:
                 if self._cut is None:
@@ -170,8 +170,8 @@ def _check_order(keys: Sequence[LogicalKey]) -> None:
 
 
 def _changes(changed: int, covered: Sequence[int]) -> list[int]:
-    """How much a value's checksum changes where its key's changes by ``changed``: for each number of bytes between the
-    key and the key's checksum; they rise."""
+    """Return how much a value's checksum changes if its key's changes by ``changed``, for each number of bytes between
+    the key and the key's checksum; they rise."""
     changes, passed, register = [], 0, changed
     for count in covered:
         register = _over_zeros(register, count - passed)
@@ -181,6 +181,6 @@ def _changes(changed: int, covered: Sequence[int]) -> list[int]:
 
 
 def _over_zeros(register: int, count: int) -> int:
-    """What becomes of a CRC's register over so many bytes of zeros."""
+    """Return a CRC's register after ``count`` bytes of zeros."""
     after: int = google_crc32c.extend(register ^ _ONES, bytes(count))
     return after ^ _ONES

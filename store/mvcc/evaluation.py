@@ -1,9 +1,9 @@
-"""What a write is before it happens: a pure function from what is stored to what changes.
+"""A write before it happens: a pure function from the stored state to its changes.
 
-A command is an :data:`Evaluate`: it reads a :class:`~cortado.store.mvcc.reader.Reader`, is told the timestamp that its
-commit will have, and returns an :class:`Evaluation`, or raises a ``CortadoError`` to refuse. It touches no disk, no
-clock and no network, so the node may run it against the newest state with everything still in flight laid over it,
-and throw the result away and run it again::
+A command is an :data:`Evaluate`: it reads a :class:`~cortado.store.mvcc.reader.Reader`, takes the timestamp of its
+commit, and returns an :class:`Evaluation`, or raises a ``CortadoError`` to refuse. It touches no disk, no clock and no
+network, so the node may run it against the newest state with all commands in flight laid over it, and throw the result
+away and run it again::
 
     evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control, removal)
                                               |          |      |        `- for the log: stored items that go
@@ -11,8 +11,8 @@ and throw the result away and run it again::
                                               |          `-------- for the caller: a frozen dataclass of the domain
                                               `------------------- for the log: final keys and payloads
 
-Conditions are what a writer believed about one key. They are checked against the same reader that the mutations were
-worked out from, so a condition that held at evaluation still holds when its entry is applied.
+A condition is a writer's belief about one key. It is checked against the same reader that the mutations were worked out
+from, so a condition that held at evaluation still holds when its entry is applied.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class RaiseCeiling:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLoss:
-    """What is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike.
+    """The item under ``engine_key`` is damaged everywhere: give it up, on every replica alike.
 
-    Of a version, unless ``is_key_right``, the key may be another one's, and nothing takes its place. Of what is
-    remembered of requests nobody knows which one is lost: all below ``request_floor`` are forgotten.
+    The key of a version may be another one's unless ``is_key_right``, and nothing takes its place then. Which
+    remembered request is lost is unknown: all below ``request_floor`` are forgotten.
     """
 
     engine_key: bytes
@@ -61,7 +61,7 @@ Control: TypeAlias = BumpEpoch | RaiseCeiling | AcceptLoss
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """The first ``items_max`` stored items of ``[start, end)``, whatever they are."""
+    """The first ``items_max`` stored items of ``[start, end)``, of any kind."""
 
     start: bytes
     end: bytes
@@ -70,11 +70,11 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Stored items that go, before those of the same entry are put: nobody can read them any more, or ever could.
+    """Stored items that go, before those of the same entry are put: no read can see them any more, or ever could.
 
     ``keys`` are the engine's, with their timestamps, ascending; one that is not there is passed over. It ``is_dense``
-    where many of the items between the first and the last are among them. ``safepoints`` are those that hold from then
-    on, where they rise: a write that has them puts their key, too.
+    if many of the items between the first and the last are among them. ``safepoints`` are those that hold from then on,
+    if they rise: a write that has them puts their key, too.
     """
 
     keys: Sequence[bytes] = ()
@@ -89,7 +89,7 @@ class Evaluation:
     no log entry.
 
     ``restored`` are versions at timestamps of their own, as they are stored: of a cluster that is being filled from a
-    backup, and serves nobody. Evaluating does not see them before they are applied.
+    backup, and serves no callers. Evaluation does not see them before they are applied.
     """
 
     mutations: Mutations
@@ -138,7 +138,7 @@ def parse_etag(text: str, field: str = "condition.etag") -> EtagIs:
 
 
 def check_condition(condition: Condition | None, key_for_people: str, version: Version | None, *, row: int = 0) -> None:
-    """Return where ``condition`` holds of the live ``version`` (None: absent); else raise ConditionFailed.
+    """Return if ``condition`` holds for the live ``version`` (None: absent); else raise ConditionFailed.
 
     ``key_for_people`` names the key in the error, ``row`` its place in a batch.
     """

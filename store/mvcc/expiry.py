@@ -1,7 +1,7 @@
-"""When something is to expire, as a caller says it: after a time, at a time, or never.
+"""A caller's expiry of a key: after a time, at a time, or never.
 
 A time counts from the commit. A commit that is evaluated ahead of its turn counts from then: some milliseconds earlier.
-Within one commit nothing expires: what an operation has written is there for those behind it.
+Within one commit nothing expires: later operations see the keys that earlier ones wrote.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Expiry:
             raise InvalidArgument("expiry.at_ms", f"must be between 1 and {WALL_MS_MAX}", str(self.at_ms))
 
     def expires_ms(self, reader: Reader) -> int:
-        """The wall time at which what is written expires, 0 for never. ``reader`` is what the write is evaluated
-        on."""
+        """Return the wall time at which written keys expire, 0 for never. The write is evaluated on ``reader``."""
         if self.at_ms:
             return self.at_ms
         return min(reader.as_of.wall_ms + self.ttl_ms, WALL_MS_MAX) if self.ttl_ms else 0

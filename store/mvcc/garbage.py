@@ -1,4 +1,4 @@
-"""Which versions nobody can read any more: a pure look at a run of stored items.
+"""Finds versions that no read can see any more: a pure function of a run of stored items.
 
 ::
 
@@ -6,12 +6,12 @@
                                       gone        gone with ... gone
 
 Of each key the newest version at or below the safepoint stays, since reads at the safepoint find it; older ones go
-(G1). Where that version is a delete, it is no different from nothing, so it goes as well; but never before the older
-ones, which it hides (G4). So a delete goes as a range: itself, and whatever older versions a replica has, known here or
-not. A put that has expired at the safepoint is as good as a delete (G7): no read from there on sees it.
+(G1). If that version is a delete, it reads like an absent key, so it goes as well; but never before the older ones,
+which it hides (G4). So a delete goes as a range: itself, and all older versions that a replica has, known here or not.
+A put that has expired at the safepoint is as good as a delete (G7): no read from there on sees it.
 
-Garbage stays garbage, whatever is written later, and what has expired stays expired. So what was found may be removed
-at any later time.
+Garbage stays garbage, whatever is written later, and an expired version stays expired. So garbage may be removed at any
+later time.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _BEHIND_VERSIONS: Final = b"\xff" * TIMESTAMP_BYTES + b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What may go: ``keys`` of versions, ascending, and for each delete, and each put that has expired, the range of
-    itself and of what it hides.
+    """The versions that may go: their ``keys``, ascending, and for each delete, and each put that has expired, the
+    range of itself and of the versions that it hides.
 
-    ``next_ts`` is the lowest safepoint at which more of the same items may be garbage, once these are gone; None where
+    ``next_ts`` is the lowest safepoint at which more of the same items may be garbage, once these are gone; None if
     none will be.
     """
 
@@ -59,11 +59,10 @@ class Garbage:
 def find_garbage(
     engine_keys: list[bytes], engine_values: list[bytes], safepoint: Timestamp, *, behind: bytes, is_cut: bool
 ) -> Garbage:
-    """Of a run of stored items, as they stand, all versions of each of its keys.
+    """Find the garbage in a run of stored items, in their order, with all versions of each of its keys.
 
     But the run may begin within the versions of a key, ``behind`` the one that counts (else empty): then all of that
-    key go. And it ``is_cut`` where its last key may have more versions: then a delete of that key stays, and what has
-    expired of it.
+    key go. And it ``is_cut`` if its last key may have more versions: then a delete or an expired put of that key stays.
     """
     if not engine_keys:
         return Garbage((), (), None)
@@ -88,20 +87,20 @@ def find_garbage(
         last_first = int(np.flatnonzero(~continues)[-1])
         if is_hiding[last_first:].any():
             is_hiding[last_first:] = False
-            # Once what it hides is gone.
+            # Once the versions that it hides are gone.
             next_ts = safepoint.next()
     hiding = np.flatnonzero(is_hiding).tolist()
     deleted = [Cleared(engine_keys[i], logical_of(engine_keys[i]) + _BEHIND_VERSIONS, VERSIONS_MAX) for i in hiding]
     if hiding:
-        # What a delete hides goes with it.
+        # The versions that a delete hides go with it.
         run_of = np.cumsum(~continues)
         is_old &= ~np.isin(run_of, run_of[hiding])
     return Garbage(list(compress(engine_keys, is_old.tolist())), deleted, next_ts)
 
 
 def _next(suffixes: list[bytes], is_visible: _Flags, continues: _Flags, is_delete: _Flags) -> Timestamp | None:
-    """When something would be garbage next, expiries aside: once the safepoint reaches a version above it that has an
-    older one, or is a delete."""
+    """Return the timestamp at which a version would be garbage next, expiries aside: the safepoint then reaches a
+    version above it that has an older one, or is a delete."""
     has_older = np.zeros(len(suffixes), np.bool_)
     has_older[:-1] = continues[1:]
     coming = list(compress(suffixes, (~is_visible & (has_older | is_delete)).tolist()))

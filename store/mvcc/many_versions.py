@@ -1,12 +1,12 @@
 """The bytes of many versions at once (needs numpy): :func:`~cortado.store.mvcc.versions.encode_versions`, by columns.
 
-A CRC-32C goes on over a byte by a look into a table, and over four bytes by four looks, so numpy takes it over what
-follows each of many checksums in some calls. One by one there is only a call for each key, and one for each payload::
+A CRC-32C goes on over a byte by a table lookup, and over four bytes by four lookups, so numpy continues many checksums
+in a few calls. Only each key, and each payload, takes a call of its own::
 
     key        checksum, a call each        -> of the key
-    kind       a look                       -> of key and kind
-    payload    going on, a call each; none where it is empty, as in entries of an index that is not unique
-    of the key four looks                   -> the value's own
+    kind       a lookup                     -> of key and kind
+    payload    going on, a call each; none if it is empty, as in entries of an index that is not unique
+    of the key four lookups                 -> the value's own
 
 Source: *A Systematic Approach to Building High Performance, Software-based, CRC Generators* (Kounavis & Berry, 2005).
 """
@@ -39,7 +39,7 @@ from cortado.store.mvcc.versions import (
 Checksums: TypeAlias = npt.NDArray[np.uint32]
 
 MANY: Final = 64
-"""From so many on it costs less than one by one."""
+"""From this number on it costs less than one by one."""
 
 _POLYNOMIAL: Final = 0x82F6_3B78
 _TAIL_BYTES: Final = 8
@@ -80,7 +80,7 @@ def encode_many(
 
 
 def encode_contents(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> list[Item]:
-    """What ``encode_content`` returns for each."""
+    """Return the result of ``encode_content`` for each."""
     of_keys = np.fromiter(map(checksum, engine_keys), np.uint32, len(engine_keys))
     of_bodies = np.fromiter(map(google_crc32c.extend, of_keys.tolist(), contents), np.uint32, len(engine_keys))
     tails = np.empty((len(engine_keys), _TAIL_BYTES), np.uint8)
@@ -90,7 +90,7 @@ def encode_contents(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> 
 
 
 def _filled(payloads: Sequence[bytes | None]) -> int:
-    """From where on all are empty."""
+    """Return the place from which on all payloads are empty."""
     try:
         first = payloads.index(b"")
     except ValueError:
@@ -99,14 +99,14 @@ def _filled(payloads: Sequence[bytes | None]) -> int:
 
 
 def _over_kinds(before: Checksums, kinds: npt.NDArray[np.uint8]) -> Checksums:
-    """The CRC of what has the CRC ``before``, followed by a byte, for each of many."""
+    """Return the CRCs ``before``, each continued over a byte."""
     register = ~before
     looked: Checksums = _TABLES[0][(register ^ kinds) & np.uint32(0xFF)]
     return ~(looked ^ (register >> np.uint32(8)))
 
 
 def _over_checksums(before: Checksums, followed_by: Checksums) -> Checksums:
-    """The CRC of what has the CRC ``before``, followed by four bytes, for each of many."""
+    """Return the CRCs ``before``, each continued over four bytes."""
     lanes = _bytes_of(~before ^ followed_by)
     after: Checksums = _TABLES[3][lanes[:, 0]]
     for byte in (1, 2, 3):
@@ -123,7 +123,7 @@ def _cut(rows: npt.NDArray[np.uint8]) -> list[bytes]:
 
 
 def _make_tables() -> Checksums:
-    """What a byte does to the register, alone and with one, two and three bytes of zeros behind it."""
+    """Return a byte's effect on the register, alone and with one, two and three bytes of zeros behind it."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> np.uint32(1)) ^ np.where(table & np.uint32(1), np.uint32(_POLYNOMIAL), np.uint32(0))

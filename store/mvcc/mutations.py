@@ -35,11 +35,11 @@ class Mutations:
 
     @property
     def size_bytes(self) -> int:
-        """Of all keys and payloads, and of expiries."""
+        """Return the bytes of all keys, payloads and expiries."""
         of_expiries = EXPIRY_BYTES * len(self.expiries)
         return sum(map(len, self.keys)) + sum(map(len, filter(None, self.payloads))) + of_expiries
 
     @property
     def bounds(self) -> tuple[LogicalKey, LogicalKey] | None:
-        """The first and the last key in their order, where they are known."""
+        """Return the first and the last key in their order, if they are known."""
         return None

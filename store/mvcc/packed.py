@@ -1,12 +1,12 @@
-"""Payloads of many rows as two byte strings: no object for a row, unless somebody asks for it.
+"""Payloads of many rows as two byte strings: no object for a row, unless it is asked for.
 
 ::
 
-    payload 0 | payload 1 | ...      heads    their first bytes (a stored row's schema id), so many of each
+    payload 0 | payload 1 | ...      heads    their first bytes (a stored row's schema id), head_bytes of each
                                      bodies   what follows, end to end;  ends  where each one ends in it
 
-So where all rows have one schema, their bodies are an Avro block as they lie here. Whoever packed them may bring what
-makes columns of them without the interpreter.
+So if all rows have one schema, their bodies are an Avro block as they lie here. The kernel that packed them may come
+along, to make columns of them without the interpreter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cortado.store.packing import cut, cut_equal
 
 class PackedPayloads(Sequence[bytes]):
     """A sequence of payloads. ``ends`` are places in ``bodies``, ascending; ``head_bytes`` is the same for all;
-    ``kernel`` makes columns of the bodies, where they are Avro's."""
+    ``kernel`` makes columns of the bodies, if they are Avro's."""
 
     __slots__ = ("_cut", "bodies", "ends", "head_bytes", "heads", "kernel")
 
@@ -44,7 +44,7 @@ class PackedPayloads(Sequence[bytes]):
         self._cut: Sequence[bytes] | None = None
 
     def lengths(self) -> NDArray[np.uint32]:
-        """Of the bodies."""
+        """Return the lengths of the bodies."""
         return np.diff(self.ends, prepend=0).astype(np.uint32)
 
     def first(self, count: int) -> PackedPayloads:

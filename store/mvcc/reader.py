@@ -1,8 +1,8 @@
-"""What evaluation reads through: one state of the keyspace at one timestamp.
+"""The reader of an evaluation: one state of the keyspace at one timestamp.
 
-A command reads a :class:`Reader` and returns mutations; it never touches the disk. The engine's snapshot, the
-leader's view with what is in flight laid over it, and the tests' dictionary all are Readers, and one suite holds them
-to the same behaviour.
+A command reads a :class:`Reader` and returns mutations; it never touches the disk. The engine's snapshot, the leader's
+view with commands in flight laid over it, and the tests' dictionary all are Readers, and one suite holds them to the
+same behaviour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.packing import cut, cut_equal
 
 PIECE_BYTES: Final = 4 << 20
-"""Of what is read at once where all is looked at and little of it is kept."""
+"""The most bytes read at once, if all are examined and few are kept."""
 _PIECE_KEYS: Final = 1_000
 _NO_EXPIRIES: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
@@ -36,8 +36,8 @@ class Version:
     """The newest visible value of a key: its ``payload``, the timestamp of the commit that wrote it, and the wall time
     in milliseconds at which it expires, 0 for never.
 
-    Read-only. A store gives ``ts`` as the engine key that ends with it, inverted, and it is decoded when somebody asks:
-    most reads don't, and a point read would spend half its time on it.
+    Read-only. A store gives ``ts`` as the engine key that ends with it, inverted, and it is decoded at the first use:
+    most reads do not use it, and a point read would spend half its time on it.
     """
 
     __slots__ = ("_ts", "expires_ms", "payload")
@@ -55,7 +55,7 @@ class Version:
 
     @property
     def suffix(self) -> bytes:
-        """Of its engine key: its timestamp, inverted."""
+        """Return the suffix of its engine key: its timestamp, inverted."""
         return self._ts[-TIMESTAMP_BYTES:] if isinstance(self._ts, bytes) else bytes(self._ts).translate(INVERTED)
 
     def __eq__(self, other: object) -> bool:
@@ -85,15 +85,16 @@ class Reader(Protocol):
 
     @property
     def as_of(self) -> Timestamp:
-        """What has expired by then is absent: read_ts, or later where a command is evaluated ahead of its turn."""
+        """Return the time by which expired keys are absent: read_ts, or later if a command is evaluated ahead of its
+        turn."""
 
     def get(self, key: LogicalKey) -> Version | None:
-        """The newest version at or below read_ts; None where there is none, or it is a delete or has expired."""
+        """Return the newest version at or below read_ts; None if there is none, or it is a delete or has expired."""
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         """As :meth:`get` for each, in the order asked.
 
-        With ``max_bytes`` it reads the first keys alone, up to the one whose version reaches so many bytes: the list is
+        With ``max_bytes`` it reads the first keys alone, up to the one whose version reaches that bound: the list is
         shorter then, and has one place at least. Many values may be a gigabyte together.
         """
 
@@ -105,11 +106,11 @@ class Reader(Protocol):
     def changed_since(
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
-        """One of the ``keys``, or a key in one of the ``ranges``, that has a version above ``ts`` and at or below
-        read_ts, deletes too; None where there is none.
+        """Return one of the ``keys``, or a key in one of the ``ranges``, that has a version above ``ts`` and at or
+        below read_ts, deletes too; None if there is none.
 
-        Raises ResourceExhausted, its resource being VALIDATION, where ``ts`` is too long ago to look at ranges here, or
-        at so many keys.
+        Raises ResourceExhausted with the resource VALIDATION if ``ts`` is too long ago to read ranges here, or this
+        many keys.
         """
 
 
@@ -128,8 +129,8 @@ def get_in_pieces(
 
 
 def read_list(reader: Reader, key: LogicalKey, item_bytes: int, what: str) -> Sequence[bytes]:
-    """What is stored under ``key``, cut into items of so many bytes; nothing where it is absent. Raises DataLoss, which
-    names ``what`` is listed there."""
+    """Return the value under ``key``, cut into items of ``item_bytes``; empty if it is absent. Raises DataLoss, which
+    names the list as ``what``."""
     version = reader.get(key)
     if version is None:
         return ()
@@ -141,7 +142,7 @@ def read_list(reader: Reader, key: LogicalKey, item_bytes: int, what: str) -> Se
 
 @dataclass(frozen=True, slots=True)
 class PackedKeys:
-    """Logical keys end to end, and where in it each ends; and the suffixes of their engine keys."""
+    """Logical keys end to end, and the end of each; and the suffixes of their engine keys."""
 
     joined: bytes
     ends: NDArray[np.int64]
@@ -166,8 +167,8 @@ class ScanChunk:
     next slice, None at the end of the range. A slice may hold no rows and still not be the last.
 
     ``suffixes`` are the engine keys' last 12 bytes: commit timestamps, inverted. They and the logical ``keys`` are cut
-    from the engine keys when somebody asks, since many scans want the payloads alone. ``expiries`` are those of the
-    rows that expire, by key.
+    from the engine keys at the first use, since many scans want the payloads alone. ``expiries`` are those of the rows
+    that expire, by key.
     """
 
     __slots__ = ("_engine_keys", "_keys", "_suffixes", "expiries", "packed", "payloads", "resume")
@@ -237,7 +238,7 @@ class ScanChunk:
         return [self._suffixes[row] for row in rows]
 
     def cut(self, count: int, *, reverse: bool) -> ScanChunk:
-        """Its first ``count`` rows, one at least; the next slice begins with what is left out."""
+        """Return its first ``count`` rows, one at least; the next slice begins with the rest."""
         if count >= len(self.payloads):
             return self
         last = self.keys[count - 1]
@@ -245,15 +246,15 @@ class ScanChunk:
         return ScanChunk(self.keys[:count], self.suffixes[:count], self.payloads[:count], resume, self.expiries)
 
     def timestamps(self) -> list[Timestamp]:
-        """Commit timestamps, decoded: where only their bytes are wanted, invert the suffixes instead."""
+        """Return the commit timestamps, decoded. A caller that wants their bytes alone inverts the suffixes instead."""
         suffixes = self.suffixes
-        # What was written at once has one timestamp, and neighbours often were.
+        # Rows of one commit have one timestamp, and neighbours often are of one commit.
         decoded = {each: Timestamp.from_bytes(each.translate(INVERTED)) for each in set(suffixes)}
         return list(map(decoded.__getitem__, suffixes))
 
 
 class ScanSource(Protocol):
-    """Where scans read: the store of versions, or that with a transaction's own writes over it."""
+    """The source of scans: the store of versions, or that with a transaction's own writes over it."""
 
     def scan_chunk(
         self,
@@ -269,4 +270,4 @@ class ScanSource(Protocol):
         SnapshotTooOld, DataLoss."""
 
     def snapshot(self, read_ts: Timestamp) -> Reader:
-        """What is there at that time."""
+        """Return the state at that time."""

@@ -2,7 +2,7 @@
 
 ::
 
-    key @9   key @7   key @4   key @2          safepoint 5: @4 is what a read at 5 or 6 finds, @2 may be gone
+    key @9   key @7   key @4   key @2          safepoint 5: a read at 5 or 6 finds @4, and @2 may be gone
              |----------- safepoint 5
 
 The cluster has a safepoint, and so has each table with a retention of its own. The catalogue's is the lowest of them,
@@ -61,7 +61,7 @@ class Safepoints:
         if not self.tables:
             return self.of(start) if start[:1] == META_SPACE and end <= TABLE_SPACE else self.cluster
         prefix = start[:_TABLE_PREFIX_BYTES]
-        # A table's keys end where the next one's begin.
+        # A table's keys end at the begin of the next one's.
         is_of_one = end[:_TABLE_PREFIX_BYTES] == prefix or end == successor_of_prefix(prefix)
         if is_of_one or (start[:1] == META_SPACE and end <= TABLE_SPACE):
             return self.of(start)
@@ -69,7 +69,7 @@ class Safepoints:
         return max([self.cluster, *(ts for ts, first, behind in bounds if start < behind and first < end)])
 
     def check(self, ts: Timestamp, start: bytes, end: bytes) -> None:
-        """Raises SnapshotTooOld where ``ts`` is below that of some key in ``[start, end)``."""
+        """Raise SnapshotTooOld if ``ts`` is below the safepoint of some key in ``[start, end)``."""
         if ts < self.highest:
             safepoint = self.of_range(start, end)
             if ts < safepoint:
@@ -86,7 +86,7 @@ class Safepoints:
 
     @classmethod
     def decode(cls, encoded: bytes) -> Safepoints:
-        """Raises DataLoss where these are no safepoints."""
+        """Decode stored safepoints. Raises DataLoss if the bytes are no safepoints."""
         cluster, rest = encoded[:TIMESTAMP_BYTES], encoded[TIMESTAMP_BYTES:]
         if len(cluster) < TIMESTAMP_BYTES or len(rest) % _TABLE.size:
             raise DataLoss("the safepoints", f"a record of {len(encoded)} bytes")

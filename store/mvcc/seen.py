@@ -1,12 +1,12 @@
-"""What an evaluation was worked out from: the keys that it read, and the version of each that counted.
+"""The reads of an evaluation: its keys, and the version of each that counted.
 
-A leader whose disk hides a row reads that there is none, and no checksum says otherwise. So what it saw goes with the
-entry that it worked out, and a follower that holds the row sees that it was missed, before it keeps the entry. What is
-noted is the state *before* the entry: what a command sees of an earlier one of its own entry is not.
+A leader with a disk that hides a row reads that there is none, and no checksum says otherwise. So its reads go with the
+entry that it worked out, and a follower that holds the row notices the miss before it keeps the entry. The notes are of
+the state *before* the entry: a command's view of an earlier command of the same entry is not noted.
 
-Deletes are versions too: a row that is missed and a delete that is missed look alike otherwise. But for a delete at or
-below the safepoint, and a version that has expired there: it is collected at one replica sooner than at another, and
-counts as nothing on both. So an entry says which safepoint that was.
+Deletes are versions too: a missed row and a missed delete would look alike otherwise. The exceptions are a delete at or
+below the safepoint, and a version that has expired there: one replica collects it sooner than another, and it counts as
+nothing on both. So an entry names that safepoint.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, has_expired
 
 NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
-"""In the place of a version's suffix: there is none. It sorts behind every other, as the oldest of all."""
+"""The suffix for a key without a version. It sorts behind every other, as the oldest of all."""
 
 _SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
 
 
 class Reads(NamedTuple):
-    """As an entry carries it: ``versions`` are the suffixes of the engine keys, one for each of the ``keys``. There was
-    nothing in the ``ranges`` but what the keys name. Deletes at or below ``collected``, and what has expired there,
-    counted as nothing."""
+    """The reads in an entry: ``versions`` are the suffixes of the engine keys, one for each of the ``keys``. The
+    ``ranges`` held no other keys. Deletes at or below ``collected``, and versions that have expired there, counted as
+    nothing."""
 
     keys: Sequence[bytes] = ()
     versions: Sequence[bytes] = ()
@@ -45,7 +45,7 @@ class Seen:
     __slots__ = ("_collected_suffix", "collected", "ranges", "versions")
 
     def __init__(self, collected: Timestamp = ZERO) -> None:
-        """Deletes at or below ``collected``, and what has expired there, count as nothing."""
+        """Deletes at or below ``collected``, and versions that have expired there, count as nothing."""
         self.versions: dict[LogicalKey, bytes] = {}
         self.ranges: list[tuple[bytes, bytes]] = []
         self.collected = collected
@@ -55,7 +55,7 @@ class Seen:
         return bool(self.versions or self.ranges)
 
     def note(self, key: LogicalKey, suffix: bytes) -> None:
-        """``key`` was read, and the version with this suffix counted. Of two the newer one stands."""
+        """Note that ``key`` was read, and that the version with this suffix counted. The newer of two notes stands."""
         if suffix <= self.versions.get(key, NOTHING):
             self.versions[key] = suffix
 
@@ -81,7 +81,7 @@ class Seen:
             self.ranges.clear()
 
     def reads(self, bytes_max: int) -> Reads:
-        """As many of them as fit: the ranges only where all keys do."""
+        """Return as many of them as fit ``bytes_max``: the ranges only if all keys do."""
         keys = sorted(self.versions)
         size = sum(map(len, keys)) + _SEEN_OVERHEAD_BYTES * len(keys)
         range_bytes = sum(len(start) + len(end) + 8 for start, end in self.ranges)

@@ -1,6 +1,6 @@
-"""How a slice is asked of the scan kernel, where there is one (:mod:`cortado.store.mvcc.kernel`).
+"""The request of a slice to the scan kernel, if there is one (:mod:`cortado.store.mvcc.kernel`).
 
-These types are not in the kernel's package, since the store needs them also where no compiler is installed.
+These types are not in the kernel's package, since the store needs them also without a compiler.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from cortado.store.mvcc.reader import ScanChunk
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice: the live rows of ``[start, end)`` at the time whose suffix is ``read_suffix``, without what has expired
-    by the time of ``as_of``.
+    """A slice: the live rows of ``[start, end)`` at the time of the suffix ``read_suffix``, without rows that have
+    expired by the time of ``as_of``.
 
-    With ``keys_only`` values are neither looked at nor packed, so keys that are deleted by then count, too.
+    With ``keys_only`` values are neither read nor packed, so keys that are deleted by then count, too.
     """
 
     start: bytes
@@ -32,5 +32,5 @@ class Slice:
 
 class SliceReader(Protocol):
     def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
-        """The slice, in a transaction of its own; None where the Python path must read it, since something there is not
-        as it should be, or not known. Raises Unavailable where the engine is closed."""
+        """Read the slice in a transaction of its own. Returns None if the Python path must read it, since an item there
+        is not sound, or of an unknown form. Raises Unavailable once the engine is closed."""

@@ -25,13 +25,13 @@ from cortado.store.mvcc.slices import Slice, SliceReader
 KEYS_PER_STEP: Final = 10_000
 _SAMPLES_MAX: Final = 4_096
 _KEY_BYTES_MAX: Final = 4 << 20
-"""Of a step's keys, read by the kernel."""
+"""The most bytes of a step's keys, read by the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part begins at ``start``, and ends where the next begins. ``rows`` counts keys with a version at the timestamp:
-    those that are deleted by then still count until they are collected."""
+    """A part begins at ``start``, and ends at the next one's start. ``rows`` counts keys with a version at the
+    timestamp: those that are deleted by then still count until they are collected."""
 
     start: LogicalKey
     rows: int
@@ -83,7 +83,7 @@ class SplitPass:
         return exhausted
 
     def parts(self) -> list[Part]:
-        """The parts in order, the first from the range's start; fewer than asked for where there are few rows."""
+        """Return the parts in order, the first from the range's start; fewer than asked for if there are few rows."""
         count = max(1, min(self._parts, len(self._samples)))
         # Sample number i is row number i * stride.
         places = [round(number * self.rows / count / self._stride) for number in range(count)]
@@ -101,7 +101,7 @@ class SplitPass:
         self._sample(len(places), lambda number: logical_of(engine_keys[places[number]]))
 
     def _sample(self, rows: int, key_of: Callable[[int], LogicalKey]) -> None:
-        """So many rows more, of which ``key_of`` gives the key by its number."""
+        """Count ``rows`` more; ``key_of`` gives their keys by number."""
         if self._parts > 1:
             self._samples += map(key_of, range(-self.rows % self._stride, rows, self._stride))
         self.rows += rows

@@ -1,16 +1,16 @@
-"""What large transactions have staged, and how the rows of one that is committed are read before they are in place.
+"""The staged writes of large transactions, and reads of the rows of a committed one before they are in place.
 
-A large transaction stages its writes over minutes, in any number of entries of the log, and all of them become visible
-by one. Until then they lie in a space of their own (:mod:`cortado.store.keys.keyspace`), as ordinary versioned keys::
+A large transaction stages its writes over minutes, in any number of entries of the log, and one entry makes all of them
+visible. Until then they lie in a space of their own (:mod:`cortado.store.keys.keyspace`), as ordinary versioned keys::
 
     "s" key  @staged     transaction 16 | (attempt 4 | length 4 | kind and payload) ...       little-endian
 
-So scans of rows do not meet them, and snapshots, checksums and repairs cover them like any other version. All staged
+So scans of rows do not see them, and snapshots, checksums and repairs cover them like any other version. All staged
 versions of a key belong to one transaction: that is the *lock* of the key. A task that ran twice has staged under two
 attempts, and the newest version holds both; the commit names the attempts that count.
 
-Once it is committed its rows are moved to where they belong, at the timestamp of the commit, some thousand by an entry.
-A read at that timestamp, or above it, that comes in between takes a row from where it is::
+Once it is committed its rows are moved to their keys, at the timestamp of the commit, some thousand by an entry. A read
+at that timestamp, or above it, that comes in between takes a row from either place::
 
     staged, then stored      rows move only from there to here, so a read in this order misses none
 
@@ -43,7 +43,7 @@ _FIRST_CONTENT: Final = TRANSACTION_ID_BYTES + _HEAD.size
 
 
 class Staged(NamedTuple):
-    """A staged value: whose it is, and what each attempt makes of the key, kind and payload together."""
+    """A staged value: its transaction, and each attempt's content for the key, kind and payload together."""
 
     transaction_id: bytes
     contents: Mapping[int, bytes]
@@ -79,7 +79,7 @@ def encode_firsts(transaction_id: bytes, attempt: int, contents: Iterable[bytes]
 
 
 class Made(NamedTuple):
-    """What a commit makes of a key: the suffix of its timestamp, and kind and payload."""
+    """A commit's value for a key: the suffix of its timestamp, and kind and payload."""
 
     suffix: bytes
     content: bytes
@@ -112,7 +112,7 @@ class LargeTransaction:
         return any(low <= key < high for low, high in self.ranges)
 
     def is_committed_at(self, ts: Timestamp) -> bool:
-        """Whether a read at ``ts`` sees what it has written."""
+        """Return whether a read at ``ts`` sees its writes."""
         return self.commit_ts is not None and self.commit_ts <= ts
 
     def overlaps(self, start: bytes, end: bytes) -> bool:
@@ -120,23 +120,23 @@ class LargeTransaction:
         return any(low < end and start < high for low, high in self.ranges)
 
     def counts(self, attempt: int) -> bool:
-        """Whether what it has staged is part of the commit."""
+        """Return whether the writes staged under this attempt are part of the commit."""
         return attempt in self.attempts
 
     def item_of(self, key: LogicalKey, staged: Staged) -> Item | None:
-        """What its commit makes of ``key``, as it will be stored; None where no attempt that counts has staged it."""
+        """Return its commit's item for ``key``, as it will be stored; None if no attempt that counts has staged it."""
         content = self._chosen(staged)
         if content is None or self.commit_ts is None:
             return None
         return encode_content(key + suffix_of(self.commit_ts), content)
 
     def content_of(self, staged_key: LogicalKey, payload: bytes) -> bytes | None:
-        """What its commit makes of the key that this payload is staged for, kind and payload; None where no attempt
-        that counts has staged it. Raises DataLoss."""
+        """Return its commit's content, kind and payload, for the key that this payload is staged for; None if no
+        attempt that counts has staged it. Raises DataLoss."""
         if len(payload) >= _FIRST_CONTENT:
             attempt, length = _HEAD.unpack_from(payload, TRANSACTION_ID_BYTES)
             if length + _FIRST_CONTENT == len(payload):
-                # Of one attempt, as nearly all are.
+                # Staged by one attempt, as nearly all are.
                 return payload[_FIRST_CONTENT:] if self.counts(attempt) else None
         return self._chosen(Staged.decode(staged_key, payload))
 
@@ -145,7 +145,8 @@ class LargeTransaction:
 
 
 class Unresolved:
-    """Those of a replica, as of what it has applied. Never changed: another one takes its place."""
+    """The large transactions of a replica that have not ended, as of its applied state. Never changed: another one
+    takes its place."""
 
     __slots__ = ("_ends", "_starts", "all", "committed")
 
@@ -154,7 +155,7 @@ class Unresolved:
             {each.transaction_id: each for each in transactions}
         )
         ranges = sorted({bounds for each in self.all.values() for bounds in each.ranges})
-        # Of whole tables: two are the same, or have nothing in common.
+        # Ranges of whole tables: two are the same, or have no key in common.
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self.committed: Sequence[LargeTransaction] = [each for each in self.all.values() if each.commit_ts is not None]
 
@@ -162,7 +163,7 @@ class Unresolved:
         return bool(self.all)
 
     def seen_at(self, ts: Timestamp, start: bytes, end: bytes) -> bool:
-        """Whether a read of ``[start, end)`` at ``ts`` may see what one of them has staged."""
+        """Return whether a read of ``[start, end)`` at ``ts`` may see staged writes of one of them."""
         return any(each.is_committed_at(ts) and each.overlaps(start, end) for each in self.committed)
 
     def covers(self, key: LogicalKey) -> bool:
@@ -176,8 +177,7 @@ class Unresolved:
         return place > 0 and start < self._ends[place - 1]
 
     def seen_of(self, ts: Timestamp, staged: Iterable[tuple[LogicalKey, bytes]]) -> dict[LogicalKey, Made]:
-        """Of staged keys and payloads those that a read at ``ts`` sees, by the keys that they are for. Raises
-        DataLoss."""
+        """Return the staged values that a read at ``ts`` sees, by the keys that they are for. Raises DataLoss."""
         made: dict[LogicalKey, Made] = {}
         known = {each.transaction_id: (each, suffix_of(each.commit_ts)) for each in self.committed if each.commit_ts}
         for staged_key, payload in staged:

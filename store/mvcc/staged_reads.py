@@ -1,14 +1,14 @@
-"""Reads of a range, or of keys, in which a large transaction is committed and not all in place yet.
+"""Reads of a range, or of keys, with writes of a committed large transaction that are not all in place yet.
 
 ::
 
-    staged          what counts of it, as it will be stored      looked at first
+    staged          the staged writes that count                 read first
     ───────────
-    stored          as any other read finds it                   looked at behind it
+    stored          as any other read finds it                   read behind it
 
-Rows move from staged to stored in one step, and never back; so a row that is found in neither was in neither. What is
-found in both is the same (:mod:`cortado.store.mvcc.staged`). Of what is staged no notes are taken for followers: a
-leader takes none at all while there is a large transaction.
+Rows move from staged to stored in one step, and never back; so a row that is found in neither was in neither. A row
+that is found in both is the same (:mod:`cortado.store.mvcc.staged`). Reads of staged rows are not noted for followers:
+a leader notes none at all while there is a large transaction.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 class StagedSlice(NamedTuple):
-    """What a read sees of the staged values in a slice of a range, by the keys that they are for: all of
-    ``[low, high)``."""
+    """All staged values of ``[low, high)`` that a read sees, by the keys that they are for."""
 
     seen: Mapping[LogicalKey, Made]
     low: LogicalKey
@@ -37,7 +36,7 @@ class StagedSlice(NamedTuple):
 
 
 def staged_items(store: VersionStore, keys: Sequence[LogicalKey], ts: Timestamp) -> Mapping[LogicalKey, Item]:
-    """Of the ``keys`` those of which a read at ``ts`` finds the newest version staged, as it will be stored."""
+    """Return the items, as they will be stored, of those ``keys`` with a staged newest version at ``ts``."""
     unresolved = store.unresolved
     looked_up = [staged_key(key) for key in keys if unresolved.covers(key)]
     if not looked_up:
@@ -75,8 +74,8 @@ def merged(
     *,
     reverse: bool,
 ) -> ScanChunk:
-    """The rows of a slice of the range ``bounds``: those that are in place, read of all of ``staged`` and behind it,
-    and over them what is staged."""
+    """Return the rows of a slice of the range ``bounds``: the rows in place, read of all of ``staged`` and behind it,
+    and the staged ones over them."""
     low, high = staged.low, staged.high
     if chunk.resume is not None:
         low, high = (chunk.resume, high) if reverse else (low, chunk.resume)
@@ -94,7 +93,7 @@ def laid_over(
     *,
     reverse: bool,
 ) -> ScanChunk:
-    """A slice's rows, and over them others, None for what is absent."""
+    """Return a slice's rows with others over them, None for absent ones."""
     if not over:
         return ScanChunk(chunk.keys, list(chunk.suffixes), chunk.payloads, resume, chunk.expiries)
     rows = dict(zip(chunk.keys, zip(chunk.suffixes, chunk.payloads, strict=True), strict=True))

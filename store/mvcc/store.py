@@ -8,10 +8,10 @@ A point read is one seek. Versions are stored newest first, so the first engine 
 read_ts`` is the newest visible version, if it is one of the key's at all::
 
     key @9   key @7   key @4   next key @8
-             ^ what a read at 8 finds, or at 7
+             ^ a read at 8, or at 7, finds this
 
 Bounds of scans are logical keys, prefixes of whole parts, or their successors. Appending bytes to a key makes no bound:
-what is appended would be compared with the timestamps.
+the appended bytes would be compared with the timestamps.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _MORE_ROWS: Final = 4
 BYTES_MAX: Final = 1 << 20
 
 
-# Of so few keys a search each costs less than a transaction for all of them.
+# Up to this many keys, a search each costs less than a transaction for all of them.
 _SOUGHT_KEYS_MAX: Final = 3
-# Of so many keys the one search pays that tells whether any is there: new rows mostly come in their order.
+# From this many keys on, one search that tells whether any is there pays: new rows mostly come in their order.
 _MANY_KEYS: Final = 16
 
 # A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
@@ -82,32 +82,32 @@ class VersionStore:
         self.engine = engine
         self._seek = engine.point_reader(Space.DATA)
         self.unresolved = NOTHING_UNRESOLVED
-        """Large transactions that have not ended. Known to be committed *before* anybody reads at that time, and until
-        all of it is in place *durably*."""
+        """Large transactions that have not ended. Known to be committed *before* any read at that time, and until all
+        of it is in place *durably*."""
         self.safepoints = NO_SAFEPOINTS
         """Versions that only reads below these need may be gone. Raised *before* anything is removed."""
         self.unreadable = ""
         """Why there is no state to read here, while a snapshot replaces it. Set *before* anything is removed."""
         self.on_damage: Callable[[Damage], None] = _ignore
-        """Hears of damage that a read met, on the reader's thread. Whoever reads beside the store tells it too."""
+        """Hears of damage that a read met, on the reader's thread. Code that reads beside the store calls it too."""
         self.suspect: tuple[Damage, ...] = ()
-        """Ranges in which something is not what was written, so that a key which is not found there may exist, or have
-        a newer version: reads of them raise DataLoss until they are repaired."""
+        """Ranges with an item that is not as it was written, so that a key that is not found there may exist, or have a
+        newer version: reads of them raise DataLoss until they are repaired."""
         self.suspect_requests: dict[Damage, bytes] = {}
-        """As ``suspect``, of what is remembered of requests; each with the key up to which something may be missing."""
+        """As ``suspect``, for remembered requests; each with the key up to which one may be missing."""
         self.newest_request: Callable[[], bytes] = _above_all
         """The key up to which requests can be remembered by now: newer ones are missing nowhere."""
         self._suspects_change = Lock()
 
     def snapshot(self, read_ts: Timestamp, seen: Seen | None = None, as_of: Timestamp | None = None) -> Snapshot:
-        """A Reader at ``read_ts``; ``seen`` notes what it reads. What has expired by ``as_of``, which is ``read_ts`` or
-        later, is absent. It holds nothing; there is nothing to close."""
+        """Return a Reader at ``read_ts``; ``seen`` notes its reads. Keys that have expired by ``as_of``, which is
+        ``read_ts`` or later, are absent. It holds no resource; there is nothing to close."""
         return Snapshot(self, read_ts, seen, read_ts if as_of is None else as_of)
 
     # --- points ------------------------------------------------------------------------------------------------
 
     def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
-        """The newest version at or below ``ts``; None where there is none, or it is a delete or has expired."""
+        """Return the newest version at or below ``ts``; None if there is none, or it is a delete or has expired."""
         return self.snapshot(ts).get(key)
 
     def get_many(
@@ -127,7 +127,7 @@ class VersionStore:
     def newest_items(
         self, keys: Sequence[LogicalKey], ts: Timestamp, max_bytes: int | None, seen: Seen | None
     ) -> list[Item | None]:
-        """As :meth:`get_many`, as it is stored, or will be, deletes and what has expired too."""
+        """Read as :meth:`get_many` does, each item as it is stored, or will be, deletes and expired ones too."""
         read_suffix = suffix_of(ts)
         staged = staged_items(self, keys, ts) if self.unresolved.committed else NO_ITEMS
         doubted = self.suspect
@@ -155,29 +155,29 @@ class VersionStore:
                     seen.note_item(key, *item)
         return [staged.get(key, item) for key, item in zip(keys, wanted, strict=True)] if staged else wanted
 
-    # --- what is in order ----------------------------------------------------------------------------------------
+    # --- checks --------------------------------------------------------------------------------------------------
 
     def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Raises DataLoss where a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
+        """Raise DataLoss if a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
         found = self._reported(keys, values)
         if found:
             raise damaged(found[0], values[keys.index(found[0])])
 
     def _reported(self, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
-        """The keys of what is damaged, in their order, after ``on_damage`` was told of each."""
+        """Return the keys of damaged items, in their order, after ``on_damage`` was told of each."""
         found = damaged_keys(Space.DATA, keys, values)
         for key in found:
             self.on_damage(Damage.at(Space.DATA, key))
         return found
 
     def disordered(self, engine_key: bytes) -> DataLoss:
-        """What to raise where a search comes to a key below what it looks for, after ``on_damage`` was told."""
+        """Return the error for a search that finds a key below its target, after ``on_damage`` was told."""
         self.on_damage(Damage.at(Space.DATA, engine_key))
         return DataLoss(dump(engine_key), "this stored key is out of its order")
 
     @contextmanager
     def tree_reported(self) -> Iterator[None]:
-        """Tells ``on_damage`` where the engine itself finds its tree damaged."""
+        """Tell ``on_damage`` if the engine itself finds its tree damaged."""
         try:
             yield
         except DataLoss as damage:
@@ -185,8 +185,8 @@ class VersionStore:
             raise
 
     def check_readable(self, ts: Timestamp, start: bytes, end: bytes) -> None:
-        """Raises SnapshotTooOld where ``ts`` is below the safepoint of a key in ``[start, end)``, Unavailable where
-        there is no state to read. To be asked *after* the read's own transaction has ended."""
+        """Raise SnapshotTooOld if ``ts`` is below the safepoint of a key in ``[start, end)``; Unavailable if there is
+        no state to read. To be asked *after* the read's own transaction has ended."""
         if self.unreadable:
             raise Unavailable(self.unreadable, retry_delay_ms=1_000)
         self.safepoints.check(ts, start, end)
@@ -197,7 +197,7 @@ class VersionStore:
             for key in keys:
                 self.check_readable(ts, key, key)
 
-    # --- what is damaged ---------------------------------------------------------------------------------------
+    # --- damage ------------------------------------------------------------------------------------------------
 
     def distrust(self, damage: Damage) -> None:
         """Answer no read of this range, until it is repaired."""
@@ -219,10 +219,10 @@ class VersionStore:
             self.suspect_requests = {} if damage is None else others
 
     def check_trusted(self, start: bytes, end: bytes, doubted: tuple[Damage, ...]) -> None:
-        """Raises DataLoss where something in ``[start, end)`` is known to be damaged. To be asked after the read.
+        """Raise DataLoss if an item in ``[start, end)`` is known to be damaged. To be called after the read.
 
-        ``doubted`` is what was suspect *before* the read's transaction began: what was repaired and is trusted since,
-        the read may not have seen.
+        ``doubted`` are the ranges that were suspect *before* the read's transaction began: the read may not have seen
+        later repairs.
         """
         suspect = self.suspect
         for each in (*suspect, *doubted):
@@ -245,12 +245,13 @@ class VersionStore:
         seen: Seen | None = None,
         as_of: Timestamp | None = None,
     ) -> ScanChunk:
-        """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
+        """Return one slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end
+        down.
 
-        It looks at ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
-        at one more, so it takes a bounded time. (Ascending, where keys have many versions, at some more, of which it
-        takes that many.) Where none of a few is a row, it goes on to some ROWS_MAX more: whoever wants one row may
-        have to pass by many that were deleted. The next slice begins (reversed: ends) at the chunk's ``resume``.
+        It reads ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
+        one more, so it takes a bounded time. (Ascending, if keys have many versions, it reads some more, and takes that
+        many of them.) If none of a few is a row, it goes on to some ROWS_MAX more: a caller that wants one row may have
+        to pass by many deleted ones. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         bounds = {"reverse": reverse, "max_rows": max_rows, "max_bytes": max_bytes}
         if not self.unresolved.seen_at(ts, start, end):
@@ -278,7 +279,7 @@ class VersionStore:
         seen: Seen | None = None,
         as_of: Timestamp | None = None,
     ) -> ScanChunk:
-        """As :meth:`scan_chunk`, of what is in place."""
+        """Read as :meth:`scan_chunk` does, only rows that are in place."""
         read_suffix = suffix_of(ts)
         doubted = self.suspect
         expired = read_suffix if as_of is None else suffix_of(as_of)
@@ -330,8 +331,8 @@ class VersionStore:
         return low, high
 
     def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
-        """A page without the damaged versions that this read does not need: of rows that were written again since, or
-        are not visible yet. Raises DataLoss for others, after ``on_damage`` was told of all."""
+        """Return a page without the damaged versions that this read does not need: of rows that were written again
+        since, or are not visible yet. Raises DataLoss for others, after ``on_damage`` was told of all."""
         wrong = set(self._reported(keys, values))
         if not wrong:
             return keys, values
@@ -343,9 +344,9 @@ class VersionStore:
         return list(compress(keys, is_whole)), list(compress(values, is_whole))
 
     def has_none_between(self, first: LogicalKey, last: LogicalKey, ts: Timestamp) -> bool:
-        """True where no key from ``first`` to ``last`` has a version, visible at ``ts`` or not; False also where each
-        would have to be searched for to tell. The items before and behind stand side by side, and are whole: so one
-        that rotted hides no more from this than from searches."""
+        """Return True if no key from ``first`` to ``last`` has a version, visible at ``ts`` or not; False also if only
+        a search for each would tell. The items before and behind stand side by side, and are whole: so one that rotted
+        hides no more from this than from searches."""
         if self.unresolved.committed:
             return False
         doubted = self.suspect
@@ -406,7 +407,7 @@ class Snapshot:
         return unexpired(engine_key, engine_value, suffix_of(self._as_of))
 
     def _newest(self, key: LogicalKey) -> Item | None:
-        """As it is stored, or will be, a delete and what has expired too."""
+        """Return the newest item as it is stored, or will be, a delete or an expired one too."""
         store = self._store
         if store.unresolved.committed:
             return store.newest_items([key], self._read_ts, None, self._seen)[0]
@@ -418,7 +419,7 @@ class Snapshot:
             raise
         if store.unreadable or doubted or store.suspect or self._read_ts < store.safepoints.highest:
             store.check_readable(self._read_ts, key, key)
-            # What a search passed over lies before what it found.
+            # The items that a search passed over lie before its result.
             store.check_trusted(key + self._read_suffix, ABOVE_KEYS if item is None else item[0], doubted)
         if item is None:
             if self._seen is not None:
@@ -494,4 +495,4 @@ def _above_all() -> bytes:
 
 
 def _ignore(_damage: Damage) -> None:
-    """Nobody asked to hear of damage."""
+    """Ignore damage: the default of ``on_damage``."""

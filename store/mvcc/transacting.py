@@ -1,8 +1,8 @@
-"""What a transaction may rely on while its operations are evaluated: the newest state, and the time that it began at.
+"""The basis of a transaction's operations while they are evaluated: the newest state, and the transaction's begin.
 
-A refusal (a condition, a unique value, a document that is not there) says what is stored. If the transaction could have
-seen that, the refusal is final. If it was written after the transaction began, the transaction could not know, and the
-refusal is a conflict: begun again, it may well succeed.
+A refusal (a condition, a unique value, a document that is not there) rests on stored state. If the transaction could
+have seen that, the refusal is final. If it was written after the transaction began, the transaction could not know, and
+the refusal is a conflict: begun again, it may well succeed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ DECODING: Final = "decoding"
 _NO_ROWS: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
 OWN: Timestamp = ZERO
-"""The timestamp of what the same transaction has written before: no commit has it."""
+"""The timestamp of the same transaction's earlier writes: no commit has it."""
 
 
 def own_version(payload: bytes | None, expires_ms: int = 0) -> Version | None:
-    """What a transaction has made of a key, None for a delete. It is there while that goes on, whenever it expires."""
+    """Return a transaction's own version of a key, None for a delete. It is there for the whole transaction, whenever
+    it expires."""
     return None if payload is None else Version(OWN, payload, expires_ms)
 
 
@@ -38,8 +39,8 @@ def conflict_of(
     names: KeyNames = NO_NAMES,
     rows: Mapping[LogicalKey, int] = _NO_ROWS,
 ) -> None:
-    """Raises WriteConflict where something has changed since ``start``. ``names`` are those of the tables that the keys
-    may be of; ``rows`` the places of the operations on the keys, from 0."""
+    """Raise WriteConflict if a key has changed since ``start``. ``names`` are the names of the keys' tables; ``rows``
+    the places of the operations on the keys, from 0."""
     if changed is None:
         return
     shown = shown_in_errors(changed.key, names)
@@ -49,12 +50,12 @@ def conflict_of(
 
 
 class Origin:
-    """The newest state, read through ``reader``, and where the transaction began; ``start`` is None for one that rests
-    on no earlier read."""
+    """The newest state, read through ``reader``, and the transaction's begin; ``start`` is None for one that rests on
+    no earlier read."""
 
     def __init__(self, reader: Reader, start: Timestamp | None = None, decoded_bytes_max: int | None = None) -> None:
-        """Where nothing may take long, ``decoded_bytes_max`` of stored documents are decoded, or 256 times as much is
-        read, which is that much quicker, and no more."""
+        """``decoded_bytes_max`` bounds the time: at most that many bytes of stored documents are decoded, or 256 times
+        as many are read, which is that much quicker."""
         self.reader = reader
         self.start = start
         self._decoded_bytes_max = decoded_bytes_max
@@ -65,7 +66,7 @@ class Origin:
         self._count(size_bytes)
 
     def read(self, live: Version | None) -> Version | None:
-        """To be told of what was read; returns it. Raises as :meth:`decode`."""
+        """Count a version that was read, and return it. Raises as :meth:`decode`."""
         if live is not None:
             self._count(len(live.payload) >> 8)
         return live
@@ -78,7 +79,8 @@ class Origin:
             raise ResourceExhausted(problem, resource=DECODING, limit=limit)
 
     def refuse(self, refusal: CortadoError, keys: Sequence[LogicalKey], show: Callable[[], str], row: int) -> Never:
-        """Raise ``refusal``, which rests on what is stored under ``keys``, or the WriteConflict that it is."""
+        """Raise ``refusal``, which rests on the stored ``keys``, or a WriteConflict if one of them changed since the
+        begin."""
         if self.start is not None:
             changed = self.reader.changed_since(keys, (), self.start)
             if changed is not None:
@@ -87,7 +89,7 @@ class Origin:
 
     @contextmanager
     def resting_on(self, key: LogicalKey, show: Callable[[], str], row: int) -> Iterator[None]:
-        """Whatever is refused within rests on what is stored under ``key``."""
+        """Treat refusals within as resting on the stored ``key``."""
         try:
             yield
         except (ConditionFailed, InvalidArgument) as refusal:

@@ -1,23 +1,23 @@
-"""A pass over everything that is stored, piece by piece: is it what was written, and does a search find it?
+"""A pass over all stored items, piece by piece: is each as it was written, and does a search find it?
 
-Each item's checksum covers its key, so an item under a changed key is found where it lies. What it should have been is
-not: a search for the true key finds nothing, or the version before. Where items lie does not change when their bytes
-do, so the true key is one between its neighbours, and that range is what the pass reports::
+Each item's checksum covers its key, so an item under a changed key is found at its place. Its true key is not known: a
+search for that finds nothing, or the version before. An item's place does not change when its bytes do, so the true key
+is one between its neighbours, and the pass reports that range::
 
     lies there      a@9   a@7   a@4~   b@8        a@4~ was a@8: a bit of its timestamp has turned
     reported              ]a@7 ...... b@8[        compared with another replica, this shows a@8
 
-Where it is out of its order now, it also sends searches the wrong way: of keys between its place and where it seems to
-belong, as far as they share its page. So these are reported, too::
+If it is out of order now, it also sends searches the wrong way: searches for keys between its place and the place of
+its changed key, as far as they share its page. So these are reported, too::
 
     lies there      a@9   z@9~   c@8   d@5        z@9~ was b@9. A search for c@8 that meets z@9~ turns to the left
     reported           ]a@9 ........... d@5]
 
-Where the key's own checksum holds, the key is the true one. Then that version alone is reported, and it bounds a range
-as a whole one does.
+If the key's own checksum holds, the key is the true one. Then that version alone is reported, and it bounds a range as
+a whole one does.
 
-A piece ends with a whole item that is above all before it: from its key a search comes back to it. What a search passes
-by, since an item out of order sends it the wrong way, is noticed there too: the pass looks up where it stands.
+A piece ends with a whole item that is above all before it: from its key a search comes back to it. Items that a search
+passes by, since an item out of order sends it the wrong way, are noticed there too: the pass looks up its own place.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
 
 SPACES: Final = (Space.DATA, Space.REQUESTS)
-"""What has a checksum of its own in each item, and is read again and again. The log is verified whole at every start,
-and what is in it is in memory too."""
+"""The spaces with a checksum in each item, which are read again and again. The log is verified whole at every start,
+and its entries are in memory too."""
 
 _TROUBLE_ITEMS_MAX: Final = 1 << 16
 PAGE_ITEMS: Final = 256
@@ -43,7 +43,7 @@ PAGE_ITEMS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """``bytes`` of keys and values were read; ``is_last`` where the pass is over."""
+    """``bytes`` of keys and values were read; ``is_last`` if the pass is over."""
 
     items: int
     bytes: int
@@ -61,7 +61,7 @@ class VerifyingPass:
         """The last key that is whole and in order; empty before the first of a space."""
 
     def step(self, items_max: int, bytes_max: int) -> Piece:
-        """Verify the next items, about ``bytes_max`` of them. Raises DataLoss where the engine's tree is damaged."""
+        """Verify the next items, about ``bytes_max`` of them. Raises DataLoss if the engine's tree is damaged."""
         space, anchor = self._spaces[0], self._anchor
         with self._engine.read() as txn:
             while True:
@@ -84,7 +84,7 @@ class VerifyingPass:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Neighbours whose true keys nobody knows, between two that are whole: ``after`` (empty: none) and ``before``."""
+    """Neighbours with unknown true keys, between two that are whole: ``after`` (empty: none) and ``before``."""
 
     after: bytes
     keys: Sequence[bytes]
@@ -92,8 +92,8 @@ class _Run:
 
 
 def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[bytes, list[_Run], list[bytes]]:
-    """The last item that is whole and in order; what is wrong before it, and at the end also behind it; and the keys of
-    what is damaged under its true key."""
+    """Return the last item that is whole and in order; the damaged runs before it, and at the end also behind it; and
+    the keys of items that are damaged under their true keys."""
     keys = page.keys
     wrong = damaged_keys(space, keys, page.values)
     if not wrong and not any(map(ge, keys, islice(keys, 1, None))) and (not keys or keys[0] > anchor):
@@ -118,7 +118,7 @@ def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[
 
 
 def _between(txn: ReadTransaction, space: Space, run: _Run) -> Damage:
-    """The range of what may be missing, and of what searches miss."""
+    """Return the range of items that may be missing, and of items that searches miss."""
     start, end = run.after + b"\0" if run.after else b"", run.before
     lowest, highest = min(run.keys), max(run.keys)
     if lowest < start:
@@ -131,13 +131,13 @@ def _between(txn: ReadTransaction, space: Space, run: _Run) -> Damage:
 def _near(
     txn: ReadTransaction, space: Space, start: bytes, is_passed: Callable[[bytes], bool], *, reverse: bool = False
 ) -> list[bytes]:
-    """Keys that may stand on one page with what is out of its place there, and that it sends searches past."""
+    """Return keys that may share a page with an item out of order, and that searches miss because of it."""
     return [key for key, _ in islice(txn.walk(space, start, reverse=reverse), PAGE_ITEMS) if is_passed(key)] or [start]
 
 
 def _look_back(txn: ReadTransaction, last: bytes, found: list[Damage]) -> None:
-    """Whether a search for where the pass stands finds it, and its neighbour is the one that is read next. In the view
-    that it was read in: before the next step it may have been collected."""
+    """Check that a search for the pass's place finds it, and that its neighbour is the next item. In the view of the
+    read: before the next step the item may have been collected."""
     keys, _ = txn.keys(Space.DATA, last + b"\0", ABOVE_KEYS, max_items=1)
     near, _ = txn.keys(Space.DATA, last, ABOVE_KEYS, max_items=2)
     if near[:1] != [last] or near[1:] != keys:

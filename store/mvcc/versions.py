@@ -7,21 +7,21 @@
     of a put that expires:  "E" | wall_ms 6 | payload | CRC of the key 4 | CRC 4
 
 A put that expires is seen by reads before that wall time, in the epoch that it was written in: its *expiry* is the
-timestamp (epoch of the version, wall_ms, 0), and a read at or above it sees as little as behind a delete. So a version
-that is expired at one timestamp is expired at all later ones, and every replica says the same.
+timestamp (epoch of the version, wall_ms, 0), and a read at or above it sees no version, as behind a delete. So a
+version that is expired at one timestamp is expired at all later ones, and every replica says the same.
 
 Some other kinds are reserved (docs/formats/values.md); a reader that meets one refuses it by name.
 
 Both checksums are CRC-32C, little-endian. The last one covers engine key, kind, payload and the key's CRC, so a value
-under a wrong key is found too. It stands behind what it covers, and then the CRC over everything, itself included, is
-one constant, whatever the data: a version is checked without being taken apart. Four more constant bytes bring the
-CRC's register back to where it began; with those between them, a whole run of versions is checked by one call over
+under a wrong key is found too. It stands behind the bytes that it covers. Then the CRC over all of them, itself
+included, is one constant, whatever the data: a version is checked without being taken apart. Four more constant bytes
+bring the CRC's register back to its start; with those between them, a whole run of versions is checked by one call over
 their concatenation. Any single damaged version is still found for certain, since nothing that follows can undo a wrong
 register.
 
-The key's own CRC is looked at where the last one is wrong, and then tells what is lost. Where it holds, the version
-stands where it should, and only what is under it is lost. Where it does not, the key may be another one's, and a key
-that is not found near it may exist.
+The key's own CRC is checked if the last one is wrong, and then tells the loss. If it holds, the version has its true
+key, and only its value is lost. If it does not, the key may be another one's, and a key that is not found near it may
+exist.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ DELETE_KIND: Final = DELETE[0]
 EXPIRING_KIND: Final = EXPIRING[0]
 
 PAYLOAD: Final = slice(1, -8)
-"""Of an engine value; of a put that expires, the payload behind its expiry."""
+"""The payload within an engine value; for a put that expires, the payload behind its expiry."""
 EXPIRY_BYTES: Final = 6
 EXPIRY: Final = slice(1, 1 + EXPIRY_BYTES)
 EXPIRING_PAYLOAD: Final = slice(1 + EXPIRY_BYTES, -8)
 EPOCH: Final = slice(-TIMESTAMP_BYTES, 2 - TIMESTAMP_BYTES)
-"""Of an engine key, inverted as all of its timestamp."""
+"""The epoch within an engine key, inverted as all of its timestamp."""
 _WALL_END: Final = 2 + EXPIRY_BYTES
 _CHECKSUM_BYTES: Final = 4
 
 Expiries: TypeAlias = Mapping[LogicalKey, int]
-"""Of keys whose puts expire, the wall time in milliseconds at which they do."""
+"""The wall times in milliseconds at which puts expire, by key."""
 NO_EXPIRIES: Final[Expiries] = MappingProxyType({})
 
 RESIDUE: Final = 0x48674BC7
@@ -81,7 +81,7 @@ _FIRST_INVERTED: Final = (1 << 64) - 1
 
 
 def suffix_of(ts: Timestamp) -> bytes:
-    """What follows the logical key in an engine key: a later timestamp has smaller bytes."""
+    """Return the suffix of an engine key behind the logical key: a later timestamp has smaller bytes."""
     return _pack_suffix(_FIRST_INVERTED - (ts.epoch << 48 | ts.wall_ms), LOGICAL_MAX - ts.logical)
 
 
@@ -129,7 +129,7 @@ def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp, expire
 
 
 def content_of(payload: bytes | None, expires_ms: int = 0) -> bytes:
-    """What is stored of a mutation: its kind, with its expiry, and its payload."""
+    """Return the stored content of a mutation: its kind, with its expiry, and its payload."""
     if payload is None:
         return DELETE
     return _expiring(expires_ms, payload) if expires_ms else PUT + payload
@@ -160,8 +160,8 @@ def encode_content(engine_key: bytes, content: bytes) -> Item:
 
 
 def decode_version(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version | None:
-    """A stored version; None for a delete, and what has expired by the time of which ``as_of`` is the suffix. Raises
-    DataLoss, naming the key, where its checksum is wrong or its kind is not known."""
+    """Return a stored version; None for a delete, and for a put that has expired by the time of the suffix ``as_of``.
+    Raises DataLoss, naming the key, if its checksum is wrong or its kind is unknown."""
     if checksum(engine_key + engine_value) != RESIDUE:
         raise damaged(engine_key, engine_value)
     if engine_value[0] == PUT_KIND:
@@ -192,8 +192,8 @@ def unexpired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version |
 
 
 def has_expired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> bool:
-    """Of a put that expires: whether it has, at the time of which ``as_of`` is the suffix. All bytes are inverted, so
-    that later ones are smaller; the rest of an expiry's suffix would be the largest there is."""
+    """Return whether an expiring put has expired at the time of the suffix ``as_of``. All bytes are inverted, so that
+    later ones are smaller; the rest of an expiry's suffix would be the largest there is."""
     return as_of[:_WALL_END] <= engine_key[EPOCH] + engine_value[EXPIRY].translate(INVERTED)
 
 
@@ -203,7 +203,7 @@ def expiry_of(engine_value: bytes) -> int:
 
 
 def latest_expiry(items: Sequence[Item]) -> int:
-    """The last wall time at which one of these versions expires, 0 where none does."""
+    """Return the last wall time at which one of these versions expires; 0 if none does."""
     values = [value for _, value in items]
     # The kinds of all but plain puts are below that of these.
     return max(map(expiry_of, values)) if values and min(values) < PUT else 0
@@ -215,7 +215,7 @@ def expiry_ts(engine_key: bytes, engine_value: bytes) -> Timestamp:
 
 
 def payload_of(engine_value: bytes) -> bytes | None:
-    """What a version holds, whether it has expired or not; None for a delete."""
+    """Return a version's payload, whether it has expired or not; None for a delete."""
     kind = engine_value[0]
     if kind == PUT_KIND:
         return engine_value[PAYLOAD]
@@ -223,19 +223,20 @@ def payload_of(engine_value: bytes) -> bytes | None:
 
 
 def check_deleted(engine_key: bytes, engine_value: bytes) -> None:
-    """Of a version that is no put. Raises DataLoss where it is no delete either."""
+    """Raise DataLoss if a version that is no put is no delete either."""
     if engine_value[0] != DELETE_KIND:
         kind = repr(engine_value[:1].decode("latin-1"))
         raise DataLoss(dump(engine_key), f"a stored version is of the kind {kind}, which this version does not know")
 
 
 def damaged(engine_key: bytes, engine_value: bytes) -> DataLoss:
-    """What to raise for a version with a wrong checksum: names its key."""
+    """Return the error for a version with a wrong checksum; it names the key."""
     return DataLoss(dump(engine_key), f"a stored version of {len(engine_value)} bytes has a wrong checksum")
 
 
 def is_key_right(engine_key: bytes, engine_value: bytes) -> bool:
-    """Of a version whose checksum is wrong: whether the key is as it was written, so that nothing else is in doubt."""
+    """Return whether the key of a version with a wrong checksum is as it was written, so that no other key is in
+    doubt."""
     of_key = _pack_checksum(checksum(engine_key))
     if engine_value[-2 * _CHECKSUM_BYTES : -_CHECKSUM_BYTES] == of_key:
         return True

@@ -1,8 +1,8 @@
-"""What is asked of the scan kernel, where there is one, about columns: to make them of Avro bodies, and to group by
-them (:mod:`cortado.store.mvcc.kernel`).
+"""Requests to the scan kernel, if there is one, about columns: to make them from Avro bodies, and to group by them
+(:mod:`cortado.store.mvcc.kernel`).
 
-The kernel knows no schemas. It is told a *program*: an operation for each field, in the order in which the fields lie
-in a body, so that a body is walked once, whatever is wanted of it::
+The kernel knows no schemas. It takes a *program*: an operation for each field, in the order in which the fields lie in
+a body, so that a body is walked once, whichever fields are wanted::
 
     {id: long, name: [null, string], at: {x: int, y: [null, double]}}     wanted: name, at.y
 
@@ -12,10 +12,10 @@ in a body, so that a body is walked once, whatever is wanted of it::
     REAL    nullable  slot 1            a record's fields follow each other; RECORD stands before those of one that may
                                         be null, and says how many operations to pass by then
 
-A walk checks every byte, as :mod:`cortado.schema.columnar.decode` does, and has no errors of its own: where anything is
-not as it should be, or is not known, there are no columns at all, and that codec reads the bodies again.
+A walk checks every byte, as :mod:`cortado.schema.columnar.decode` does, and has no errors of its own: if a byte is not
+sound, or of an unknown form, there are no columns at all, and that codec reads the bodies again.
 
-These types are not in the kernel's package, since programs are made also where no compiler is installed.
+These types are not in the kernel's package, since programs are made also without a compiler.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NUMBER: Final = 0
 BOOLEAN: Final = 1
 """A byte, 0 or 1; SIZE is 1."""
 REAL: Final = 2
-"""SIZE bytes, 4 or 8, whatever they are."""
+"""SIZE bytes, 4 or 8, of any content."""
 TEXT: Final = 3
-"""A length, and so many bytes of UTF-8."""
+"""A length, and that many bytes of UTF-8."""
 BYTES: Final = 4
 UUID: Final = 5
 """A TEXT of 36 characters."""
 DECIMAL: Final = 6
-"""BYTES of a number below HIGH, above its negative; of more than SIZE bytes with HIGH 0: not known."""
+"""BYTES of a number below HIGH, above its negative; of more than SIZE bytes with HIGH 0: unknown."""
 FIXED: Final = 7
 """SIZE bytes."""
 FIXED_DECIMAL: Final = 8
@@ -51,9 +51,9 @@ RECORD: Final = 9
 # Numbers of an operation.
 CODE: Final = 0
 PRESENT: Final = 1
-"""The branch that is not null, of a union of null and the type; -1 where there is no union."""
+"""The branch that is not null, of a union of null and the type; -1 without a union."""
 SLOT: Final = 2
-"""Where the values go; -1 for what is not wanted."""
+"""The slot for the values; -1 for a field that is not wanted."""
 LOW: Final = 3
 HIGH: Final = 4
 SIZE: Final = 5
@@ -62,7 +62,7 @@ OPERATION_NUMBERS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What comes of one wanted field. ``dtype`` is that of its values; None for ranges of bytes."""
+    """The result of one wanted field. ``dtype`` is that of its values; None for ranges of bytes."""
 
     dtype: np.dtype[Any] | None
     is_nullable: bool
@@ -77,8 +77,8 @@ class Program:
 
 
 class Walked(NamedTuple):
-    """One column: a slot of all rows. Of bytes, row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; where a row is null
-    there is a zero, or nothing. ``validity`` is None where no row is null."""
+    """One column: a slot of all rows. Row ``i`` of bytes is ``values[offsets[i]:offsets[i + 1]]``; a null row has a
+    zero, or nothing. ``validity`` is None if no row is null."""
 
     values: NDArray[Any]
     offsets: NDArray[np.int32] | None
@@ -94,8 +94,9 @@ class Grouped(NamedTuple):
 
 class ColumnKernel(Protocol):
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
-        """Each slot, of bodies that lie end to end and end at ``ends``; None where another reader must read them."""
+        """Return each slot, for bodies that lie end to end and end at ``ends``; None if another reader must read
+        them."""
 
     def group(self, columns: Sequence[Walked], rows: int) -> Grouped | None:
-        """The groups of rows, of which there is one at least, that are equal in all of some columns: null to null, and
-        numbers to those of the same bits. None where another way must find them."""
+        """Return the groups of rows, one row at least, that are equal in all of some columns: null to null, and numbers
+        to those of the same bits. None if another way must find them."""

@@ -2,12 +2,12 @@
 
 ::
 
-    pages     | 60 | ? | ? | ? | 58 | ? | ? | ? | 21 | ? | ? | ? |     some are counted, others taken to be like them
-    parts     |                      |                             |     cut where pages begin
+    pages     | 60 | ? | ? | ? | 58 | ? | ? | ? | 21 | ? | ? | ? |     some are counted, others assumed to be alike
+    parts     |                      |                             |     cut at begins of pages
 
-These are branch pages, each with some thousand rows below it. Of hundreds or thousands of pages some are counted, so it
+These are branch pages, each with some thousand rows below it. Some of hundreds or thousands of pages are counted, so it
 costs a small part of a pass over all keys, and the parts are as equal as those pages are like their neighbours. Parts
-are adjacent whatever lies in them, so nothing else depends on it. A range with few pages is counted as a whole
+are adjacent whatever their content, so nothing else depends on it. A range with few pages is counted as a whole
 (:class:`~cortado.store.mvcc.split.SplitPass`).
 """
 
@@ -35,14 +35,15 @@ _PAGES_PER_PART: Final = 16
 WEIGHED: Final = 64
 """Pages that are counted, at equal distances."""
 _PAGE_COST: Final = 100
-"""Of beginning with another page, in keys that are counted meanwhile."""
+"""The cost of beginning with another page, in keys that are counted meanwhile."""
 
 Counting: TypeAlias = Callable[[LogicalKey, LogicalKey, int], SplitPass]
-"""Begins to count a range, and to divide it into so many parts."""
+"""Begins to count a range, and to divide it into a number of parts."""
 
 
 def begin_split(engine: Engine, kernel: SliceReader | None, within: KeyRange, parts: int, read_suffix: bytes) -> Split:
-    """Where the kernel reads, many parts are cut by pages; one part, and all where Python reads, is counted."""
+    """Begin a split. If the kernel reads, many parts are cut by pages; one part is counted, and so are all if Python
+    reads."""
 
     def count(start: LogicalKey, end: LogicalKey, wanted: int) -> SplitPass:
         return SplitPass(engine, start, end, wanted, read_suffix, kernel)
@@ -65,12 +66,12 @@ class WeighedSplit:
         self._parts = parts
         self._pages_min, self._weighed = pages
         self._starts: list[LogicalKey] | None = None
-        """Where pages begin, the first one with the range; of many versions of one key the first page alone."""
+        """The starts of pages, the first one the range's; of many versions of one key the first page alone."""
         self._places: Sequence[int] = ()
-        """Of those that are counted."""
+        """The numbers of the counted pages."""
         self._rows: list[int] = []
         self._counting: SplitPass | None = None
-        """Of the page whose turn it is; of the whole range, where that has few pages."""
+        """The count of the current page; of the whole range, if that has few pages."""
 
     def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
         """Look at the tree's pages, at first, and at about ``max_keys`` keys more. True once all is known."""
@@ -104,7 +105,7 @@ class WeighedSplit:
             self._places = [number * pages // weighed for number in range(weighed)]
 
     def parts(self) -> list[Part]:
-        """The parts in order, the first from the range's start; one alone where no row was found."""
+        """Return the parts in order, the first from the range's start; one alone if no row was found."""
         if not self._places:
             assert self._counting is not None
             return self._counting.parts()
