@@ -248,8 +248,8 @@ def _add_missing(
     versions: Sequence[Version],
     put: dict[LogicalKey, tuple[bytes, int]],
 ) -> None:
-    """Add the entries that these rows lack to ``put``, which has those of the rows before: each with its payload, its
-    expiry and its row. Raises CannotBuild."""
+    """Add the entries that these rows lack to ``put``, which has those of the rows before: each with its payload, and
+    the expiry of its row. Raises CannotBuild."""
     primary_keys = list(map(primary_key_of, keys))
     payloads = [version.payload for version in versions]
     problems: list[tuple[str, str]] = []
