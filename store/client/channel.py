@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -37,6 +37,14 @@ from cortado.store.client.runtime import (
     WireClosed,
 )
 from cortado.store.client.stubs import Method
+
+
+class Begun(NamedTuple):
+    """An attempt that was begun to take ``timeout_s``, and waited for, and that has no plain reply."""
+
+    channel: Channel
+    pending: Pending
+    timeout_s: float
 
 
 class Channel:
@@ -78,20 +86,47 @@ class Channel:
 
     # --- one request, one reply --------------------------------------------------------------------------------
 
-    async def call(self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved) -> Any:
-        """One attempt. Raises Failed, or WireClosed.
+    def begin(self, method: Method, request: bytes, timeout_s: float) -> Pending | None:
+        """Begin an attempt on the stream that is open; None where that can't be: nothing was sent then.
+
+        Whoever begins it ends it: by :meth:`answered`, by :meth:`give_up`, or by :meth:`call` with any other outcome.
+        """
+        merged = self._merged
+        if merged is None or not self._was_reached or len(request) > REQUEST_BYTES_MAX:
+            return None
+        with self._lock:
+            # Before it is in line, or a channel that retires at this moment would end it.
+            self._calls += 1
+        try:
+            return merged.submit(method.name, request, timeout_s)
+        except Failed:
+            self._left()
+            return None
+
+    def answered(self) -> None:
+        """A call that was begun has its reply."""
+        self._was_reached = True
+        self._left()
+
+    def give_up(self, begun: Pending) -> None:
+        """Nobody waits any longer for a call that was begun."""
+        begun.give_up()
+        self._left()
+
+    async def call(
+        self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved, begun: Pending | None = None
+    ) -> Any:
+        """One attempt, or the rest of one that was ``begun`` and waited for. Raises Failed, or WireClosed.
 
         Where no answer came for a while, ``is_moved`` is asked, and if so the attempt is given up.
         """
-        with self._lock:
-            self._calls += 1
+        if begun is None:
+            with self._lock:
+                self._calls += 1
         try:
-            pending: Pending
-            if self._was_reached and self._merges and len(request) <= REQUEST_BYTES_MAX:
-                pending = (self._merged or self._open_calls()).submit(method.name, request, timeout_s)
-            else:
-                pending = self._wire.begin(method, request, timeout_s)
-            reply = method.reply_of(await self._outcome(pending, timeout_s, is_moved))
+            pending = begun or self._start(method, request, timeout_s)
+            first_s = min(timeout_s, SILENCE_S) if begun is None else 0.0
+            reply = method.reply_of(await self._outcome(pending, timeout_s, first_s, is_moved))
         except DecodeError:
             unreadable = Internal(f"the server sent a reply of {method.name} that cannot be read")
             failure = Failure(unreadable, answered=False, sent=True)
@@ -108,10 +143,16 @@ class Channel:
             self._was_reached = failure.answered
         raise Failed(failure)
 
-    async def _outcome(self, pending: Pending, timeout_s: float, is_moved: IsMoved) -> bytes:
+    def _start(self, method: Method, request: bytes, timeout_s: float) -> Pending:
+        """Raises Failed, or WireClosed."""
+        if self._was_reached and self._merges and len(request) <= REQUEST_BYTES_MAX:
+            return (self._merged or self._open_calls()).submit(method.name, request, timeout_s)
+        return self._wire.begin(method, request, timeout_s)
+
+    async def _outcome(self, pending: Pending, timeout_s: float, first_s: float, is_moved: IsMoved) -> bytes:
         """The encoded reply. Raises Failed."""
         try:
-            if not await pending.wait(min(timeout_s, SILENCE_S)):
+            if not await pending.wait(first_s):
                 await self._go_on_waiting(pending, timeout_s, is_moved)
         except BaseException:
             # Its caller gives up, or was interrupted or cancelled.

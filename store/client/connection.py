@@ -19,17 +19,16 @@ All of it may be called by many threads, or by many tasks of one loop: whichever
 
 from __future__ import annotations
 
-import sys
 import threading
-import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack
+
+from google.protobuf.message import DecodeError
 
 from cortado.errors import (
     Cancelled,
     ClockOutOfBounds,
-    DataLoss,
     DeadlineExceeded,
     InvalidArgument,
     NotLeader,
@@ -41,18 +40,18 @@ from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
 from cortado.store.client.authorization import ON_BEHALF, Authorization, TokenSource
-from cortado.store.client.channel import Channel, stays
+from cortado.store.client.channel import Begun, Channel, stays
+from cortado.store.client.channels import Channels
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
 from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.route import Route
-from cortado.store.client.runtime import Runtime, Stream, WireClosed
+from cortado.store.client.runtime import SILENCE_S, Runtime, Stream, WireClosed
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.client.values import At, Times, at_to_proto, timestamp_of
 from cortado.store.client.views import View, read_through, replies_through
 
-TIMEOUT_S_MAX: Final = 24 * 3600.0
 MEMBERS_RECENT_S: Final = 30.0
 """So often a client that calls asks who belongs to the cluster, beside its calls."""
 
@@ -69,38 +68,22 @@ class ConnectionOptions(TypedDict, total=False):
     times: Times
 
 
-class _Shared:
-    """What all views of one connection share, and what is to be closed."""
+class CallOptions(TypedDict, total=False):
+    """What :meth:`Connection._attempted` says of them."""
 
-    def __init__(self, endpoint: str, runtime: Runtime) -> None:
-        self._endpoint = endpoint
-        self._runtime = runtime
+    changes: bool
+    insists: bool
+    of_endpoint: bool
+
+
+class _Heard:
+    """What a cluster has said by now, to any view of a connection."""
+
+    def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.channels: dict[str, Channel] = {}
         self.members_asked_s = float("-inf")
         self.cluster_id = ""
         self.reached = False
-        self.closed = False
-
-    async def close(self) -> None:
-        with self.lock:
-            self.closed = True
-            channels = list(self.channels.values())
-        await _close(channels, self._runtime)
-
-    def __del__(self) -> None:
-        # What was never opened has nothing to close, and at the end of the process nobody can.
-        if not self.channels or self.closed or forks.is_cut_off() or sys.is_finalizing():
-            return
-        warnings.warn(f"unclosed client of {self._endpoint}", ResourceWarning, source=self, stacklevel=2)
-        channels, runtime = list(self.channels.values()), self._runtime
-        runtime.release(lambda: _close(channels, runtime))
-
-
-async def _close(channels: list[Channel], runtime: Runtime) -> None:
-    for channel in channels:
-        await channel.close()
-    await runtime.close()
 
 
 class Connection:
@@ -135,17 +118,17 @@ class Connection:
         self._now_s = self.environment.monotonic_s
         self.request_ids = RequestIds(monotonic_s=self._now_s, random_bytes=self.environment.random_bytes)
         self.on_other_cluster: list[Callable[[], None]] = []
-        self._tls = tls
-        self._authorization = Authorization(token, self._now_s)
-        self._coalesce = flag(coalesce, "coalesce")
         self.truncates = times == "truncate"
         self._reads_anywhere = read_from == "any"
         self._view: View | None = None
         self._request_id = b""
         self._base: Connection | None = None
-        self._shared = _Shared(self.endpoint, runtime)
+        self._heard = _Heard()
+        self._channels = Channels(
+            self.endpoint, tls, Authorization(token, self._now_s), runtime, coalesce=flag(coalesce, "coalesce")
+        )
         self._route = Route(parsed, self._now_s)
-        self._search = LeaderSearch(self._route, runtime, self._channel_to, self._forget_channel)
+        self._search = LeaderSearch(self._route, runtime, self._channels.to, self._channels.forget)
 
     def through(self, view: View) -> Connection:
         """The same connection, whose reads and writes are ``view``'s."""
@@ -196,9 +179,9 @@ class Connection:
         """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
         if forks.is_cut_off():
             return  # What there is to close is the parent's.
-        if self._shared.channels:
+        if self._channels.known:
             self.runtime.check()
-        await self._shared.close()
+        await self._channels.close()
 
     # --- one request, one reply ------------------------------------------------------------------------------
 
@@ -209,35 +192,73 @@ class Connection:
         *,
         timeout_s: float,
         started_s: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
+
+        A request with a ``request_id`` is a write. ``started_s``: since when the time runs, by default now. Raises what
+        the server refused with, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). Nearly every call is
+        answered by the leader, on the stream that is open, within one wait. Otherwise :meth:`_attempted` takes over.
+        """
+        if self._view is not None and method.is_read_at:
+            return await read_through(self._view, self.base, method, request, timeout_s)
+        now_s = self._now_s()
+        started_s = now_s if started_s is None else started_s
+        if options or (method.is_read_at and self._may_go_anywhere(request)):
+            return await self._attempted(method, request, timeout_s, started_s, **options)
+        left_s = max(started_s + timeout_s - now_s, 0.001)
+        channel = self._channel(anywhere=False)
+        pending = channel.begin(method, request.SerializeToString(), left_s)
+        if pending is None:
+            return await self._attempted(method, request, timeout_s, started_s)
+        reply = None
+        try:
+            if await pending.wait(min(left_s, SILENCE_S)):
+                reply = method.reply_of(pending.outcome())
+        except (Failed, DecodeError):
+            pass
+        except BaseException:
+            channel.give_up(pending)
+            raise
+        if reply is None:
+            return await self._attempted(method, request, timeout_s, started_s, Begun(channel, pending, left_s))
+        channel.answered()
+        self._take(reply.header, method, request, started_s)
+        return reply
+
+    async def _attempted(
+        self,
+        method: Method,
+        request: Any,
+        timeout_s: float,
+        started_s: float,
+        begun: Begun | None = None,
+        *,
         changes: bool = False,
         insists: bool = True,
         of_endpoint: bool = False,
     ) -> Any:
-        """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
+        """As :meth:`call`, in any number of attempts; the first may be one that was ``begun``.
 
-        A request with a ``request_id`` is a write, and so is one that ``changes`` something without. Raises what the
-        server refused with, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). ``started_s``: since when
-        the time runs, by default now. Who does not insist takes a leader's word that it can't be done now, and makes no
-        second attempt where the first may have been made. ``of_endpoint`` asks the first endpoint that answers.
+        ``changes``: it changes something without an id. Who does not insist takes a leader's word that it can't be done
+        now, and makes no second attempt where the first may have been made. ``of_endpoint`` asks the first endpoint
+        that answers.
         """
-        if self._view is not None and method.is_read_at:
-            return await read_through(self._view, self.base, method, request, timeout_s)
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
         attempts.changes, attempts.stays = changes, of_endpoint and self._route.has_one_endpoint
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
             try:
-                channel = self._channel(anywhere and not attempts.count, attempts.count if of_endpoint else None)
-                reply = await self._attempt(channel, method, encoded, attempts)
+                turn = attempts.count if of_endpoint else None
+                channel = begun.channel if begun is not None else self._channel(anywhere and not attempts.count, turn)
+                reply = await self._attempt(channel, method, encoded, attempts, begun)
             except Failed as failed:
-                failure = _of_any_member(failed.failure) if anywhere and not attempts.count else failed.failure
+                failure = failed.failure.of_any_member() if anywhere and not attempts.count else failed.failure
             except Cancelled as closed:
                 raise attempts.unanswered(closed.problem) or closed from None
             else:
-                self.observe(reply.header)
-                if attempts.request_id and not self.request_ids.is_fresh(attempts.started_s):
-                    self.request_ids.observe(timestamp_of(reply.header.timestamp), attempts.started_s)
+                self._take(reply.header, method, request, attempts.started_s)
                 return reply
             if not insists and failure.may_have_happened:
                 raise OutcomeUnknown(str(failure.error))
@@ -245,12 +266,13 @@ class Connection:
                 raise failure.error
             # Outside of the handler, so that the attempt's error is not the context of ours.
             await self.rest_after(attempts, failure, channel)
+            begun = None
 
     async def ask_node(self, address: str, method: Method, request: Any, *, timeout_s: float) -> Any:
         """The reply of the node at ``address``, whoever leads, in one attempt. Raises what it refused with,
         Unavailable, DeadlineExceeded."""
         try:
-            return await self._channel_to(address).call(method, request.SerializeToString(), timeout_s, stays)
+            return await self._channels.to(address).call(method, request.SerializeToString(), timeout_s, stays)
         except WireClosed:
             raise self._closed_meanwhile() from None
         except Failed as failed:
@@ -266,7 +288,9 @@ class Connection:
         if self._view is not None:
             return self._view.write(method, request)
         started_s = self._now_s()
-        request.request_id = self._request_id or await self.new_request_id(timeout_s)
+        request.request_id = (
+            self._request_id or self.request_ids.new_if_recent() or await self.new_request_id(timeout_s)
+        )
         try:
             return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
         except ClockOutOfBounds:
@@ -287,10 +311,14 @@ class Connection:
             self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
 
-    async def _attempt(self, channel: Channel, method: Method, request: bytes, attempts: Attempts) -> Any:
-        left_s = max(attempts.deadline_s - self._now_s(), 0.001)
+    async def _attempt(
+        self, channel: Channel, method: Method, request: bytes, attempts: Attempts, begun: Begun | None
+    ) -> Any:
         is_moved = stays if attempts.stays else lambda: self._search.is_elsewhere(channel.address)
         try:
+            if begun is not None:
+                return await channel.call(method, request, begun.timeout_s, is_moved, begun.pending)
+            left_s = max(attempts.deadline_s - self._now_s(), 0.001)
             return await channel.call(method, request, left_s, is_moved)
         except WireClosed:
             raise self._closed_channel() from None
@@ -338,7 +366,7 @@ class Connection:
                     return
                 failure = Failure(Unavailable("the stream ended before the scan did"), answered=False, sent=True)
             except Failed as failed:
-                failure = _of_any_member(failed.failure) if anywhere and not attempts.count else failed.failure
+                failure = failed.failure.of_any_member() if anywhere and not attempts.count else failed.failure
             if started and not method.is_resumable:
                 raise failure.error
             await self.rest_after(attempts, failure, channel)
@@ -351,9 +379,8 @@ class Connection:
 
         ``timeout_s`` bounds the wait for each reply.
         """
-        address = channel.address
         with ExitStack() as stack:
-            opened = channel.stream(method, request, timeout_s, lambda: self._search.is_elsewhere(address))
+            opened = channel.stream(method, request, timeout_s, lambda: self._search.is_elsewhere(channel.address))
             try:
                 stream = stack.enter_context(opened)
             except WireClosed:
@@ -376,8 +403,8 @@ class Connection:
     async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
         if failure.answered:
-            self._shared.reached = True
-        if self._shared.closed:
+            self._heard.reached = True
+        if self._channels.is_closed:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.may_have_happened)
         left_s = attempts.deadline_s - self._now_s()
         is_known = left_s > 0 and await self._redirect(failure, channel.address, left_s)
@@ -387,7 +414,7 @@ class Connection:
             channel.address,
             is_known=is_known,
             has_others=len(self._route.addresses) > 1,
-            was_reached=self._shared.reached,
+            was_reached=self._heard.reached,
         )
         if delay_s:
             await self.runtime.sleep(delay_s)
@@ -414,27 +441,35 @@ class Connection:
 
     def observe(self, header: common_pb2.Header) -> None:
         """A reply came: notice another cluster behind the same address."""
-        self._shared.reached = True
-        if header.cluster_id != self._shared.cluster_id and header.cluster_id:
-            with self._shared.lock:
-                changed = bool(self._shared.cluster_id) and header.cluster_id != self._shared.cluster_id
-                self._shared.cluster_id = header.cluster_id
+        self._heard.reached = True
+        if header.cluster_id != self._heard.cluster_id and header.cluster_id:
+            with self._heard.lock:
+                changed = bool(self._heard.cluster_id) and header.cluster_id != self._heard.cluster_id
+                self._heard.cluster_id = header.cluster_id
             if changed:
                 self.request_ids.forget()
                 self._route.forget_terms()
                 for forget in self.on_other_cluster:
                     forget()
 
+    def _take(self, header: common_pb2.Header, method: Method, request: Any, started_s: float) -> None:
+        """A call that began at ``started_s`` has its reply. A write's commit tells a recent time."""
+        self.observe(header)
+        if not method.changes or self.request_ids.is_fresh(started_s):
+            return
+        if getattr(request, "request_id", b""):
+            self.request_ids.observe(timestamp_of(header.timestamp), started_s)
+
     def check_open(self) -> None:
         """Raises Cancelled once the client was closed, and where it may not be used from here."""
-        if self._shared.closed:
+        if self._channels.is_closed:
             raise self._closed_meanwhile()
         forks.check()
         self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
         """The channel of a call is closed: with the client, or because its node has just left the cluster."""
-        if self._shared.closed:
+        if self._channels.is_closed:
             return self._closed_meanwhile()
         return Failed(Failure(Unavailable("the node is no member any more"), answered=False, sent=False))
 
@@ -446,55 +481,20 @@ class Connection:
     def _channel(self, anywhere: bool, turn: int | None = None) -> Channel:
         self.check_open()
         address = self._route.address(anywhere, turn)
-        channel = self._shared.channels.get(address)
+        channel = self._channels.known.get(address)
         if channel is None or channel.is_closed:
             try:
-                channel = self._channel_to(address)
+                channel = self._channels.to(address)
             except WireClosed:
                 raise self._closed_meanwhile() from None
-        if self._shared.reached and self._now_s() - self._shared.members_asked_s > MEMBERS_RECENT_S:
+        if self._heard.reached and self._now_s() - self._heard.members_asked_s > MEMBERS_RECENT_S:
             self._ask_members(channel)
         return channel
 
-    def _channel_to(self, address: str) -> Channel:
-        """Raises WireClosed where the client was closed."""
-        with self._shared.lock:
-            if self._shared.closed:
-                raise WireClosed
-            channel = self._shared.channels.get(address)
-            if channel is None or channel.is_closed:
-                forks.connects(self._shared)
-                channel = self._shared.channels[address] = Channel(
-                    address, self._tls, self._authorization, self.runtime, coalesce=self._coalesce
-                )
-            return channel
-
-    def _forget_channel(self, address: str) -> None:
-        """No member has this address any more."""
-        with self._shared.lock:
-            channel = self._shared.channels.pop(address, None)
-        if channel is not None:
-            channel.retire()
-
     def _ask_members(self, channel: Channel) -> None:
         """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
-        self._shared.members_asked_s = self._now_s()
+        self._heard.members_asked_s = self._now_s()
         try:
             self._search.ask_beside(channel)
         except WireClosed:
             return  # Closed meanwhile: the call says so.
-
-
-def _of_any_member(failure: Failure) -> Failure:
-    """What a call that any member may answer failed with there: the leader may have whole what is damaged here."""
-    if isinstance(failure.error, DataLoss):
-        return Failure(Unavailable(str(failure.error)), answered=failure.answered, sent=failure.sent)
-    return failure
-
-
-def check_timeout(timeout_s: float) -> float:
-    """``timeout_s``, where it is above 0 and at most a day. Raises InvalidArgument."""
-    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
-    if not is_number or not 0 < timeout_s <= TIMEOUT_S_MAX:
-        raise InvalidArgument("timeout_s", f"must be above 0 and at most {TIMEOUT_S_MAX:.0f} seconds", shown(timeout_s))
-    return float(timeout_s)

@@ -361,6 +361,8 @@ def condition(
     if_value: bytes | None = None,
 ) -> common_pb2.Condition | None:
     """The condition asked for, or None. Raises InvalidArgument for more than one."""
+    if if_absent is False and if_present is False and if_match is None and if_value is None:
+        return None
     given: dict[str, Any] = {}
     if flag(if_absent, "if_absent"):
         given["absent"] = True

@@ -66,6 +66,10 @@ class RequestIds:
         """Whether the timestamp of a write that was answered now need not be observed."""
         return now_s - self._seen_at_s <= FRESH_S
 
+    def new_if_recent(self) -> bytes:
+        """A new id, or nothing where the server's clock must be asked before."""
+        return self.new() if self.is_recent else b""
+
     def new(self) -> bytes:
         """20 bytes that no one else has."""
         return self._newest_bytes + self._random_bytes(RANDOM_BYTES)

@@ -36,6 +36,7 @@ from cortado.errors import (
     Cancelled,
     Conflict,
     CortadoError,
+    DataLoss,
     DeadlineExceeded,
     DidNotHappen,
     Internal,
@@ -89,6 +90,10 @@ class Failure:
     def may_have_happened(self) -> bool:
         """Of a write: it was done, or may yet be."""
         return self.sent and not self.is_refusal
+
+    def of_any_member(self) -> Failure:
+        """The same of a call that any member may answer: the leader may have whole what is damaged at this one."""
+        return replace(self, error=Unavailable(str(self.error))) if isinstance(self.error, DataLoss) else self
 
 
 def failure_of(error: grpc.RpcError) -> Failure:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -80,7 +80,7 @@ class Pending(Protocol):
     @property
     def is_sent(self) -> bool: ...
 
-    async def wait(self, wait_s: float) -> bool:
+    def wait(self, wait_s: float) -> Awaitable[bool]:
         """Wait for the end of the call, and no longer than that; whether it has come."""
         ...
 

@@ -29,38 +29,38 @@ _LOOK_AGAIN_S: Final = 0.002
 class TaskWaiter(Waiter):
     """A call whose task waits for a future; a new one for each wait, since waits have bounds and the call goes on."""
 
-    __slots__ = ("_has_ended", "_loop", "_stream", "_waking", "waits_to_s")
+    __slots__ = ("_loop", "_stream", "_waking", "waits_to_s")
 
     def __init__(self, stream: CallStream, loop: asyncio.AbstractEventLoop, call_id: int, encoded: bytes) -> None:
         super().__init__(call_id, encoded)
         self._stream = stream
         self._loop = loop
-        self._has_ended = False
-        self._waking: asyncio.Future[None] | None = None
+        self._waking: asyncio.Future[bool] | None = None
         self.waits_to_s = math.inf
         """When its wait is over, by the loop's time."""
 
-    async def wait(self, wait_s: float) -> bool:
-        if not self._has_ended:
-            self._waking = waking = self._loop.create_future()
+    def wait(self, wait_s: float) -> asyncio.Future[bool]:
+        self._waking = waking = self._loop.create_future()
+        if self.has_ended:
+            waking.set_result(True)
+        else:
             self.waits_to_s = self._loop.time() + wait_s
             self._stream.look_at(self.waits_to_s)
-            await waking
-        return self._has_ended
+        return waking
 
     def waited(self) -> None:
         """Its wait is over, and the call goes on."""
         self.waits_to_s = math.inf
-        if self._waking is not None:
-            _finish(self._waking)
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(False)
 
     def give_up(self) -> bool:
         return self._stream.give_up(self)
 
     def wake(self) -> None:
-        self._has_ended = True
-        if self._waking is not None:
-            _finish(self._waking)
+        self.has_ended = True
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(True)
 
 
 class CallStream:
@@ -81,6 +81,7 @@ class CallStream:
         self._was_used = False
         self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
         self._look: asyncio.TimerHandle | None = None
+        self._look_s = math.inf
         self._writer = tasks.start(self._write())
         tasks.start(self._read())
 
@@ -101,13 +102,13 @@ class CallStream:
     def look_at(self, time_s: float) -> None:
         """Look then whose wait is over. One timer for all: nearly every call is answered long before, and to set and
         cancel a timer costs more than all else of a wait."""
-        if self._look is None or time_s < self._look.when():
+        if time_s < self._look_s:
             if self._look is not None:
                 self._look.cancel()
-            self._look = self._loop.call_at(time_s, self._end_waits)
+            self._look, self._look_s = self._loop.call_at(time_s, self._end_waits), time_s
 
     def _end_waits(self) -> None:
-        self._look = None
+        self._look, self._look_s = None, math.inf
         now_s, next_s = self._loop.time(), math.inf
         for waiter in self._calls.waiters():
             if waiter.waits_to_s <= now_s:
@@ -124,8 +125,8 @@ class CallStream:
 
     def _wake_writer(self) -> None:
         self._was_used = True
-        if self._news is not None:
-            _finish(self._news)
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     async def _write(self) -> None:
         try:
@@ -172,15 +173,10 @@ class CallStream:
         self._idle_check.cancel()
         if self._look is not None:
             self._look.cancel()
-            self._look = None
+            self._look, self._look_s = None, math.inf
         # It may wait for a connection that will never be.
         self._writer.cancel()
         left = self._calls.end(failure)
         self._on_end(self, failure)
         for waiter in left:
             waiter.wake()
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -59,12 +59,13 @@ class ThreadWaiter(Waiter):
         self.settled.acquire()
 
     async def wait(self, wait_s: float) -> bool:
-        return self.settled.acquire(timeout=wait_s)
+        return self.has_ended or self.settled.acquire(timeout=wait_s)
 
     def give_up(self) -> bool:
         return self._stream.give_up(self)
 
     def wake(self) -> None:
+        self.has_ended = True
         self.settled.release()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cortado.errors import Cancelled, ResourceExhausted, Unavailable
 from cortado.proto.v1 import calls_pb2
 from cortado.store.client import call_queue
+from cortado.store.client.authorization import ON_BEHALF
 from cortado.store.client.call_queue import CallQueue, Waiter
 from cortado.store.client.retry import Failed, Failure
 
@@ -103,3 +107,34 @@ class Queue(RuleBasedStateMachine):
 
 
 TestQueue = Queue.TestCase
+
+
+@given(
+    before=st.integers(0, 1 << 40),
+    method=st.text(max_size=200),
+    request=st.binary(max_size=300) | st.integers(0, 1 << 17).map(bytes),
+    timeout_s=st.floats(0, 1e8),
+    caller=st.text(max_size=200),
+    trace=st.sampled_from(["", f"00-{7:032x}-{9:016x}-01"]),
+)
+def test_a_call_is_written_as_protobuf_writes_it(
+    before: int, method: str, request: bytes, timeout_s: float, caller: str, trace: str
+) -> None:
+    queue: CallQueue[Waiter] = CallQueue()
+    queue._ids = itertools.count(before + 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_queue, "traceparent", lambda: trace)
+        token = ON_BEHALF.set(caller)
+        call_id, message = queue.encode(method, request, timeout_s)
+        ON_BEHALF.reset(token)
+    timeout_ms = min(max(1, int(timeout_s * 1_000)), (1 << 32) - 1)
+    call = calls_pb2.Call(
+        id=before + 1,
+        method=method,
+        request=request,
+        timeout_ms=timeout_ms,
+        traceparent=trace,
+        authorization=caller,
+    )
+    assert call_id == before + 1
+    assert message == calls_pb2.CallBatch(calls=[call]).SerializeToString()
