@@ -34,6 +34,7 @@ NAMES: Final = (
     "grpc",
     "peers",
     "node",
+    "client",
     "tables",
     "transfer",
     "backup",

@@ -27,8 +27,8 @@ from cortado.store.client import AsyncClient, Client
 
 TITLE: Final = "The client"
 CALLERS: Final = 64
-CALLS: Final = 8_000
-ROUNDS: Final = 5
+CALLS: Final = 4_000
+ROUNDS: Final = 3
 KEYS: Final = 10_000
 VALUE_BYTES: Final = 200
 TABLE: Final = "bench.readings"

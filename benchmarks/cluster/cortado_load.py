@@ -1,4 +1,4 @@
-"""Callers of Cortado by its own client: tasks of one loop, which share one ``AsyncClient``.
+"""Callers of Cortado by its own client: tasks of one loop of uvloop, which share one ``AsyncClient``.
 
     python -m benchmarks.cluster.cortado_load WORKLOAD CALLERS ENDPOINT,...
 
@@ -19,6 +19,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Final
+
+import uvloop
 
 from benchmarks.cluster.callers import Caller, answer_rounds
 from benchmarks.cluster.workloads import (
@@ -157,11 +159,11 @@ async def _put_for_ever(endpoints: str, number: int) -> None:
 
 def main(workload: str, callers: int, endpoints: str) -> None:
     if workload == "fill":
-        asyncio.run(fill(endpoints))
+        uvloop.run(fill(endpoints))
     elif workload == "failover":
-        asyncio.run(failover(endpoints, callers))
+        uvloop.run(failover(endpoints, callers))
     else:
-        asyncio.run(rounds(endpoints, WORKLOADS[workload], callers))
+        uvloop.run(rounds(endpoints, WORKLOADS[workload], callers))
 
 
 if __name__ == "__main__":
