@@ -1,8 +1,8 @@
-"""What a put and a get cost the Python client, in processor time of its process, threads of gRPC included.
+"""The cost of a put and a get to the Python client, in processor time of its process, threads of gRPC included.
 
-A node alone in a process of its own; 64 callers that share one client: tasks of one loop, of asyncio or of uvloop, or
-threads. The rates are calls a second of the client's processor time. How many calls share a message, and so what each
-costs, depends on how quick the node is: compare what was measured in turns, on the same machine.
+A node alone runs in a process of its own. 64 callers share one client: tasks of one loop, of asyncio or of uvloop, or
+threads. The rates are calls a second of the client's processor time. A slower node gets larger messages, and then each
+call costs less. So compare two clients in turns, on the same machine.
 
     python -m benchmarks.bench_client
 """
@@ -48,7 +48,7 @@ Ask = Callable[[Any, Any, random.Random], Any]
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """The load, for the table's head."""
     return (
         f"calls a second of the client's processor time; {CALLERS} callers, values of {VALUE_BYTES} bytes, "
         f"the best of {ROUNDS} rounds of {CALLS:,} calls"

@@ -89,7 +89,7 @@ class Channel:
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Pending | None:
         """Begin an attempt on the stream that is open; None where that can't be: nothing was sent then.
 
-        Whoever begins it ends it: by :meth:`answered`, by :meth:`give_up`, or by :meth:`call` with any other outcome.
+        Its caller ends it by :meth:`answered`, by :meth:`give_up`, or by :meth:`call` with any other outcome.
         """
         merged = self._merged
         if merged is None or not self._was_reached or len(request) > REQUEST_BYTES_MAX:
@@ -109,7 +109,7 @@ class Channel:
         self._left()
 
     def give_up(self, begun: Pending) -> None:
-        """Nobody waits any longer for a call that was begun."""
+        """The caller of an attempt that was begun waits no longer."""
         begun.give_up()
         self._left()
 
@@ -118,7 +118,7 @@ class Channel:
     ) -> Any:
         """One attempt, or the rest of one that was ``begun`` and waited for. Raises Failed, or WireClosed.
 
-        Where no answer came for a while, ``is_moved`` is asked, and if so the attempt is given up.
+        After a silence it asks ``is_moved``, and gives the attempt up if another node leads.
         """
         if begun is None:
             with self._lock:

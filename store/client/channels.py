@@ -1,6 +1,6 @@
 """The channels of one client: one to each address that it has called, shared by all views of its connection.
 
-A client that is collected before it was closed warns, and its runtime closes what it left open.
+If a client is collected before it was closed, it warns, and its runtime closes the channels that are open.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class Channels:
         self.is_closed = False
 
     def to(self, address: str) -> Channel:
-        """The channel to ``address``, a new one if there is none that is open. Raises WireClosed where the client was
-        closed."""
+        """The open channel to ``address``, or a new one. Raises WireClosed once the client was closed."""
         with self._lock:
             if self.is_closed:
                 raise WireClosed
@@ -60,7 +59,7 @@ class Channels:
         await _close(channels, self._runtime)
 
     def __del__(self) -> None:
-        # What was never opened has nothing to close, and at the end of the process nobody can.
+        # Without channels there is nothing to close, and at the end of the process it is too late.
         if not self.known or self.is_closed or forks.is_cut_off() or sys.is_finalizing():
             return
         warnings.warn(f"unclosed client of {self._endpoint}", ResourceWarning, source=self, stacklevel=2)

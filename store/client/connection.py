@@ -69,7 +69,7 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class CallOptions(TypedDict, total=False):
-    """What :meth:`Connection._attempted` says of them."""
+    """The options of :meth:`Connection._attempted`, which explains them."""
 
     changes: bool
     insists: bool
@@ -77,7 +77,7 @@ class CallOptions(TypedDict, total=False):
 
 
 class _Heard:
-    """What a cluster has said by now, to any view of a connection."""
+    """Facts about the cluster that all views of a connection share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -240,9 +240,8 @@ class Connection:
     ) -> Any:
         """As :meth:`call`, in any number of attempts; the first may be one that was ``begun``.
 
-        ``changes``: it changes something without an id. Who does not insist takes a leader's word that it can't be done
-        now, and makes no second attempt where the first may have been made. ``of_endpoint`` asks the first endpoint
-        that answers.
+        ``changes``: it changes something without an id. Without ``insists`` a leader's refusal is final, and there is
+        no second attempt if the first may have had its effect. ``of_endpoint`` asks the first endpoint that answers.
         """
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
         attempts.changes, attempts.stays = changes, of_endpoint and self._route.has_one_endpoint

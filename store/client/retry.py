@@ -92,7 +92,7 @@ class Failure:
         return self.sent and not self.is_refusal
 
     def of_any_member(self) -> Failure:
-        """The same of a call that any member may answer: the leader may have whole what is damaged at this one."""
+        """The same of a call that any member may answer: data that is damaged here may be whole at the leader."""
         return replace(self, error=Unavailable(str(self.error))) if isinstance(self.error, DataLoss) else self
 
 

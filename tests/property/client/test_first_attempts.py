@@ -1,8 +1,9 @@
 """The first attempt of a plain call, and the same call without it: whatever servers do, both come to the same.
 
 The core of the client runs over a world in which time moves by waiting alone. A script says what becomes of each
-attempt. Two connections get the same script: one makes first attempts the short way, the other never does. What they
-send, when and where, what they give up, how each call ends and what the client has learned must be equal.
+attempt. Two connections get the same script: one makes first attempts the short way, the other never does. Both must
+send the same bytes to the same places at the same times, give up the same attempts, end each call alike, and learn the
+same of the cluster.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _NEVER: Final = 1e9
 
 @dataclass(frozen=True)
 class Step:
-    """What becomes of one attempt, ``after_s`` of waiting."""
+    """The end of one attempt, ``after_s`` of waiting."""
 
     kind: str
     after_s: float
@@ -198,7 +199,7 @@ def _attempt(
 ) -> Attempt:
     is_data = "KeyValue/" in method
     world.say(way, address, method, request, round(timeout_s, 6))
-    # What is asked beside a call takes none of its time.
+    # A question beside a call takes none of its time.
     step = world.next_step() if is_data else Step("ok", 0.0 if method.endswith("Members") else 0.01)
     if is_data and step.kind == "ok" and address != ADDRESSES[world.leader]:
         step = Step("refused", step.after_s, NotLeader("not here", leader=ADDRESSES[world.leader]))
