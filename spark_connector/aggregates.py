@@ -96,7 +96,7 @@ class AggregateReader(DataSourceReader):
             return [RangesPartition(ranges, turns_of(client, options)[0])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The finished groups, in their order."""
+        """Yield the finished groups, in their order."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         from pyspark_cortado.reader import open_reader

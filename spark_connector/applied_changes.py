@@ -98,11 +98,11 @@ class LastChanges:
         return int((self._keep & ~self._is_put).sum())
 
     def puts(self) -> Iterator[pa.RecordBatch]:
-        """Those that are puts, as they came."""
+        """Return those that are puts, as they came."""
         return self._chosen(self._keep & self._is_put)
 
     def deleted(self) -> Iterator[pa.RecordBatch]:
-        """Those that are deletes, as they came."""
+        """Return those that are deletes, as they came."""
         return self._chosen(self._keep & ~self._is_put)
 
     def _take(self, batches: Iterable[pa.RecordBatch]) -> None:

@@ -35,7 +35,7 @@ Load = Callable[[Sequence["pa.RecordBatch"]], "BulkResult"]
 
 
 def check_path(path: str) -> None:
-    """Before the job: the directory is made where it is not there. Raises InvalidArgument, Unsupported."""
+    """Before the job: the directory is made if it is not there. Raises InvalidArgument, Unsupported."""
     try:
         directory = directory_at(path)
         directory.make()
@@ -47,7 +47,7 @@ def check_path(path: str) -> None:
 
 
 def new_job() -> str:
-    """A name for the files of a job."""
+    """Return a name for the files of a job."""
     return os.urandom(6).hex()
 
 
@@ -69,7 +69,7 @@ class BadRows:
         self._stack.__exit__(*error)
 
     def store(self, batches: Iterator[pa.RecordBatch], load: Load) -> int:
-        """How many rows were stored; the others are in the file."""
+        """Store rows, and return how many were stored; the others are in the file."""
         return sum(self._store(each, load) for batch in batches for each in _slices(batch))
 
     def _store(self, rows: pa.RecordBatch, load: Load) -> int:

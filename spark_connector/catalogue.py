@@ -7,9 +7,9 @@ for, and it keeps them with their metadata. So there the options are::
     CREATE TABLE flights USING cortado OPTIONS (…)    schema(): the table's columns, the options in their metadata
     SELECT … FROM flights                             reader(schema): a fresh one for each query, the options out of it
 
-A write cannot go that way. Spark gives the written columns the metadata of the catalogue's only where it has to rename
-or cast them; and ``INSERT INTO copies SELECT * FROM flights`` would hand over those of ``flights``. So a write goes
-where its own options say: ``INSERT INTO flights WITH (…)``.
+A write cannot go that way. Spark gives the written columns the metadata of the catalogue's only if it has to rename or
+cast them; and ``INSERT INTO copies SELECT * FROM flights`` would hand over those of ``flights``. So a write goes where
+its own options say: ``INSERT INTO flights WITH (…)``.
 
 ``saveAsTable()`` and ``CREATE TABLE … AS SELECT`` tell Spark the columns, so the source is not asked, and the table
 that they leave in the catalogue can never be read. To ``writer()`` such a write looks like that of ``save()``. But it
@@ -42,7 +42,7 @@ _STREAM: Final = "sql.streaming.queryId"
 
 
 def is_new_table(options: Mapping[str, str]) -> bool:
-    """Whether ``schema()`` is asked for ``CREATE TABLE``."""
+    """Return whether ``schema()`` is asked for ``CREATE TABLE``."""
     return _PROVIDER in options
 
 
@@ -60,7 +60,7 @@ def options_of_new_table(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def keeping(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """The columns, with the options that they are read with."""
+    """Return the columns, with the options that they are read with."""
     kept = {_MADE_WITH: json.dumps(dict(options))}
     return StructType([StructField(each.name, each.dataType, each.nullable, kept) for each in schema.fields])
 

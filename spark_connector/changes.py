@@ -170,8 +170,8 @@ class Changes:
 def worth_a_task(
     ranges: Sequence[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, int]],
 ) -> list[KeyBounds]:
-    """Adjacent ranges, with how many rows each has, as one where they have few: a task costs Spark more than to read
-    some thousand."""
+    """Adjacent ranges, with how many rows each has, as one if they have few: a task costs Spark more than to read some
+    thousand."""
     joined: list[tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, int]] = []
     for lower, upper, rows in ranges:
         if joined and joined[-1][2] + rows <= _TASK_ROWS:

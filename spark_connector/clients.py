@@ -42,7 +42,7 @@ _Kind: TypeAlias = tuple[str, float, Tls | None, TokenSource | None, tuple[int, 
 def open_client(
     connection: Connection, *, endpoint: str | None = None, read_from: ReadFrom = "leader"
 ) -> Iterator[Client]:
-    """A client for one task, or one thing to plan; by default of the connection's own endpoint.
+    """Yield a client for one task, or one thing to plan; by default of the connection's own endpoint.
 
     Raises InvalidArgument for an endpoint that is no ``host:port``, and for files that hold no certificates."""
     tls, token = connection.tls, connection.token

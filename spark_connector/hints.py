@@ -81,7 +81,7 @@ class Hints:
         self._field = field
 
     def of(self, conditions: Sequence[Node]) -> str | None:
-        """The filter of those ``conditions`` that are safe; None where none is."""
+        """Return the filter of those ``conditions`` that are safe; None if none is."""
         texts = (self._condition(condition) for condition in conditions)
         kept = [text for text in texts if text is not None and self._fits(text)]
         while kept and not self._fits(" and ".join(kept)):
@@ -168,7 +168,7 @@ class Hints:
             return None
 
     def _value(self, field: FieldRef, node: Node, operator: str) -> str | None:
-        """The literal in the filter language, where both languages compare it alike with the field."""
+        """Return the literal in the filter language, if both languages compare it alike with the field."""
         match field.family:
             case Family.INTEGER:
                 return _whole(node, 31 if _kind(field.type) is Kind.INT else 63)
@@ -192,7 +192,7 @@ class Hints:
                 return None
 
     def _string(self, node: Node) -> str | None:
-        """A text that stands in the query letter by letter."""
+        """Return a text that stands in the query letter by letter."""
         if type(node) is not exp.Literal or not node.is_string or set("'\"\\") & set(node.this):
             return None
         text: str = node.this

@@ -143,7 +143,7 @@ def _type_at(schema: Schema, path: str, table: str) -> DataType:
 
 
 def _fields(columns: Sequence[str] | None, planned: _Planned, table: str) -> tuple[str, ...]:
-    """The table's fields that are wanted. Raises NotFound, InvalidArgument."""
+    """Return the table's fields that are wanted. Raises NotFound, InvalidArgument."""
     from pyspark_cortado.types import field_names
 
     if columns is None:
@@ -155,7 +155,7 @@ def _fields(columns: Sequence[str] | None, planned: _Planned, table: str) -> tup
 def _right_columns(
     frame: StructType, fields: Sequence[str], planned: _Planned, table: str, *, is_left: bool
 ) -> StructType:
-    """The columns of those fields, as they stand in the result."""
+    """Return the columns of those fields, as they stand in the result."""
     from pyspark.sql.types import StructField, StructType
 
     from cortado.errors import InvalidArgument
@@ -188,13 +188,13 @@ class Lookup:
     is_left: bool
 
     def schema_of(self, frame: StructType) -> StructType:
-        """The columns of the result."""
+        """Return the columns of the result."""
         from pyspark.sql.types import StructType
 
         return StructType([*frame.fields, *self.right.fields])
 
     def join(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Each batch with the rows that it finds."""
+        """Yield each batch with the rows that it finds."""
         from pyspark_cortado.clients import open_client
         from pyspark_cortado.leases import held
 
@@ -221,7 +221,7 @@ class Lookup:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, *self._target()]))
 
     def _keys(self, batch: pa.RecordBatch) -> list[tuple[Any, ...] | None]:
-        """The key in each row; None where a part of it is null, or cannot be a part of a key."""
+        """Return the key in each row; None if a part of it is null, or cannot be a part of a key."""
         columns = [_parts(batch.column(place), part.type) for place, part in zip(self.places, self.key, strict=True)]
         return [None if any(part is None for part in row) else row for row in zip(*columns, strict=True)]
 
@@ -231,7 +231,7 @@ class Lookup:
         return to_arrow_schema(self.right, timezone="UTC")
 
     def _columns(self, table: Table[Any], documents: Iterable[Document]) -> list[pa.Array]:
-        """The fields of these documents."""
+        """Return the fields of these documents."""
         from cortado.schema.fields import select_fields
         from cortado.store.client.arrow import table_of
 
@@ -243,7 +243,7 @@ class Lookup:
 
 
 def _parts(column: pa.Array, kind: Any) -> list[Any]:
-    """A column's values as parts of a key."""
+    """Return a column's values as parts of a key."""
     import pyarrow as pa
 
     from cortado.store.keys.types import KeyType

@@ -55,7 +55,7 @@ class Progressed:
 
     @classmethod
     def begun(cls, first: Offset) -> Progressed:
-        """A new query, before its first batch."""
+        """Return a new query, before its first batch."""
         return cls(first, os.urandom(_QUERY_BYTES).hex(), first)
 
     def to(self, end: Offset) -> Progressed:
@@ -76,7 +76,7 @@ class Identity:
     bounds: tuple[Any, Any]
 
     def written(self, progressed: Progressed) -> dict[str, Any]:
-        """As a checkpoint has it."""
+        """Return it as a checkpoint has it."""
         of: dict[str, Any] = {"v": _VERSION, "cluster": self.cluster_id, "table": self.table.table_id}
         first = {} if progressed.first is None else {"first": _place(progressed.first)}
         return {**of, "query": progressed.query, **first, **_place(progressed.offset)}

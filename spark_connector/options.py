@@ -54,7 +54,7 @@ Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions``, ``schemaVe
 A stream is written with ``operation``, ``onConflict``, ``chunkRows`` and ``txnAppId``.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
-The files of certificates are read where a connection is made: on the driver, and on each executor under the same path.
+The files of certificates are read when a connection is made: on the driver, and on each executor under the same path.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def reads_changes(options: Mapping[str, str]) -> bool:
-    """Whether a read is one of changes."""
+    """Return whether a read is one of changes."""
     return any(name.lower() == _STARTING.lower() for name in options)
 
 
@@ -302,7 +302,7 @@ def stream_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str, ...], what: str) -> dict[str, str]:
-    """Options by their documented names, whatever case they came in, without those of the other direction."""
+    """Return options by their documented names, from any case of letters, without those of the other direction."""
     by_lower = {name.lower(): name for name in (*others, *names, _PATH)}
     known: dict[str, str] = {}
     for key, value in options.items():
@@ -314,7 +314,7 @@ def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str
 
 
 def _of_query(given: dict[str, str]) -> dict[str, str]:
-    """The options that ``query`` stands for, and the others."""
+    """Return the options that ``query`` stands for, and the others."""
     query = given.pop("query", None)
     if query is None:
         return given

@@ -67,7 +67,7 @@ class LoadedResult(TaskResult):
 
 
 class OverwriteWriter(TableWriter):
-    """``old`` is the table that is replaced. The job fails where its name has come to mean another one."""
+    """``old`` is the table that is replaced. The job fails if its name has come to mean another one."""
 
     def __init__(self, options: WriteOptions, job: Job, old: TableDescriptor) -> None:
         super().__init__(options, job)
@@ -88,7 +88,7 @@ class OverwriteWriter(TableWriter):
         return LoadedResult(done.written, done.refused, done.bad_rows, made.table_id)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Repeated, it changes nothing. Raises WriteConflict where another table has the name by now."""
+        """Repeated, it changes nothing. Raises WriteConflict if another table has the name by now."""
         loaded = {each.table_id for each in messages if isinstance(each, LoadedResult)}
         with open_client(self._options.connection) as client:
             found = _find(client, self._old.full_name)
@@ -120,7 +120,7 @@ class OverwriteWriter(TableWriter):
             client.drop_table(self._beside)
 
     def _make(self, client: Client) -> TableDescriptor:
-        """The table beside, or what another task has made."""
+        """Return the table beside, or what another task has made."""
         old = self._old
         ready = [each for each in old.indexes if each.state is not IndexState.FAILED]
         with suppress(AlreadyExists):

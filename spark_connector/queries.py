@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def table(spark: SparkSession, name: str, **options: Any) -> TableQuery:
-    """A read of the table ``name``, ``database.table``. The ``options`` are those of a read, such as ``endpoint``."""
+    """Return a read of the table ``name``, ``database.table``. The ``options`` are those of a read, such as
+    ``endpoint``."""
     given = {option: str(value) for option, value in options.items()}
     return TableQuery(spark, {**given, "table": name})
 
@@ -42,22 +43,23 @@ class TableQuery:
         return self._with("filter", condition if before is None else f"({before}) and ({condition})")
 
     def select(self, *columns: str) -> TableQuery:
-        """These fields, in this order."""
+        """Read these fields, in this order."""
         return self._with("columns", ",".join(columns))
 
     def limit(self, rows: int) -> TableQuery:
-        """Keep at most so many rows, the first ones in the order of the keys, after all conditions, in any order of the
-        calls; with groups, the first groups."""
+        """Keep at most ``rows`` rows, the first ones in the order of the keys, after all conditions, in any order of
+        the calls; with groups, the first groups."""
         return self._with("limit", str(rows))
 
     def at(self, time: Any) -> TableQuery:
-        """The table as it was then: a Timestamp, its text, or a datetime with a time zone. Raises InvalidArgument."""
+        """Read the table as it was then: a Timestamp, its text, or a datetime with a time zone. Raises
+        InvalidArgument."""
         from pyspark_cortado.statements import time_text
 
         return self._with("at", time_text(time))
 
     def group_by(self, *fields: str) -> TableQuery:
-        """A row for each group of rows with equal values of these ``fields``, each perhaps with ``as name``."""
+        """Make a row for each group of rows with equal values of these ``fields``, each perhaps with ``as name``."""
         return self._with("groupBy", ", ".join(fields))
 
     def agg(self, *aggregates: str) -> TableQuery:

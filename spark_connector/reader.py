@@ -114,7 +114,7 @@ def _choose(client: Client, options: ReadOptions) -> Chosen:
 
 
 def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
-    """The version of the table's subject that the job reads with."""
+    """Return the version of the table's subject that the job reads with."""
     found = client.schemas.get(client.at(chosen.at).describe(table).subject, chosen.version)
     return client.schemas.by_id(found.schema_id)
 
@@ -125,16 +125,16 @@ def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
     table = options.connection.table
     then = client.at(chosen.at)
     if options.filter is not None:
-        # The node filters in the newest version, whatever rows are read with.
+        # The node filters in the newest version, also if rows are read with another.
         newest = client.schemas.get(then.describe(table).subject)
         compile_filter(options.filter, client.schemas.by_id(newest.schema_id))
     _bounds(then, options)
 
 
 def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader | AggregateReader:
-    """A reader of the columns in ``schema``. Raises NotFound, InvalidArgument where they are not the table's."""
+    """Return a reader of the columns in ``schema``. Raises NotFound, InvalidArgument if they are not the table's."""
     if not schema.fields:
-        # Spark would count no rows where it is given no columns.
+        # Spark would count no rows if it is given no columns.
         raise InvalidArgument("schema", "must name at least one column")
     table = options.connection.table
     with open_client(options.connection) as client:
@@ -191,7 +191,8 @@ class TableReader(DataSourceReader):
 
 
 def turns_of(client: Client, options: ReadOptions) -> list[str]:
-    """The endpoints of one task after the other: the given ones for all, or all members, each of them first in turn."""
+    """Return the endpoints of one task after the other: the given ones for all, or all members, each of them first in
+    turn."""
     if not options.reads_anywhere:
         return [options.connection.endpoint]
     members = [each.address for each in client.membership.members().members if each.joined]
@@ -209,7 +210,7 @@ def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
 
 
 def _bounds(client: Client, options: ReadOptions) -> KeyBounds:
-    """The range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
+    """Return the range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
     described = client.describe(options.connection.table)
     declared = described.key
     if options.index is not None:

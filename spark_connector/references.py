@@ -14,7 +14,7 @@ Nothing but the names changes: the text is cut and put together again, and not w
 answers is right as long as each DataFrame has every row and column that matters.
 
 **Columns** are all those whose names occur in the text, as any word of it. That may be too many, and never too few,
-whatever sqlglot makes of the text. If stars, ``NATURAL`` or pivots stand for columns without their names, all are read.
+even if sqlglot misreads the text. If stars, ``NATURAL`` or pivots stand for columns without their names, all are read.
 
 **Conditions** are looked for in ``WHERE``, and in ``ON`` of inner joins, of a plain SELECT, below ``AND``. A table on
 the side of an outer join that is filled up with nulls gets none. The choice among the others is made by
@@ -125,7 +125,7 @@ class Statement:
         return found
 
     def template(self) -> str:
-        """The text with ``{t0}``, ``{t1}``, … in the place of the tables, for ``str.format``."""
+        """Return the text with ``{t0}``, ``{t1}``, … in the place of the tables, for ``str.format``."""
         splices = [splice for i, node in enumerate(self._mentions) for splice in self._splices(node, f"{{t{i}}}")]
         pieces, done = [], 0
         for splice in sorted(splices, key=lambda each: each.start):
@@ -151,7 +151,7 @@ class Statement:
                 yield _Splice(_span(self.text, parts[0])[0], _span(self.text, parts[1])[1], alias)
 
     def _reads_all(self) -> bool:
-        """Whether columns are meant that are not named: then all are read, of all tables."""
+        """Return whether columns are meant that are not named: then all are read, of all tables."""
         root = self._root
         counted = sum(isinstance(each.parent, exp.Count) for each in root.find_all(exp.Star))
         plain = counted + sum(type(each) is exp.Mul for each in root.find_all(exp.Mul))
@@ -165,7 +165,7 @@ class Statement:
         )
 
     def _limit(self, node: Node) -> int | None:
-        """That of a query which is nothing but some columns of this table."""
+        """Return the limit of a query that only names columns of this table."""
         root = self._root
         parts = {name for name, value in root.args.items() if value}
         if type(root) is not exp.Select or node.parent is not root.args.get("from_"):
@@ -226,7 +226,7 @@ class _Select:
                 yield join.args["on"]
 
     def _field(self, node: Node, column: Node) -> Sequence[str] | None:
-        """The names of a field of ``node``, from the top down; None where the column may be anything else."""
+        """Return the names of a field of ``node``, from the top down; None if the column may be another thing."""
         parts = [each.name for each in column.parts]
         if any(isinstance(each, exp.Star) for each in column.parts):
             return None
@@ -244,7 +244,7 @@ class _Select:
         return parts if len(owners) == 1 and owners[0] is node else None
 
     def _names(self, source: Node) -> set[str] | None:
-        """The columns of a source, None where only Spark knows them."""
+        """Return the columns of a source, None if only Spark knows them."""
         if not isinstance(source, exp.Table) or not _is_ours(source):
             return None
         return {each.name.lower() for each in self._shapes[_full_name(source)].schema.record.fields}

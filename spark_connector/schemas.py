@@ -102,7 +102,7 @@ def create_table_like(df: DataFrame, table: str, key: Sequence[str], **options: 
 
 
 def _fields_of(columns: StructType, record: str, around: str, findings: list[Finding]) -> Iterator[dict[str, Any]]:
-    """The record's fields, as JSON has them."""
+    """Yield the record's fields, as JSON has them."""
     taken: set[str] = set()
     for column in columns.fields:
         path, found = f"{around}{column.name}", column.dataType.simpleString()
@@ -135,7 +135,7 @@ def _avro_type(kind: DataType, record: str, path: str, findings: list[Finding]) 
 
 
 def _holding(outer: str, inner: str, kind: DataType, nullable: bool, place: tuple[str, str, list[Finding]]) -> Any:
-    """An array's or a map's type."""
+    """Return an array's or a map's type."""
     of = _avro_type(kind, *place)
     if of is None:
         return None

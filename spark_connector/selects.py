@@ -107,7 +107,7 @@ class _Clauses:
         self.limit = self._optional("limit")
 
     def table(self) -> str:
-        """The one table, as ``database.table``."""
+        """Return the one table, as ``database.table``."""
         if "," in self._from:
             raise Unsupported("FROM with several tables in the option query", "use sql()")
         name = self._from.replace("`", "")

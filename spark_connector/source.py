@@ -30,8 +30,8 @@ class DefaultSource(DataSource):
         return "cortado"
 
     def schema(self) -> StructType:
-        """The table's columns as Spark types, or those of its changes. Raises InvalidArgument, NotFound, Unsupported,
-        Unavailable."""
+        """Return the table's columns as Spark types, or those of its changes. Raises InvalidArgument, NotFound,
+        Unsupported, Unavailable."""
         from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table
         from pyspark_cortado.changes import changes_schema
         from pyspark_cortado.options import changes_options, read_options, reads_changes

@@ -2,7 +2,7 @@
 timestamp.
 
 The query runs in Spark as it is written: joins, windows, functions. Each name of a table of Cortado is replaced by a
-fresh ``load()``, with the columns that the query names and those of its conditions that mean the same to the node
+fresh ``load()``. It has the columns that the query names, and those of its conditions that mean the same to the node
 (:mod:`pyspark_cortado.references`). Spark applies each condition again.
 """
 
@@ -67,7 +67,7 @@ def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> Da
 
 
 def time_text(at: Any) -> str:
-    """A time as the option ``at`` has it. Raises InvalidArgument."""
+    """Return a time as the option ``at`` has it. Raises InvalidArgument."""
     from cortado.store.client.values import at_to_proto
 
     at_to_proto(at)
@@ -95,7 +95,8 @@ def _frame(spark: SparkSession, reference: Reference, version: int, options: dic
 
 
 def literals_of(spark: SparkSession, text: str) -> Literals | None:
-    """How Spark reads the literals of ``text``; None where the session makes it read names or texts in its own way."""
+    """Return how Spark reads the literals of ``text``; None if the session makes it read names or texts in its own
+    way."""
     from pyspark.sql.types import StringType
 
     from pyspark_cortado.hints import Literals

@@ -14,7 +14,7 @@ A consumer's lease is the query's, which its offsets name. So it is moved once a
 by a query that has not got one: such a query may be begun anew by Spark, as another one.
 
 If versions that a stream needs were collected, it ends with SnapshotTooOld; or, with ``failOnDataLoss=false``, begins
-anew: a row that says so, then the current state. Also where Spark repeats a batch that was planned before: that has the
+anew: a row that says so, then the current state. Also if Spark repeats a batch that was planned before: that has the
 row and the state at its end, so that the later batches are right.
 
 Spark asks for the latest offset every few milliseconds while nothing happens. So one watch, which brings no changes,
@@ -108,7 +108,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return None if known is None else self._known().written(Progressed(Offset(known), self._query))
 
     def _after(self, place: Offset, rows: int | None) -> Offset:
-        """The end of a batch that begins at ``place``. Raises SnapshotTooOld."""
+        """Return the end of a batch that begins at ``place``. Raises SnapshotTooOld."""
         if not self._lease_moved_s:
             self._hold(place.ts)
         if place.from_key is not None:
@@ -148,7 +148,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return end
 
     def _split(self, parts: int, ts: Timestamp, lower: Any, upper: Any) -> list[KeyRange]:
-        """The rows of a range at ``ts``; one range at least."""
+        """Return the rows of a range at ``ts``; one range at least."""
         _, ranges = self._table().split(parts, lower, upper, at=ts)
         return ranges or [KeyRange(lower, upper, 0)]
 

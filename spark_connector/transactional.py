@@ -165,7 +165,7 @@ def abort_staged(client: Client, transaction_id: str) -> None:
 
 
 def attempts_of(messages: list[WriterCommitMessage | None]) -> dict[int, int]:
-    """The run of each task that counts, without those that had no rows."""
+    """Return the run of each task that counts, without those that had no rows."""
     return {each.task: each.attempt for each in messages if isinstance(each, StagedResult) and each.written}
 
 

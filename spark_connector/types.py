@@ -43,7 +43,7 @@ _DIGITS: Final = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
 def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> StructType:
-    """All columns, or those named, in that order.
+    """Return all columns, or those named, in that order.
 
     Raises NotFound for a field that the schema lacks, Unsupported, with the path, for what Spark has no type for.
     """
@@ -115,10 +115,10 @@ def check_frame(
     *,
     beside: Collection[str] = (),
 ) -> dict[int, str]:
-    """Which columns of a DataFrame are to be written, by their places, and the fields that they are.
+    """Return which columns of a DataFrame are to be written, by their places, and the fields that they are.
 
-    Those of a "delete" are the key's, whatever else the DataFrame has; those that are called as one of ``beside`` are
-    left out. Raises NotFound for one that the table lacks, InvalidArgument for one that is missing or of another type.
+    Those of a "delete" are the key's alone; those that are called as one of ``beside`` are left out. Raises NotFound
+    for one that the table lacks, InvalidArgument for one that is missing or of another type.
     """
     places = [place for place, name in enumerate(frame.names) if name.lower() not in beside]
     if operation == "delete":
@@ -155,7 +155,7 @@ def _other_type(field: StructField, own: StructField, table: str) -> InvalidArgu
 
 
 def widens(found: DataType, own: DataType) -> bool:
-    """Whether every value of ``found`` is one of ``own``, nulls aside."""
+    """Return whether every value of ``found`` is one of ``own``, nulls aside."""
     match found, own:
         case ArrayType(), ArrayType():
             return widens(found.elementType, own.elementType)
@@ -179,7 +179,7 @@ def widens(found: DataType, own: DataType) -> bool:
 
 
 def _nullable(kind: DataType) -> DataType:
-    """The type with nulls allowed wherever a type can say so, and without metadata."""
+    """Return the type with nulls allowed wherever a type can say so, and without metadata."""
     match kind:
         case ArrayType():
             return ArrayType(_nullable(kind.elementType), True)
@@ -192,7 +192,8 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def _admits(wanted: DataType, own: DataType) -> bool:
-    """Whether each part of ``own`` that may be null may be so in ``wanted``, a type that is the same otherwise."""
+    """Return whether each part of ``own`` that may be null may be so in ``wanted``, a type that is the same
+    otherwise."""
     match wanted, own:
         case ArrayType(), ArrayType():
             return wanted.containsNull >= own.containsNull and _admits(wanted.elementType, own.elementType)

@@ -61,9 +61,9 @@ def prepare_write(options: WriteOptions, frame: StructType) -> TableWriter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The plan that tasks get: the field of each column of the DataFrame, by the columns' places, the key's fields, the
-    version of the schema to write with, the timestamp since which no other writer may have written a row: that before
-    the job's first one, or an earlier one; and its id. For changes, also the columns that describe them."""
+    """The plan that tasks get: the field of each column of the DataFrame, by the columns' places, the key's fields, and
+    the version of the schema to write with. Then the timestamp since which no other writer may have written a row: that
+    before the job's first one, or an earlier one; and its id. For changes, also the columns that describe them."""
 
     fields: Mapping[int, str]
     key_fields: Sequence[str]
@@ -130,7 +130,7 @@ class Loader:
         return written
 
     def named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The columns to write, called as the fields are."""
+        """Return the columns to write, called as the fields are."""
         fields = self.job.fields
         return (batch.select(list(fields)).rename_columns(list(fields.values())) for batch in batches)
 
@@ -173,7 +173,7 @@ class TableWriter(DataSourceArrowWriter):
             return result
 
     def _stored(self, client: Client, batches: Iterator[pa.RecordBatch], name: str, began: Timestamp) -> TaskResult:
-        """The rows in the table ``name``; those that it refuses aside, where that is asked for."""
+        """Store the rows in the table ``name``; those that it refuses aside if that is asked for."""
         path = self._options.bad_rows_path
         loader, operation = self._loader, self._options.operation
         if path is None:
@@ -204,15 +204,16 @@ class TableWriter(DataSourceArrowWriter):
 
 
 def task_and_attempt() -> tuple[int, int]:
-    """The partition, and a number of 12 bits for this run of it. Spark counts the runs of each attempt at a stage anew,
-    and two of those may be under way at once: three bits are of that count, and the others of the run's own id."""
+    """Return the partition, and a number of 12 bits for this run of it. Spark counts the runs of each attempt at a
+    stage anew, and two of those may be under way at once: three bits are of that count, and the others of the run's own
+    id."""
     context = TaskContext.get()
     assert context is not None
     return context.partitionId(), (context.taskAttemptId() << 3 | context.attemptNumber() & 7) & ATTEMPT_MAX
 
 
 def _refusal(result: BulkResult) -> CortadoError:
-    """The first refused row's error, with what else there is to know."""
+    """Return the first refused row's error, with what else there is to know."""
     error = result.errors[0].error
     if isinstance(error, WriteConflict):
         error.add_note(_TWICE)

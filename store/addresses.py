@@ -34,7 +34,7 @@ def check_address(field: str, address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nothing but this machine reaches ``host``."""
+    """Return whether only this machine reaches ``host``."""
     if host == "localhost":
         return True
     try:
@@ -44,7 +44,8 @@ def is_loopback(host: str) -> bool:
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether ``host`` stands for all of a machine's addresses, so that no client can connect to it by that name."""
+    """Return whether ``host`` stands for all of a machine's addresses, so that no client can connect to it by that
+    name."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:
@@ -52,12 +53,12 @@ def is_wildcard(host: str) -> bool:
 
 
 def address_of(host: str, port: int) -> str:
-    """The two as one text."""
+    """Return the two as one text."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def why_not_bound(host: str, port: int) -> str:
-    """Why nothing can listen there, as the system says it; gRPC does not. Empty where something could by now."""
+    """Why nothing can listen there, as the system says it; gRPC does not. Empty if something could by now."""
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             with socket.socket(family, kind, protocol) as probe:

@@ -29,7 +29,7 @@ def user_agent(version: str) -> str:
 
 
 def check_api_level(said: str, level: int = API_LEVEL) -> None:
-    """``said`` is a caller's user agent. Raises Unsupported, naming both levels, where it is of a higher one."""
+    """``said`` is a caller's user agent. Raises Unsupported, naming both levels if it is of a higher one."""
     found = _SAID.search(said)
     if found is not None and int(found[1]) > level:
         problem = f"the client asks for it, and this server has level {level}: upgrade servers before clients"

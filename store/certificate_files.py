@@ -38,7 +38,7 @@ _Loaded = TypeVar("_Loaded", bound=Loaded)
 class FollowedCertificate(Generic[_Loaded]):
     """The newest good content of ``files``, the certificate first, as ``load`` reads and checks them. From any thread.
 
-    ``load`` raises InvalidArgument naming the file at fault: so does this class where they are not good at the start.
+    ``load`` raises InvalidArgument naming the file at fault: so does this class if they are not good at the start.
     """
 
     def __init__(self, files: Sequence[Path], load: Callable[[], _Loaded]) -> None:
@@ -119,7 +119,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[dict[str,
 
 
 def check_period(cert: Path, shown: Mapping[str, Any], now_s: float) -> float:
-    """When the certificate of this file ends, in seconds since 1970. Raises InvalidArgument where it is not valid."""
+    """Return the end of this file's certificate, in seconds since 1970. Raises InvalidArgument if it is not valid."""
     not_before_s, not_after_s = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
     if now_s > not_after_s:
         raise InvalidArgument(str(cert), f"expired on {day_of(not_after_s)}")

@@ -66,7 +66,8 @@ def _once(descriptor: int, pipe: tuple[int, int], bytes_max: int, wait_s: float)
 
 
 def _to_end(descriptor: int, bytes_max: int, wait_s: float | None = None) -> bytes:
-    """Up to one byte more than ``bytes_max``. Raises TimeoutError for a pipe without an end within ``wait_s``."""
+    """Return up to one byte more than ``bytes_max``. Raises TimeoutError for a pipe without an end within
+    ``wait_s``."""
     ends_s = time.monotonic() + (wait_s or 0.0)
     pieces, wanted = [], bytes_max + 1
     while wanted:

@@ -29,29 +29,29 @@ _SHOWN_MAX: Final = 80
 
 
 def check_database(name: str, field: str = "database") -> str:
-    """``name``, where it may name a database. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if it may name a database. Raises InvalidArgument naming ``field``."""
     return _check(name, field, _PLAIN, "letters, digits, '_' and '-', and begin with no '-'", NAME_LENGTH_MAX)
 
 
 def check_table(name: str, field: str = "table") -> str:
-    """``name``, where it may name a table. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if it may name a table. Raises InvalidArgument naming ``field``."""
     return check_database(name, field)
 
 
 def check_index(name: str, field: str = "index") -> str:
-    """``name``, where it may name an index. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if it may name an index. Raises InvalidArgument naming ``field``."""
     return check_database(name, field)
 
 
 def check_namespace(name: str, field: str = "namespace") -> str:
-    """``name``, where it may name a namespace of the key-value API. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if it may name a namespace of the key-value API. Raises InvalidArgument naming ``field``."""
     return _check(
         name, field, _DOTTED, "letters, digits, '_', '-' and '.', and begin with no '-' or '.'", NAME_LENGTH_MAX
     )
 
 
 def check_subject(name: str, field: str = "subject") -> str:
-    """``name``, where it may name a subject. Raises InvalidArgument naming ``field``."""
+    """Return ``name`` if it may name a subject. Raises InvalidArgument naming ``field``."""
     return _check(
         name, field, _DOTTED, "letters, digits, '_', '-' and '.', and begin with no '-' or '.'", SUBJECT_LENGTH_MAX
     )
@@ -67,7 +67,7 @@ def split_table_name(full_name: str, field: str = "table") -> tuple[str, str]:
 
 
 def shown(text: str) -> str:
-    """``text`` quoted for an error's message, and cut where it is long."""
+    """Return ``text`` quoted for an error's message, and cut if it is long."""
     return repr(text) if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]!r}... ({len(text)} characters)"
 
 

@@ -45,5 +45,5 @@ def raise_open_files() -> int:
 
 
 def connections_max(open_files: int) -> int:
-    """How many connections of callers are accepted where so many files may be open."""
+    """Return how many connections of callers are accepted with this limit of open files."""
     return max(open_files - min(OWN_FILES, open_files // 2), 1)

@@ -33,7 +33,7 @@ class Asker(NamedTuple):
     operates: bool = True
 
     def owns(self, principal: str) -> bool:
-        """Whether the caller may use the things of ``principal``."""
+        """Return whether the caller may use the things of ``principal``."""
         return self.is_open or principal in ("", self.principal)
 
 
@@ -41,8 +41,8 @@ ANYBODY: Final = Asker()
 
 
 def own_id(principal: str, name: bytes) -> bytes:
-    """The id, 16 bytes, under which the thing is stored that ``principal`` calls ``name``. Without a principal it is
-    the name."""
+    """Return the id, 16 bytes, under which the thing is stored that ``principal`` calls ``name``. Without a principal
+    it is the name."""
     if not principal:
         return name
     return blake2b(name, digest_size=ID_BYTES, key=principal.encode(), person=b"cortado.owners").digest()
@@ -54,18 +54,18 @@ def tag_of(principal: str) -> bytes:
 
 
 def keys_namespace(principal: str) -> str:
-    """The namespace of pairs in which gateways keep the idempotency keys of ``principal``."""
+    """Return the namespace of pairs in which gateways keep the idempotency keys of ``principal``."""
     return f"{KEYS_NAMESPACE}.{tag_of(principal).hex()}" if principal else KEYS_NAMESPACE
 
 
 def has_share(own: int, total: int, limit: int) -> bool:
-    """Whether a holder of ``own`` of ``total`` places may take one more of ``limit``: it may hold as many as it leaves
-    free. Alone it has at most half, two a third each: so one that holds none finds a place."""
+    """Return whether a holder of ``own`` of ``total`` places may take one more of ``limit``: it may hold as many as it
+    leaves free. Alone it has at most half, two a third each: so one that holds none finds a place."""
     return own < limit - total
 
 
 def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int, more: int = 1) -> None:
-    """Refuse one ``more`` of a ``resource`` where the caller has its share; at most ``limit`` may exist.
+    """Refuse one ``more`` of a ``resource`` if the caller has its share; at most ``limit`` may exist.
 
     See :func:`has_share`. Raises ResourceExhausted.
     """

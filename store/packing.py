@@ -1,4 +1,4 @@
-"""Many byte strings end to end, with their lengths: how rows travel where each by itself would cost too much.
+"""Many byte strings end to end, with their lengths: how rows travel if each by itself would cost too much.
 
 ::
 
@@ -18,7 +18,7 @@ LENGTH_BYTES: Final = 4
 
 
 def join(pieces: Collection[bytes]) -> tuple[bytes, bytes]:
-    """The pieces end to end, and their lengths. Each has less than 4 GiB."""
+    """Return the pieces end to end, and their lengths. Each has less than 4 GiB."""
     return b"".join(pieces), pack(f"<{len(pieces)}I", *map(len, pieces))
 
 
@@ -36,7 +36,7 @@ def cut(joined: bytes, packed_lengths: bytes) -> tuple[bytes, ...]:
 
 
 def cut_equal(joined: bytes, size_bytes: int) -> tuple[bytes, ...]:
-    """Pieces of ``size_bytes`` each. Raises ValueError where they do not come out even."""
+    """Pieces of ``size_bytes`` each. Raises ValueError if they do not come out even."""
     count, left = divmod(len(joined), size_bytes)
     if left:
         raise ValueError(f"{len(joined)} bytes are not a multiple of {size_bytes}")

@@ -43,7 +43,7 @@ class PageToken:
     remaining: int | None = None
 
     def resume_within(self, start: bytes, end: bytes) -> bytes:
-        """``resume``, where it lies in ``[start, end]``. Raises InvalidPageToken."""
+        """Return ``resume`` if it lies in ``[start, end]``. Raises InvalidPageToken."""
         if not start <= self.resume <= end:
             raise InvalidPageToken("page_token", "goes on outside of the range that was asked for")
         return self.resume
@@ -60,14 +60,14 @@ def request_shape(*parts: bytes | str | int | bool | None) -> bytes:
 
 
 def encode_token(token: PageToken, shape: bytes) -> bytes:
-    """The token's bytes, bound to the request of this ``shape`` (16 bytes, from :func:`request_shape`)."""
+    """Return the token's bytes, bound to the request of this ``shape`` (16 bytes, from :func:`request_shape`)."""
     remaining = _UNLIMITED if token.remaining is None else token.remaining
     body = _HEAD.pack(_VERSION, bytes(token.read_ts), remaining, shape) + token.resume
     return body + _checksum(body)
 
 
 def decode_token(encoded: bytes, shape: bytes) -> PageToken:
-    """The token that :func:`encode_token` made for the same ``shape``. Raises InvalidPageToken."""
+    """Return the token that :func:`encode_token` made for the same ``shape``. Raises InvalidPageToken."""
     token, token_shape = _decode(encoded)
     if token_shape != shape:
         raise InvalidPageToken("page_token", "was given out for another request: repeat the same one with it")

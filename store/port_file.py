@@ -17,8 +17,8 @@ from cortado.store.regular_files import create_anew
 
 @contextmanager
 def there_last(path: Path | None, address: str) -> Iterator[None]:
-    """``path`` holds ``address`` once the block has ended; None stands for no file. Raises InvalidArgument where it
-    cannot be written: before the block, where that shows by then."""
+    """``path`` holds ``address`` once the block has ended; None stands for no file. Raises InvalidArgument if it cannot
+    be written: before the block if that shows by then."""
     if path is None:
         yield
         return

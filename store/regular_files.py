@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 def open_regular(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, follows_links: bool = False) -> int:
-    """The descriptor of a regular file, which the caller closes. Raises OSError."""
+    """Return the descriptor of a regular file, which the caller closes. Raises OSError."""
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     if not follows_links:
         flags |= os.O_NOFOLLOW
@@ -44,7 +44,7 @@ def open_regular(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, 
 
 
 def read_regular(path: Path | str, bytes_max: int, *, follows_links: bool = False) -> bytes:
-    """All of a regular file. Raises OSError, also where it has more than ``bytes_max`` bytes."""
+    """Return all of a regular file. Raises OSError, also if it has more than ``bytes_max`` bytes."""
     with os.fdopen(open_regular(path, follows_links=follows_links), "rb") as file:
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
@@ -68,12 +68,13 @@ def replace_small(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def is_of_another_user(status: os.stat_result) -> bool:
-    """Whether a file or a directory belongs neither to this user nor to root, so that its owner could change it."""
+    """Return whether a file or a directory belongs neither to this user nor to root, so that its owner could change
+    it."""
     return status.st_uid not in (0, os.geteuid())
 
 
 def others_may_write(status: os.stat_result) -> bool:
-    """Whether more users than its owner could change it."""
+    """Return whether more users than its owner could change it."""
     return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 

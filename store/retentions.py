@@ -24,7 +24,7 @@ def parse_retention(text: str) -> int | None:
 
 
 def show_retention(retention_ms: int) -> str:
-    """As it may be given again."""
+    """Return the text that may be given again."""
     if retention_ms == KEEP_ALL:
         return "all"
     unit = next(each for each, unit_ms in reversed(_UNITS_MS.items()) if retention_ms % unit_ms == 0)

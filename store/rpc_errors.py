@@ -52,7 +52,7 @@ _CODE_OF_NAME: Final[dict[str, grpc.StatusCode]] = {code.name: code for code in 
 
 
 def status_code(error: CortadoError) -> grpc.StatusCode:
-    """The canonical code of the error's class."""
+    """Return the canonical code of the error's class."""
     return _CODE_OF_NAME[error.code]
 
 
@@ -64,12 +64,12 @@ def status_message(error: CortadoError) -> str:
 
 
 def trailing_metadata(error: CortadoError) -> tuple[tuple[str, bytes], ...]:
-    """The details of a call that ends with ``error``, ready to be sent as trailing metadata."""
+    """Return the details of a call that ends with ``error``, ready to be sent as trailing metadata."""
     return ((DETAILS_KEY, rpc_status(error).SerializeToString()),)
 
 
 def rpc_status(error: CortadoError) -> status_pb2.Status:
-    """The error as ``google.rpc.Status`` with its details."""
+    """Return the error as ``google.rpc.Status`` with its details."""
     status = status_pb2.Status(code=status_code(error).value[0], message=status_message(error))
     info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=bounded_metadata(error))
     status.details.add().Pack(info)
@@ -87,7 +87,7 @@ def rpc_status(error: CortadoError) -> status_pb2.Status:
 
 
 def bounded_metadata(error: CortadoError) -> dict[str, str]:
-    """The fields of :func:`cortado.error_metadata.to_metadata`, cut so that they fit into a header."""
+    """Return the fields of :func:`cortado.error_metadata.to_metadata`, cut so that they fit into a header."""
     metadata, fields = to_metadata(error), error.fields()
     for name in metadata:
         value = fields[name]
@@ -99,7 +99,7 @@ def bounded_metadata(error: CortadoError) -> dict[str, str]:
 
 
 def from_rpc_error(error: grpc.RpcError) -> CortadoError:
-    """The error that the server sent, or for a call that ended without an answer of ours, the nearest one.
+    """Return the error that the server sent, or for a call that ended without an answer of ours, the nearest one.
 
     Whether a write that ended so has happened is not decided here: see :func:`was_answered`.
     """
@@ -126,7 +126,7 @@ def from_rpc_error(error: grpc.RpcError) -> CortadoError:
 
 
 def from_status(encoded: bytes) -> CortadoError:
-    """The error of a serialized ``google.rpc.Status``, as :func:`rpc_status` makes it."""
+    """Return the error of a serialized ``google.rpc.Status``, as :func:`rpc_status` makes it."""
     try:
         status = status_pb2.Status.FromString(encoded)
     except DecodeError:
@@ -136,7 +136,7 @@ def from_status(encoded: bytes) -> CortadoError:
 
 
 def was_answered(error: grpc.RpcError) -> bool:
-    """True where a Cortado server itself ended the call, so that the error's class says what happened to a write."""
+    """True if a Cortado server itself ended the call, so that the error's class says what happened to a write."""
     return _error_info(error) is not None
 
 
@@ -148,7 +148,7 @@ def to_row_error(row: int, error: CortadoError) -> common_pb2.RowError:
 
 
 def from_row_error(row_error: common_pb2.RowError) -> CortadoError:
-    """The error of one row; its ``row``, where it has one, is the row's place in the request."""
+    """Return the error of one row; its ``row``, where it has one, is the row's place in the request."""
     error = _rebuilt(row_error.reason, dict(row_error.metadata))
     if "row" in error.fields():
         setattr(error, "row", row_error.row)  # noqa: B010 - only some classes have it

@@ -21,7 +21,7 @@ def size_text(number: int) -> str:
 
 
 def count_text(number: int, *, is_estimated: bool = False) -> str:
-    """``1,234``, or ``~1,234,567`` where that is an estimate."""
+    """``1,234``, or ``~1,234,567`` if that is an estimate."""
     return f"{'~' if is_estimated else ''}{number:,}"
 
 

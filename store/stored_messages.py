@@ -15,12 +15,12 @@ _Stored = TypeVar("_Stored", bound=Message)
 
 
 def encode_stored(message: Message) -> bytes:
-    """The bytes of a value: always the same of the same message."""
+    """Return the bytes of a value: always the same of the same message."""
     return message.SerializeToString(deterministic=True)
 
 
 def decode_stored(kind: type[_Stored], payload: bytes, what: str) -> _Stored:
-    """The message in a value of the ``what``, such as the catalogue. Raises DataLoss."""
+    """Return the message in a value of the ``what``, such as the catalogue. Raises DataLoss."""
     message = kind()
     try:
         message.ParseFromString(payload)

@@ -146,7 +146,7 @@ class _Bound:
         self.finished: dict[str, Any] = {"name": name, "type": "long"}
 
     def bind(self, field: FieldRef) -> None:
-        """Raises InvalidArgument where the field's type does not fit."""
+        """Raises InvalidArgument if the field's type does not fit."""
         match self._aggregate.kind:
             case Kind.COUNT:
                 self.measure = CountValues(field)
@@ -228,7 +228,7 @@ def _decimal(name: str, precision: int, scale: int, size: int) -> dict[str, Any]
 
 
 def _value_type(field: FieldRef, name: str) -> Any:
-    """The type of a value of that field, as groups have it; ``name`` is for a type that needs one."""
+    """Return the type of a value of that field, as groups have it; ``name`` is for a type that needs one."""
     match field.family:
         case Family.TEXT | Family.ENUM:
             return "string"

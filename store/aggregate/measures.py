@@ -38,7 +38,7 @@ class Measure(Protocol):
         """Return the state of each of the rows, and how several of them merge."""
 
     def travelling(self, kept: Sequence[Column], /) -> list[Column]:
-        """Its fields in the groups' schema."""
+        """Return its fields in the groups' schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CountRows:
 
 @dataclass(frozen=True, slots=True)
 class CountValues:
-    """``count(field)``: the rows whose field is not null."""
+    """``count(field)``: the rows with a value."""
 
     field: FieldRef
 

@@ -111,7 +111,7 @@ class PartialGroups:
         self._apart = 0
 
     def take(self) -> tuple[bytes, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
-        """All of them as Avro bodies of the groups' schema, end to end, and their lengths; none are left. Raises
+        """Return all of them as Avro bodies of the groups' schema, end to end, and their lengths; none are left. Raises
         TooLarge for a group that no reply could hold."""
         self._join()
         self.is_full = False

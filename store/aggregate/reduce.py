@@ -168,7 +168,7 @@ def _starts(column: BytesColumn) -> Ints:
 
 
 def _words(column: BytesColumn, dtype: str) -> Words:
-    """The eight bytes from each place of the column's data on; behind the end there are zeros."""
+    """Return the eight bytes from each place of the column's data on; behind the end there are zeros."""
     padded = np.concatenate([column.data, np.zeros(_WORD_BYTES, np.uint8)])
     return np.ndarray((len(padded) - _WORD_BYTES + 1,), dtype, padded.data, strides=(1,))
 
@@ -177,7 +177,7 @@ def _words(column: BytesColumn, dtype: str) -> Words:
 
 
 def reduce_column(merge: Merge, column: Column, groups: Groups) -> Column:
-    """One row for each group. Nulls count for nothing; a group of nulls is null, or zero where they are added."""
+    """One row for each group. Nulls count for nothing; a group of nulls is null, or zero if they are added."""
     if merge is Merge.ADD:
         assert isinstance(column, FlatColumn)
         return FlatColumn(column.type, len(groups), _added(column.values, groups))
@@ -243,7 +243,7 @@ def _extreme_bytes(merge: Merge, column: BytesColumn, groups: Groups) -> Column:
 def _winners(
     merge: Merge, column: BytesColumn, rows: npt.NDArray[np.intp], places: Ints, winners: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """The row of each group's extreme, word by word: those that are behind in one leave the race."""
+    """Return the row of each group's extreme, word by word: those that are behind in one leave the race."""
     starts, lengths = _starts(column), np.diff(column.offsets).astype(np.int64)
     words = _words(column, ">u8")
     for word in range(_WORDS_MAX):
@@ -265,7 +265,7 @@ def _winners(
 
 
 def _best(merge: Merge, words: Words, places: Ints, rows: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
-    """Return those of ``rows`` whose word is its group's extreme."""
+    """Return the ``rows`` with a word that is their group's extreme."""
     least, worst = _extreme_of(merge, np.dtype(np.uint64))
     best = np.full(count, worst, np.uint64)
     least.at(best, places[rows], words)

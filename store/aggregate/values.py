@@ -9,7 +9,7 @@
     decimals                 of up to 18 digits: 64-bit integers; of more: big-endian with the sign bit flipped, of one
                              size, so that their order is that of the bytes
 
-Two values are equal where their forms are, and null stays null.
+Two values are equal if their forms are, and null stays null.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _STRING: Final = Primitive(Kind.STRING)
 
 
 def decimal_of(type_: AvroType) -> Logical:
-    """The logical type of a decimal."""
+    """Return the logical type of a decimal."""
     logical = logical_of(type_)
     assert logical is not None
     return logical
 
 
 def decimal_bytes(logical: Logical) -> int:
-    """How many bytes hold every decimal of that precision."""
+    """Return how many bytes hold every decimal of that precision."""
     if logical.precision <= UNIT_DIGITS_MAX:
         return 8
     return int((10**logical.precision).bit_length()) // 8 + 1
 
 
 def ordered(column: Column, field: FieldRef) -> Column:
-    """The column's values in the form above, with the column's nulls."""
+    """Return the column's values in the form above, with the column's nulls."""
     present = column.validity
     match field.family:
         case Family.REAL:
@@ -76,7 +76,7 @@ def ordered(column: Column, field: FieldRef) -> Column:
 
 
 def travelling(column: Column, field: FieldRef) -> Column:
-    """The inverse of :func:`ordered`, as the groups' schema has the field's values."""
+    """Return the inverse of :func:`ordered`, as the groups' schema has the field's values."""
     match field.family:
         case Family.ENUM:
             assert isinstance(column, FlatColumn) and isinstance(column.type, Enum)
@@ -90,7 +90,7 @@ def travelling(column: Column, field: FieldRef) -> Column:
 
 
 def _by_text(type_: Enum) -> Sequence[int]:
-    """The symbols' numbers in the order of their text."""
+    """Return the symbols' numbers in the order of their text."""
     return sorted(range(len(type_.symbols)), key=lambda number: type_.symbols[number].encode())
 
 
@@ -105,7 +105,7 @@ def _symbols(column: FlatColumn, type_: Enum) -> Column:
 
 
 def _fixed(rows: Bytes) -> BytesColumn:
-    """A column of rows that have equally many bytes each."""
+    """Return a column of rows that have equally many bytes each."""
     length, size = rows.shape
     return BytesColumn(_BYTES, length, np.arange(length + 1, dtype=np.int64) * size, rows.reshape(-1))
 
@@ -123,7 +123,7 @@ def _wide(column: BytesColumn, logical: Logical) -> Column:
 
 
 def _unordered(column: Column, logical: Logical) -> Bytes:
-    """The bytes of each decimal, big-endian."""
+    """Return the bytes of each decimal, big-endian."""
     size = decimal_bytes(logical)
     if isinstance(column, FlatColumn):
         return column.values.astype(">i8").view(np.uint8).reshape(column.length, size)
@@ -134,7 +134,7 @@ def _unordered(column: Column, logical: Logical) -> Bytes:
 
 
 def _extended(column: BytesColumn, size: int) -> Bytes:
-    """The numbers, none empty, as ``size`` bytes each: longer ones only repeat their sign in front."""
+    """Return the numbers, none empty, as ``size`` bytes each: longer ones only repeat their sign in front."""
     starts, ends = (bounds.astype(np.int64)[:, None] for bounds in (column.offsets[:-1], column.offsets[1:]))
     at = ends - np.arange(size, 0, -1)
     fill = np.where(column.data[starts] >= 0x80, 0xFF, 0).astype(np.uint8)
@@ -144,7 +144,7 @@ def _extended(column: BytesColumn, size: int) -> Bytes:
 
 def limbs(column: Column) -> list[Ints]:
     """Whole numbers as :func:`ordered` forms them, as digits to the base of 2^32, the lowest first and the highest with
-    the sign; zero where a row is null. Sums of each are exact for two thousand million rows."""
+    the sign; zero if a row is null. Sums of each are exact for two thousand million rows."""
     if isinstance(column, FlatColumn):
         values = column.values.astype(np.int64, copy=False)
         return [values & _LIMB, values >> _LIMB_BITS]

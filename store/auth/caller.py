@@ -44,7 +44,7 @@ class Caller:
     """Makes the answer for something unknown. A caller that does not see a ``stored`` demand gets it."""
 
     def asker(self) -> Asker:
-        """The caller as an owner, as of the last :func:`denial`."""
+        """Return the caller as an owner, as of the last :func:`denial`."""
         if self.rights is None:
             return Asker(self.name)
         return Asker(self.name, is_open=False, operates=self.rights.allow(Demand(Permission.OPERATE)))
@@ -54,7 +54,7 @@ _OFF: Final = "roles are off, and this caller is served only where they are on: 
 
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
 CONNECTION: Final[ContextVar[Callable[[], str]]] = ContextVar("cortado_connection", default=str)
-"""Names the connection of the call that is served; empty where none is."""
+"""Names the connection of the call that is served; empty if none is."""
 
 
 def holder() -> str:
@@ -112,7 +112,7 @@ def asking() -> Callable[[], Asker]:
 
 
 def unmet(caller: Caller, demand: Demand) -> PermissionDenied | None:
-    """Why a caller that is known may not do this; None where it may."""
+    """Why a caller that is known may not do this; None if it may."""
     if caller.rights is None or caller.rights.allow(demand):
         return None
     return PermissionDenied(caller.name, demand.permission.value, demand.resource)
@@ -126,7 +126,7 @@ def check_renamed(caller: Caller | None, then: Resource, now: Resource) -> None:
 
 
 def seen_by(caller: Caller | None) -> Rights | None:
-    """By what lists are cut to the names that the caller may see; None where it sees all."""
+    """By what lists are cut to the names that the caller may see; None if it sees all."""
     rights = None if caller is None else caller.rights
     return None if rights is None or rights.sees_all else rights
 

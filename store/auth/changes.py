@@ -95,7 +95,7 @@ class _Change:
 def enable(name: str, kind: Kind, token: NewToken | None) -> Evaluate:
     """Switch roles on, and in the same entry make ``name`` an admin. Replies with the Principal.
 
-    One that exists keeps its grants and tokens. Raises InvalidArgument where roles are on already.
+    One that exists keeps its grants and tokens. Raises InvalidArgument if roles are on already.
     """
     _check_new(name, kind, token)
 
@@ -145,7 +145,7 @@ def switched_off() -> Evaluate:
 
 
 def create(name: str, kind: Kind, token: NewToken | None) -> Evaluate:
-    """A principal without grants. Replies with the Principal. Raises AlreadyExists, TooLarge."""
+    """Create a principal without grants. Replies with the Principal. Raises AlreadyExists, TooLarge."""
     _check_new(name, kind, token)
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -162,8 +162,8 @@ def create(name: str, kind: Kind, token: NewToken | None) -> Evaluate:
 
 
 def rotate(name: str, token: NewToken, overlap_ms: int) -> Evaluate:
-    """A new token; the one before it holds for ``overlap_ms`` more at most, any older one no longer. Replies with the
-    Principal. Raises NotFound, InvalidArgument."""
+    """Give a new token; the one before it holds for ``overlap_ms`` more at most, any older one no longer. Replies with
+    the Principal. Raises NotFound, InvalidArgument."""
     token.check()
     _check_ms("overlap_ms", overlap_ms)
 

@@ -111,7 +111,7 @@ class Roles:
         return found if found.is_live(now_ms) else None
 
     def remembers(self, credential: Credential, now_ms: Callable[[], int]) -> bool:
-        """Whether the credential was known before, and still is. If not, ask :meth:`known`."""
+        """Return whether the credential was known before, and still is. If not, ask :meth:`known`."""
         found = self._callers.get(credential)
         return found is not None and found.is_live(now_ms)
 
@@ -149,7 +149,7 @@ def _rights_of(principal: Principal) -> Rights:
 
 
 def changes_roles(keys: Sequence[LogicalKey]) -> bool:
-    """Whether a write of these keys changes roles."""
+    """Return whether a write of these keys changes roles."""
     return len(keys) <= _KEYS_MAX and stored.AUTH_KEY in keys
 
 
@@ -166,7 +166,8 @@ def stored_roles(reader: Reader, *, is_enabled: bool) -> AppliedRoles:
 
 
 def applied_roles(items: Sequence[Item]) -> AppliedRoles | None:
-    """Those that these versions, in the order of their keys, change; None where they change none. Raises DataLoss."""
+    """Return those that these versions, in the order of their keys, change; None if they change none. Raises
+    DataLoss."""
     is_there, version = newest_in(items, stored.AUTH_KEY)
     if not is_there:
         return None

@@ -1,4 +1,4 @@
-"""Roles, what they permit, and the resources that they are granted on.
+"""Roles, their permissions, and their resources.
 
 ::
 
@@ -90,7 +90,7 @@ class Rights:
 
     @classmethod
     def of(cls, grants: Iterable[Grant], *, principal: str = "") -> Rights:
-        """A ``principal`` that may write anything has the namespace of its idempotency keys, too."""
+        """A ``principal`` with a right to write also has the namespace of its idempotency keys."""
         levels: dict[str, int] = {}
         roles = set()
         for role, resource in grants:
@@ -105,7 +105,7 @@ class Rights:
         return cls(levels, frozenset(databases), Role.OPERATOR in roles, Role.ADMIN in roles)
 
     def allow(self, demand: Demand) -> bool:
-        """Whether these rights meet ``demand``."""
+        """Return whether these rights meet ``demand``."""
         permission, resource = demand
         if self.is_admin:
             return permission is not Permission.NOBODY
@@ -120,11 +120,11 @@ class Rights:
         return resource.startswith(_TABLE) and levels.get(database_of(resource), 0) >= level
 
     def may_grant(self, grant: Grant) -> bool:
-        """Whether these rights give and take that role: an admin's do, and those of its resource's owner."""
+        """Return whether these rights give and take that role: an admin's do, and those of its resource's owner."""
         return self.is_admin or (grant.resource != CLUSTER and self.allow(Demand(Permission.DEFINE, grant.resource)))
 
     def sees(self, resource: Resource) -> bool:
-        """Whether lists show the resource of that name: to principals with any role on it, or that see the whole
+        """Return whether lists show the resource of that name: to principals with any role on it, or that see the whole
         cluster."""
         if self.sees_all:
             return True
@@ -137,7 +137,7 @@ class Rights:
         return self.is_admin or self._allow_on_cluster(Permission.VIEW)
 
     def namespaces(self) -> list[str]:
-        """Those with a role on them alone, in their order."""
+        """Return those with a role on them alone, in their order."""
         return sorted(each[len(_NAMESPACE) :] for each in self.levels if each.startswith(_NAMESPACE))
 
     def _allow_on_cluster(self, permission: Permission) -> bool:
@@ -151,7 +151,7 @@ class Rights:
 
 
 def database_of(table: Resource) -> Resource:
-    """The database that a table is in."""
+    """Return the database that a table is in."""
     return Resource(_DATABASE + table[len(_TABLE) :].partition(".")[0])
 
 

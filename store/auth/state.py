@@ -27,12 +27,12 @@ class AuthState:
         return Switch() if version is None else stored.decode_switch(version.payload)
 
     def counted(self) -> Switch:
-        """The same for roles that are off, counted: the stored counts may be lower."""
+        """Return the same for roles that are off, counted: the stored counts may be lower."""
         found = list(self.principals())
         return Switch(False, len(found), sum(ADMIN in each.grants for each in found))
 
     def find(self, name: str) -> Principal | None:
-        """The principal of that name."""
+        """Return the principal of that name."""
         version = self.reader.get(stored.principal_key(name))
         return None if version is None else stored.decode_principal(version.payload)
 
@@ -44,6 +44,6 @@ class AuthState:
         return found
 
     def principals(self) -> Iterator[Principal]:
-        """All, by name."""
+        """Yield all, by name."""
         for _, version in self.reader.scan(*stored.principals_range()):
             yield stored.decode_principal(version.payload)

@@ -71,7 +71,7 @@ class Principal:
 
 
 def check_principal(name: str, field: str = "principal") -> str:
-    """``name``, where it may name a principal: lower-case ASCII, so that no two look alike. Raises InvalidArgument
+    """Return ``name`` if it may name a principal: lower-case ASCII, so that no two look alike. Raises InvalidArgument
     naming ``field``."""
     if not name:
         raise InvalidArgument(field, "must not be empty")
@@ -84,7 +84,7 @@ def check_principal(name: str, field: str = "principal") -> str:
 
 
 def is_principal(name: str) -> bool:
-    """Whether ``name`` may name a principal."""
+    """Return whether ``name`` may name a principal."""
     return len(name) <= PRINCIPAL_CHARS_MAX and _NAME.fullmatch(name) is not None
 
 

@@ -49,7 +49,7 @@ class Token:
 
 
 def make_token(random_bytes: Callable[[int], bytes]) -> Token:
-    """A new one."""
+    """Return a new token."""
     token_id = random_bytes(ID_CHARS // 2).hex()
     secret = urlsafe_b64encode(random_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
     return Token(token_id, f"ctd_{token_id}_{secret}")
@@ -69,7 +69,7 @@ def token_of(authorization: str) -> str:
 
 
 def counts_only_with_roles(authorization: str) -> bool:
-    """Whether a header's call is refused while roles are off."""
+    """Return whether a header's call is refused while roles are off."""
     return authorization.partition(" ")[0].lower() == ONLY_WITH_ROLES.strip().lower()
 
 
@@ -79,7 +79,7 @@ def digest_of(text: str) -> bytes:
 
 
 def holds_token(text: str) -> bool:
-    """Whether a token, or the beginning of one, is in ``text``, which is then not to be shown."""
+    """Return whether a token, or the beginning of one, is in ``text``, which is then not to be shown."""
     return _BEGUN.search(text) is not None
 
 
@@ -89,14 +89,14 @@ def without_tokens(text: str) -> str:
 
 
 def check_token(text: str, field: str = "token") -> str:
-    """``text`` where it is a token. Raises InvalidArgument naming ``field``, which never quotes it."""
+    """Return ``text`` if it is a token. Raises InvalidArgument naming ``field``, which never quotes it."""
     if not isinstance(text, str) or not token_id_of(text):
         raise InvalidArgument(field, "must look like ctd_<id>_<secret>, as cortado auth printed it")
     return text
 
 
 def check_token_id(token_id: str, field: str = "token_id") -> str:
-    """``token_id`` where it is one. Raises InvalidArgument naming ``field``."""
+    """Return ``token_id`` if it is one. Raises InvalidArgument naming ``field``."""
     if not _ID.fullmatch(token_id):
         raise InvalidArgument(field, f"must be {ID_CHARS} hexadecimal digits", repr(token_id[:80]))
     return token_id

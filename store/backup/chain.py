@@ -78,12 +78,12 @@ class Backup:
         return segment_of(posixpath.basename(str(self.directory))) if is_segment else 0
 
     def name(self, part: int) -> str:
-        """A part's file, for people."""
+        """Return a part's file, for people."""
         return f"{self.directory}/{part_name(part)}"
 
     def runs(self, part: int) -> Iterator[Run]:
-        """The versions of a part, each byte verified by the end. Raises DataLoss, naming the file, and InvalidArgument
-        where a link leads elsewhere."""
+        """Yield the versions of a part, each byte verified by the end. Raises DataLoss, naming the file, and
+        InvalidArgument if a link leads elsewhere."""
         reader = PartReader(self.directory, part_name(part), self.manifest.header(part))
         yield from reader.runs()
         self._check(part, reader.found)
@@ -113,9 +113,9 @@ def last_segment(directory: Directory, manifest: Manifest) -> Backup:
 
 
 def chain_of(where: Where) -> list[Backup]:
-    """The backup there with its segments, behind those that it follows; the first one first.
+    """Return the backup there with its segments, behind those that it follows; the first one first.
 
-    Raises InvalidArgument where one is not there, or is another than the one that was followed; DataLoss.
+    Raises InvalidArgument if one is not there, or is another than the one that was followed; DataLoss.
     """
     directory = directory_at(where)
     last = last_segment(directory, whole_backup(directory))

@@ -6,8 +6,8 @@
     for each range, some at once: read ──► part-N.cortado.partial ── sync, rename ──► part-N.cortado
     manifest.json, and the checkpoint goes: a run that finds both has this left to do
 
-A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So whatever ends
-this at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
+A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So if the command
+ends at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
 all at the timestamp of the checkpoint, as long as the cluster can still read that. While the command runs, a lease
 keeps it readable.
 
@@ -68,8 +68,8 @@ def create_backup(client: Client, request: BackupRequest, report: Report = silen
     """Take the backup, or go on with it; one that is whole, and of the time that ``at`` names, is verified. ``client``
     should read from any member.
 
-    Raises InvalidArgument if the directory holds another backup, SnapshotTooOld if its timestamp, or that of the backup
-    that it follows, cannot be read any more, and the errors of a read.
+    Raises InvalidArgument if the directory holds another backup, and the errors of a read. SnapshotTooOld if its
+    timestamp, or that of the backup that it follows, cannot be read any more.
     """
     with backing_up(client, request, report) as manifest:
         return manifest
@@ -201,7 +201,7 @@ class _Making:
         return manifest
 
     def _part(self, number: int) -> PartEnd:
-        """A part, from an earlier run or from the cluster."""
+        """Return a part, from an earlier run or from the cluster."""
         name, header = part_name(number), self._checkpoint.header(number)
         if self._directory.has(name):
             # A part that is not whole is read again: not every store shows an object only once all of it is there.

@@ -247,7 +247,7 @@ class _Following:
             self._moved_s = self._began_s
 
     def _written(self, versions: list[Changed[bytes, bytes]]) -> Backup:
-        """The next segment, whole on the disk."""
+        """Return the next segment, whole on the disk."""
         tip, number = self._tip, self._tip.segment + 1
         shape, place = tip.manifest.shape, self._directory.at(segment_name(number))
         if number > SEGMENTS_MAX:
@@ -279,7 +279,7 @@ def _close_at(stop: threading.Event, watch: Watch[bytes, bytes]) -> None:
 
 
 def _written_part(place: Directory, backup_id: str, versions: list[Changed[bytes, bytes]]) -> tuple[PartEntry, ...]:
-    """The only part of a segment; none where nothing was committed."""
+    """Return the only part of a segment; none if nothing was committed."""
     if not versions:
         return ()
     keys, values = [each.key for each in versions], [each.value for each in versions]

@@ -136,17 +136,17 @@ class Manifest:
 
 
 def part_name(part: int) -> str:
-    """The file of a part, from 0."""
+    """Return the file of a part, from 0."""
     return f"part-{part:05}.cortado"
 
 
 def segment_name(segment: int) -> str:
-    """The directory of a segment, from 1."""
+    """Return the directory of a segment, from 1."""
     return f"segment-{segment:08}"
 
 
 def segment_of(name: str) -> int:
-    """Which segment a directory of that name is; 0 for none."""
+    """Return which segment a directory of that name is; 0 for none."""
     found = _SEGMENT.fullmatch(name)
     return int(found[1]) if found is not None else 0
 
@@ -264,7 +264,7 @@ def _hex(fields: Fields, name: str) -> str:
 
 
 def _check_ranges(fields: Fields, name: str, ranges: list[tuple[str, str]]) -> None:
-    """Raises InvalidArgument where they do not ascend, so that a key might be in two."""
+    """Raises InvalidArgument if they do not ascend, so that a key might be in two."""
     before = ""
     for start, end in ranges:
         if not before <= start < end:

@@ -102,7 +102,7 @@ class PartWriter:
         self._write(_frame(_RUN, _RUN_HEAD.pack(how, len(body)) + packed))
 
     def end(self) -> PartEnd:
-        """All is there."""
+        """End the part: all is there."""
         content = self._content.hexdigest()
         ending = _ENDING.pack(self._runs, self.versions, bytes.fromhex(content), self._digest.digest())
         self._write(_frame(_END, ending))
@@ -130,7 +130,7 @@ class PartReader:
     """Reads one part: :meth:`runs` gives its versions, and verifies every byte by the time it is done. ``found`` says
     then what there was.
 
-    Raises DataLoss that names the file and the byte, Unsupported for another format, InvalidArgument where there is no
+    Raises DataLoss that names the file and the byte, Unsupported for another format, InvalidArgument if there is no
     such file.
     """
 
@@ -145,7 +145,7 @@ class PartReader:
         self.found: PartEnd | None = None
 
     def runs(self) -> Iterator[Run]:
-        """Its runs, in order."""
+        """Yield its runs, in order."""
         with self._directory.reading(self._name) as file:
             self._begin(file)
             content, runs = ContentDigest(), 0

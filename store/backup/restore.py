@@ -49,8 +49,8 @@ class RestoreRequest:
     """The request to restore. ``at`` None: the backup's own timestamp; else an earlier one, which a history in the
     chain reaches, or a wall time, which means all of its millisecond. ``streams`` parts are put at once.
 
-    ``without_roles``: restore also where roles were on in the old cluster and are off in this one. Then every caller
-    may read the restored data.
+    ``without_roles``: restore also if roles were on in the old cluster and are off in this one. Then every caller may
+    read the restored data.
     """
 
     directory: Where
@@ -62,8 +62,8 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The result of a restore. ``was_done``: an earlier run had restored it. ``problems`` name tables whose indexes and
-    rows differ."""
+    """The result of a restore. ``was_done``: an earlier run had restored it. ``problems`` name tables with indexes that
+    differ from their rows."""
 
     restore_id: str
     timestamp: Timestamp
@@ -106,7 +106,7 @@ class _Part:
             yield run if self.at is None else run.up_to(self.at)
 
     def expected(self) -> tuple[int, str]:
-        """How many versions, and their digest."""
+        """Return how many versions, and their digest."""
         if self.at is None and len(self.files) == 1:
             backup, number = self.files[0]
             entry = backup.manifest.parts[number]
@@ -203,13 +203,13 @@ def _plan(request: RestoreRequest) -> _Plan:
     if at > last.at or (at < last.at and (reached is None or at < reached)):
         problem = f"is in no history of this backup; it can be restored as of {_times(whole)}"
         raise InvalidArgument("at", problem, str(at))
-    # The newest manifest of all, also where an earlier time is restored: it says best whether roles protect the data.
+    # The newest manifest of all, also if an earlier time is restored: it says best whether roles protect the data.
     needs_roles = whole[-1].manifest.shape.roles_enabled
     return _Plan(chain, at, min(readable_from(chain), at), needs_roles, _parts(chain, at))
 
 
 def _times(chain: Sequence[Backup]) -> str:
-    """Return the times as of which a chain can be restored: each backup's timestamp, and all of its history."""
+    """Return the times that a chain can be restored to: each backup's timestamp, and all of its history."""
     times: list[tuple[str, str]] = []
     for each in (backup.manifest.shape for backup in chain):
         begin = each.timestamp if not each.history or each.since is None else each.since
@@ -315,7 +315,7 @@ class _Putting(_OverParts):
         self._count(part, len(before.keys))
 
     def _put(self, run: Run, part_done: int | None) -> None:
-        """In halves, where one write of this cluster may not change so much."""
+        """In halves if one write of this cluster may not change so much."""
         if not run.keys and part_done is None:
             return
         try:

@@ -64,7 +64,7 @@ class Run(NamedTuple):
         )
 
     def encode(self) -> bytes:
-        """As bytes, see above."""
+        """Return the run as bytes, see above."""
         keys, values = b"".join(self.keys), b"".join(self.values)
         return _encoded(self.keys, keys, b"".join(self.timestamps), self.values, values)
 
@@ -143,7 +143,7 @@ def sorted_runs(run: Run) -> Iterator[Run]:
 
 
 def merged_runs(sources: Sequence[Iterator[Run]]) -> Iterator[Run]:
-    """The versions of several series of runs as one; no version may be in two. It holds a run of each."""
+    """Return the versions of several series of runs as one; no version may be in two. It holds a run of each."""
     return _cut(heapq.merge(*map(_versions, sources)))
 
 

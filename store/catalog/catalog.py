@@ -1,9 +1,9 @@
 """The catalogue as one state of the store shows it: databases, tables, subjects and schemas.
 
-A :class:`Catalog` is a view over a Reader, so a catalogue as of an earlier time is nothing but a Catalog over a Reader
-at that time. A read at an earlier time takes the names of tables from it, with their meaning at that time, and all else
-from the newest (:meth:`Catalog.named_as_in`): a table of that name may be another one by now, while a schema id never
-comes to mean another schema. It reads through a :class:`CatalogCache`, which many Catalogs share::
+A :class:`Catalog` is a view over a Reader, so a catalogue as of an earlier time is a Catalog over a Reader at that
+time. A read at an earlier time takes the names of tables from it, with their meaning at that time, and all else from
+the newest (:meth:`Catalog.named_as_in`): a table of that name may be another one by now, while a schema id never comes
+to mean another schema. It reads through a :class:`CatalogCache`, which many Catalogs share::
 
     Catalog(reader, cache)
       `- one point read of the key `catalog` -> the timestamp of the last change -> the state cached under it
@@ -89,7 +89,7 @@ class CatalogCache:
         return state
 
     def parse(self, text: str) -> Schema:
-        """The parsed schema of ``text``. Raises InvalidSchema."""
+        """Return the parsed schema of ``text``. Raises InvalidSchema."""
         schema = self._parsed.get(text)
         if schema is None:
             schema = parse_schema(text)
@@ -142,7 +142,7 @@ class Catalog:
     # --- namespaces
 
     def generation_of(self, namespace: str) -> int:
-        """Which generation of a namespace its name means (:mod:`cortado.store.catalog.namespaces`). Raises
+        """Return which generation of a namespace its name means (:mod:`cortado.store.catalog.namespaces`). Raises
         InvalidArgument."""
         generations = self._state.generations
         found = generations.get(namespace)
@@ -174,7 +174,7 @@ class Catalog:
         return database
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
-        """The table, or None. Raises NotFound where there is no such database."""
+        """Return the table, or None. Raises NotFound if there is no such database."""
         table = self._state.tables.get((database, name))
         if table is None:
             self.database(database)
@@ -191,12 +191,12 @@ class Catalog:
         return table
 
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
-        """All tables of ``database``, or of all, in the order of databases and names. Raises NotFound."""
+        """Return all tables of ``database``, or of all, in the order of databases and names. Raises NotFound."""
         return list(self.tables_behind("", database))
 
     def tables_behind(self, full_name: str, database: str | None = None) -> Iterator[TableDescriptor]:
-        """Those of :meth:`tables` that come behind a name, which need not be that of one. Each is decoded when it is
-        taken."""
+        """Return those of :meth:`tables` that come behind a name, which need not be that of one. Each is decoded when
+        it is taken."""
         if database is not None:
             self.database(database)
         behind = full_name.split(".", 1) if full_name else ()
@@ -215,12 +215,12 @@ class Catalog:
         return found
 
     def count_tables(self, database: str | None = None) -> int:
-        """How many tables there are, of one database or of all. There may be ten thousand, which take long to
+        """Return how many tables there are, of one database or of all. There may be ten thousand, which take long to
         decode."""
         return sum(1 for _ in self._payloads("table", *(() if database is None else (database,))))
 
     def tables_of(self, subject: str) -> list[TableDescriptor]:
-        """Return all tables whose documents follow ``subject``."""
+        """Return all tables with documents that follow ``subject``."""
         found = self._tables_holding(stored.field_of_table(subject=subject))
         return [table for table in found if table.subject == subject]
 
@@ -239,7 +239,8 @@ class Catalog:
         return moved.get(table_id)
 
     def index_of(self, table: TableDescriptor, name: str) -> IndexDescriptor:
-        """An index of a table of this catalogue. Raises NotFound, and IndexNotReady where it was begun only later."""
+        """Return an index of a table of this catalogue. Raises NotFound, and IndexNotReady if it was begun only
+        later."""
         found = table.index(name)
         if found is None:
             raise NotFound("index", f"{name} of table {table.full_name}", self._then)
@@ -251,8 +252,8 @@ class Catalog:
     # --- drops
 
     def dropped(self, holding: bytes = b"") -> list[Dropped]:
-        """All that was dropped and is not forgotten yet, in the order of their numbers; or those whose records have
-        the bytes ``holding`` somewhere. There may be twenty thousand, which take a tenth of a second to decode."""
+        """Return all that was dropped and is not forgotten yet, in the order of their numbers; or those whose records
+        have the bytes ``holding`` somewhere. There may be twenty thousand, which take a tenth of a second to decode."""
         return [stored.decode_dropped(payload) for payload in self._payloads("dropped") if holding in payload]
 
     def dropped_behind(self, number: int) -> Iterator[Dropped]:
@@ -260,7 +261,7 @@ class Catalog:
         return map(stored.decode_dropped, self._payloads("dropped", behind=("dropped", number)))
 
     def dropped_tables_of(self, subject: str) -> list[TableDescriptor]:
-        """Return all dropped tables that may be undropped, and whose documents then follow ``subject``."""
+        """Return all dropped tables that may be undropped, with documents that then follow ``subject``."""
         kinds = (DropKind.TABLE, DropKind.TRUNCATED)
         dropped = self.dropped(stored.field_of_table(subject=subject))
         tables = [stored.decode_table(each.what.descriptor) for each in dropped if each.what.kind in kinds]
@@ -276,15 +277,15 @@ class Catalog:
     # --- subjects and schemas
 
     def subjects(self) -> list[SubjectState]:
-        """All subjects, in the order of their names, those without a version included."""
+        """Return all subjects, in the order of their names, those without a version included."""
         return list(self.subjects_behind(""))
 
     def subjects_behind(self, name: str) -> Iterator[SubjectState]:
-        """Those of :meth:`subjects` that come behind a name, as :meth:`tables_behind`."""
+        """Return those of :meth:`subjects` that come behind a name, as :meth:`tables_behind`."""
         return map(stored.decode_subject, self._payloads("subject", behind=("subject", name) if name else ("subject",)))
 
     def count_subjects(self) -> int:
-        """How many there are, those without a version included."""
+        """Return how many there are, those without a version included."""
         return sum(1 for _ in self._payloads("subject"))
 
     def find_subject(self, name: str) -> SubjectState | None:
@@ -302,7 +303,7 @@ class Catalog:
         return SubjectState(name) if version is None else stored.decode_subject(version.payload)
 
     def subject(self, name: str) -> SubjectState:
-        """A subject that has a version. Raises NotFound."""
+        """Return a subject that has a version. Raises NotFound."""
         state = self.find_subject(name)
         if state is None or state.newest is None:
             raise NotFound("subject", name)
@@ -325,12 +326,12 @@ class Catalog:
         return found
 
     def find_schema_id(self, digest: bytes) -> int | None:
-        """Return the id of the schema whose declaration has that digest, under any subject."""
+        """Return the id of the schema that has a declaration of that digest, under any subject."""
         version = self._get(stored.schema_id_key(digest))
         return None if version is None else stored.decode_schema_id(version.payload)
 
     def schema(self, schema_id: int) -> Schema:
-        """The parsed schema of an id. Raises NotFound."""
+        """Return the parsed schema of an id. Raises NotFound."""
         schema = self._state.schemas.get(schema_id)
         if schema is None:
             text = self.registered_schema(schema_id).text
@@ -341,7 +342,7 @@ class Catalog:
         return schema
 
     def version_of_subject(self, subject: str, version: int = 0) -> SchemaVersion:
-        """A version of ``subject``, 0 for the newest. Raises NotFound."""
+        """Return a version of ``subject``, 0 for the newest. Raises NotFound."""
         live = self.subject(subject).live
         found = live[-1] if version == 0 else next((each for each in live if each.version == version), None)
         if found is None:
@@ -350,7 +351,7 @@ class Catalog:
         return SchemaVersion(subject, found.version, self.registered_schema(found.schema_id))
 
     def version_with_id(self, subject: str, schema_id: int) -> SchemaVersion:
-        """The newest version of ``subject`` that has the schema of that id. Raises NotFound."""
+        """Return the newest version of ``subject`` that has the schema of that id. Raises NotFound."""
         for each in reversed(self.subject(subject).live):
             if each.schema_id == schema_id:
                 return SchemaVersion(subject, each.version, self.registered_schema(schema_id))
@@ -363,7 +364,7 @@ class Catalog:
         return newest.schema_id, self.schema(newest.schema_id)
 
     def parse(self, text: str) -> Schema:
-        """A schema, parsed once. Raises InvalidSchema."""
+        """Return a schema, parsed once. Raises InvalidSchema."""
         return self._cache.parse(text)
 
     def judged(self, question: Hashable, judge: Callable[[], T]) -> T:
@@ -387,8 +388,8 @@ class Catalog:
         return self.reader.get(key)
 
     def _payloads(self, *path: str, behind: Sequence[str | int] = ()) -> Iterator[bytes]:
-        """Yield the payloads of all keys whose names begin with ``path``; only of those behind the key ``behind``, if
-        that is longer than the path."""
+        """Yield the payloads of all keys with names that begin with ``path``; only of those behind the key ``behind``,
+        if that is longer than the path."""
         start, end = meta_range(*path)
         if len(behind) > len(path):
             start = min(max(start, meta_range(*behind)[1]), end)
@@ -437,7 +438,7 @@ class _NamedAsIn(Catalog):
 
 
 class _UnchangedSince(Catalog):
-    """Tables and namespaces whose names still stand for the same as at ``start``."""
+    """Tables and namespaces with names that still stand for the same as at ``start``."""
 
     def __init__(self, newest: Catalog, start: Timestamp) -> None:
         super().__init__(newest.reader, newest._cache)

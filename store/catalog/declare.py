@@ -4,8 +4,8 @@ Numbers come from counters: a database's from the catalogue's, a table's from it
 table's. A number is never used again, even after a drop.
 
 A table's key and indexes name fields of its subject's newest schema, by path (``a``, ``address.city``). Each part's
-type follows from that schema. A part of a primary key may be declared nullable there (Spark's columns are, all of
-them), but a document with null in it is refused when it is written; a part of an index may be null.
+type follows from that schema. A part of a primary key may be declared nullable there (all of Spark's columns are). But
+a document with null in it is refused when it is written; a part of an index may be null.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TableAltered:
 
 
 def create_database(catalog: Catalog, name: str) -> Evaluation:
-    """A new database; replies DatabaseCreated. Raises InvalidArgument, AlreadyExists, TooLarge."""
+    """Create a database; replies DatabaseCreated. Raises InvalidArgument, AlreadyExists, TooLarge."""
     names.check_database(name)
     if catalog.find_database(name) is not None:
         raise AlreadyExists("database", name)
@@ -117,7 +117,7 @@ def create_table(
     times: TableTimes = NO_TIMES,
     commit_ts: Timestamp,
 ) -> Evaluation:
-    """A new, empty table of ``subject`` (empty: ``database.name``); replies TableCreated.
+    """Create a new, empty table of ``subject`` (empty: ``database.name``); replies TableCreated.
 
     Raises InvalidArgument (a name, a path or its type), NotFound (database, subject), AlreadyExists, TooLarge.
     """
@@ -206,8 +206,8 @@ def check_room_for_databases(catalog: Catalog, principal: str) -> None:
 
 
 def check_room_for_tables(catalog: Catalog, principals: Sequence[str]) -> None:
-    """For each of these one more that counts for it. Raises TooLarge where there is no room for all, and
-    ResourceExhausted where a principal has its share."""
+    """For each of these one more that counts for it. Raises TooLarge if there is no room for all, and ResourceExhausted
+    if a principal has its share."""
     total = catalog.count_tables()
     check_room("table", total, TABLES_MAX, "tables", len(principals))
     for principal, more in Counter(principals).items():
@@ -216,7 +216,7 @@ def check_room_for_tables(catalog: Catalog, principals: Sequence[str]) -> None:
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:
-    """The newest version, where documents can follow all of them. Raises NotFound, InvalidArgument.
+    """Return the newest version if documents can follow all of them. Raises NotFound, InvalidArgument.
 
     A document may be written with any version, so each must be a record; the registry keeps it so from here on.
     """
@@ -261,7 +261,7 @@ def _type_of(schema: Schema, path: str, where: str) -> KeyType:
 def _resolve_indexes(
     schema: Schema, indexes: Sequence[IndexDeclaration], *, next_index_id: int
 ) -> tuple[IndexDescriptor, ...]:
-    """The indexes with their types, and with ids from ``next_index_id`` on."""
+    """Return the indexes with their types, and with ids from ``next_index_id`` on."""
     if len(indexes) > INDEXES_MAX:
         raise TooLarge("indexes", f"must be at most {INDEXES_MAX}", str(len(indexes)), len(indexes), INDEXES_MAX)
     seen: set[str] = set()
@@ -277,7 +277,7 @@ def _resolve_indexes(
 
 
 def next_number(field: str, number: int, what: str) -> int:
-    """``number``, where there is such a number. Raises TooLarge."""
+    """Return ``number`` if there is such a number. Raises TooLarge."""
     if number > NUMBER_MAX:
         problem = f"all {NUMBER_MAX} numbers for {what} are given away, and none is used again"
         raise TooLarge(field, problem, "", number - 1, NUMBER_MAX)

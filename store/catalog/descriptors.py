@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class DatabaseDescriptor:
     """A database. ``number`` is the upper half of its tables' ids, ``next_table_number`` the next one's lower half. It
-    counts for the ``principal`` that made it, empty where roles were off."""
+    counts for the ``principal`` that made it, empty if roles were off."""
 
     name: str
     number: int
@@ -66,7 +66,7 @@ class IndexDescriptor:
     failed_keys: tuple[str, ...] = ()
 
     def is_ready_at(self, read_ts: Timestamp) -> bool:
-        """Whether a read at that time may go through it."""
+        """Return whether a read at that time may go through it."""
         return self.state is IndexState.READY and self.ready_ts <= read_ts
 
     def check_ready(self, table: str, read_ts: Timestamp) -> None:
@@ -90,10 +90,10 @@ class TableDescriptor:
     """A table. ``subject`` names its value schema's versions; ``version`` grows with each change of the descriptor.
 
     ``retention_ms`` is how long old versions are kept: 0 as long as the cluster keeps them, KEEP_ALL for ever.
-    Documents expire ``ttl_ms`` after their commit, 0 never, unless a write says otherwise.
-    ``next_index_id`` is above the id of every index that the table ever had. At ``named_ts`` its name came to mean this
-    table: it was made, or came back, or had another name before. A client is not told ``next_index_id``: 0.
-    It counts for the ``principal`` that made it, empty where roles were off; a client is not told that either.
+    Documents expire ``ttl_ms`` after their commit, 0 never, unless a write says otherwise. ``next_index_id`` is above
+    the id of every index that the table ever had. At ``named_ts`` its name came to mean this table: it was made, or
+    came back, or had another name before. A client is not told ``next_index_id``: 0. It counts for the ``principal``
+    that made it, empty if roles were off; a client is not told that either.
     """
 
     table_id: int
@@ -169,7 +169,7 @@ class Dropped:
     """A thing dropped at ``dropped_ts``, under a ``number`` of its own.
 
     ``dropped_with`` is the number of the database that it went with, or 0. Once it ``is_clearing``, its grace is over.
-    It counts for the ``principal`` that dropped it, empty where roles were off.
+    It counts for the ``principal`` that dropped it, empty if roles were off.
     """
 
     number: int
@@ -214,8 +214,8 @@ class SchemaVersion:
 class SubjectState:
     """A subject: its own compatibility ``mode`` if it has one, and its versions, oldest first.
 
-    ``next_version`` is above every version that the subject ever had. A subject with a mode may have no version yet.
-    It counts for the ``principal`` that made it, empty where roles were off.
+    ``next_version`` is above every version that the subject ever had. A subject with a mode may have no version yet. It
+    counts for the ``principal`` that made it, empty if roles were off.
     """
 
     subject: str
@@ -241,7 +241,7 @@ class SubjectState:
 
 
 def key_names(tables: Iterable[TableDescriptor]) -> KeyNames:
-    """The names that stored keys of these tables are shown with."""
+    """Return the names that stored keys of these tables are shown with."""
     known = list(tables)
     return KeyNames(
         {table.table_id: table.full_name for table in known},

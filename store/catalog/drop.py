@@ -7,7 +7,7 @@
     truncate  a new id under the old name, and a record of the old id: both in one commit
     rename    the descriptor under another name of the same database: same id
 
-No row is touched by any of it. Versions of the catalogue are kept for the longest retention, so a read at an earlier
+No row is touched by any of it. Versions of the catalogue are kept for the longest retention. So a read at an earlier
 time finds the descriptor of that time, and with it the id of the rows.
 
 A record names its table by id. The upper half of an id is the number of its database, so a dropped table comes back
@@ -65,7 +65,8 @@ def drop_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timesta
 
 
 def truncate_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timestamp) -> Evaluation:
-    """An empty table in the place of a table; replies TableTruncated. Raises InvalidArgument, NotFound, TooLarge."""
+    """Put an empty table in the place of a table; replies TableTruncated. Raises InvalidArgument, NotFound,
+    TooLarge."""
     table = _table(catalog, database, name)
     check_room_for_retentions(catalog, table.retention_ms, table.principal)
     owner = catalog.database(database)
@@ -86,7 +87,7 @@ def rename_table(
     """Another name in the same database; replies TableNamed.
 
     The table with the id ``replaces`` is dropped for it; 0: the name must be free. Raises InvalidArgument, NotFound,
-    AlreadyExists (also where another table has the new name), TooLarge.
+    AlreadyExists (also if another table has the new name), TooLarge.
     """
     table = _table(catalog, database, name)
     there = catalog.find_table(database, names.check_table(new_name, "new_name"))
@@ -130,7 +131,7 @@ def undrop_table(
 def put_back(
     mutations: Mutations, table: TableDescriptor, database: str, name: str, commit_ts: Timestamp
 ) -> TableDescriptor:
-    """The descriptor of a dropped table, in ``mutations``, under a name that is free."""
+    """Return the descriptor of a dropped table, put into ``mutations`` under a name that is free."""
     back = replace(table, database=database, name=name, version=table.version + 1, named_ts=commit_ts)
     back = back.with_builds_failed("the table was dropped while it was being built")
     mutations.put(stored.table_key(database, name), stored.encode_table(back))
@@ -138,7 +139,7 @@ def put_back(
 
 
 def check_not_clearing(record: Dropped, field: str) -> None:
-    """Raises InvalidArgument where the grace is over."""
+    """Raises InvalidArgument if the grace is over."""
     if record.is_clearing:
         problem = f"was dropped at {record.dropped_ts}, its grace is over, and its rows are being cleared"
         raise InvalidArgument(field, problem, record.what.name)
@@ -147,8 +148,8 @@ def check_not_clearing(record: Dropped, field: str) -> None:
 def _record(
     catalog: Catalog, database_number: int, full_name: str, name: str, number: int, *, truncated: bool
 ) -> tuple[Dropped, TableDescriptor]:
-    """The record of that number, or the newest, and its table; without a number those that were ``truncated`` count
-    where they are asked for, or where there is no other."""
+    """Return the record of that number, or the newest, and its table; without a number those that were ``truncated``
+    count if they are asked for, or if there is no other."""
     found = []
     for each in catalog.dropped(stored.field_of_table(name=name)):
         if each.what.kind in (DropKind.TABLE, DropKind.TRUNCATED) and number in (0, each.number):

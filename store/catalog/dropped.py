@@ -1,7 +1,7 @@
 """Drops that are not cleared yet: records of ranges of keys that are read only at earlier times.
 
-A drop is quick, whatever its size: a descriptor goes away, and a record comes in its place. Rows and entries stay where
-they are. Reads at a time before the drop find them, and the descriptor that the catalogue had then::
+A drop of any size is quick: a descriptor goes away, and a record comes in its place. Rows and entries stay where they
+are. Reads at a time before the drop find them, and the descriptor that the catalogue had then::
 
     descriptor ──drop──► record ──the grace is over──► record, clearing ──all ranges are empty──► nothing
         ▲                  │
@@ -72,13 +72,13 @@ def drop_ranges(
 
 
 def drop_of_table(table: TableDescriptor, kind: DropKind) -> Drop:
-    """All keys of a table, and its descriptor."""
+    """Return a drop of all keys of a table, with its descriptor."""
     ranges = (table_range(table.table_id),)
     return Drop(kind, table.full_name, table.table_id, table.retention_ms, ranges, stored.encode_table(table))
 
 
 def drop_of_index(table: TableDescriptor, name: str) -> Drop:
-    """All entries of one of the table's indexes; nothing of it can be put back. Raises NotFound."""
+    """Return a drop of all entries of one of the table's indexes; nothing of it can be put back. Raises NotFound."""
     index = table.index(name)
     if index is None:
         raise NotFound("index", f"{table.full_name}.{name}")

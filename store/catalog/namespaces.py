@@ -11,7 +11,7 @@ and then which *generation* of it the name stands for; the keys of all pairs hav
 The new generation is the number of the record of the drop, and these are never used again: so pairs that are written
 after a drop meet nothing of the old ones, and clearing the old ones meets nothing of the new.
 
-The mark is versioned, as all keys are, and each write of one changes the catalogue, by whose timestamp it may be cached
+The mark is versioned, as all keys are. Each write of one changes the catalogue, by whose timestamp it may be cached
 (:meth:`Catalog.generation_of`). A read at an earlier time finds the generation of that time, and a transaction sees
 whether the name has come to stand for another one since it began. The mark stays for ever, like the rest of a deleted
 subject.
@@ -20,7 +20,7 @@ Undrop is refused if pairs were written since: both cannot be the namespace. Pai
 since are garbage, and are collected as such.
 
 If a million pairs were deleted of late, it may take long to find out whether one is left. So the search runs beside the
-loop, at a time at which all is applied (:class:`Looked`), and in its turn a drop or undrop asks only for changes since.
+loop, at a time at which all is applied (:class:`Looked`). In its turn a drop or undrop asks only for changes since.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NamespaceUndropped:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The first pair of a ``generation`` at the time ``at``, by its key; None where there was none."""
+    """The first pair of a ``generation`` at the time ``at``, by its key; None if there was none."""
 
     at: Timestamp
     generation: int
@@ -71,15 +71,15 @@ class Looked:
 
 
 def pairs_range(namespace: str, generation: int) -> KeyRange:
-    """The keys of all pairs of a generation."""
+    """Return the keys of all pairs of a generation."""
     return kv_range(namespace, generation=generation)
 
 
 def drop_namespace(catalog: Catalog, namespace: str, looked: Looked, *, commit_ts: Timestamp) -> Evaluation:
     """Away with all pairs, until they are undropped; replies NamespaceDropped.
 
-    Raises InvalidArgument, NotFound where there is no pair, TooLarge, and ResourceExhausted, its resource being
-    VALIDATION, where it must be looked again.
+    Raises InvalidArgument, NotFound if there is no pair, TooLarge, and ResourceExhausted (its resource is VALIDATION)
+    if it must be looked again.
     """
     generation = generation_of(catalog.reader, namespace)
     if not _has_pairs(catalog.reader, namespace, generation, looked):
@@ -109,7 +109,7 @@ def undrop_namespace(catalog: Catalog, namespace: str, looked: Looked, *, number
 
 
 def _has_pairs(reader: Reader, namespace: str, generation: int, looked: Looked) -> bool:
-    """Whether that generation has a pair."""
+    """Return whether that generation has a pair."""
     if looked.generation == generation:
         if looked.first is not None and reader.get(looked.first) is not None:
             return True
@@ -121,7 +121,7 @@ def _has_pairs(reader: Reader, namespace: str, generation: int, looked: Looked) 
 
 
 def dropped_generation(record: Dropped) -> int:
-    """The generation of a namespace that was dropped."""
+    """Return the generation of a namespace that was dropped."""
     ((start, _),) = record.what.ranges
     return pair_of(start)[1]
 

@@ -54,7 +54,7 @@ SUBJECTS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistered:
-    """The reply of :func:`register_schema`. ``created`` is False where the same schema was registered before."""
+    """The reply of :func:`register_schema`. ``created`` is False if the same schema was registered before."""
 
     version: SchemaVersion
     created: bool
@@ -85,7 +85,8 @@ class SchemaCheck:
 
 
 def register_schema(catalog: Catalog, subject: str, text: str) -> Evaluation:
-    """The next version of ``subject``, or the one that is the same schema already; replies SchemaRegistered.
+    """Register the next version of ``subject``, or find the one that is the same schema already; replies
+    SchemaRegistered.
 
     Raises InvalidArgument (the subject's name), InvalidSchema, IncompatibleSchema, TooLarge.
     """
@@ -154,7 +155,7 @@ def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | 
 
 
 def _registered(catalog: Catalog, state: SubjectState, schema: Schema) -> SchemaVersion | None:
-    """The oldest version that is this schema."""
+    """Return the oldest version that is this schema."""
     for each in state.live:
         registered = catalog.registered_schema(each.schema_id)
         if registered.fingerprint == schema.fingerprint:
@@ -163,15 +164,15 @@ def _registered(catalog: Catalog, state: SubjectState, schema: Schema) -> Schema
 
 
 def mode_of(catalog: Catalog, state: SubjectState) -> CompatibilityMode:
-    """The mode that is in force for a subject: its own, or that of all subjects."""
+    """Return the mode that is in force for a subject: its own, or that of all subjects."""
     return state.mode or catalog.default_mode
 
 
 def set_compatibility(catalog: Catalog, subject: str, mode: CompatibilityMode | None) -> Evaluation:
     """Another mode for ``subject``'s next versions, or none of its own; replies CompatibilitySet.
 
-    A subject may have one before its first version. Raises InvalidArgument (the subject's name), NotFound where there
-    is no subject to take it from, TooLarge.
+    A subject may have one before its first version. Raises InvalidArgument (the subject's name), NotFound if there is
+    no subject to take it from, TooLarge.
     """
     names.check_subject(subject)
     if mode is None and catalog.find_subject(subject) is None:
@@ -195,7 +196,7 @@ def set_default_compatibility(catalog: Catalog, mode: CompatibilityMode | None) 
 
 
 def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
-    """The subject, or a new one where there is room. Raises TooLarge, and ResourceExhausted where the caller has its
+    """Return the subject, or a new one if there is room. Raises TooLarge, and ResourceExhausted if the caller has its
     share."""
     state = catalog.find_subject(subject)
     if state is not None:

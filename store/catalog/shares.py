@@ -16,24 +16,24 @@ from cortado.store.owners import check_share
 
 
 def count_databases_of(catalog: Catalog, principal: str) -> int:
-    """How many databases count for a principal."""
+    """Return how many databases count for a principal."""
     return sum(stored.decode_database(each).principal == principal for each in _payloads(catalog, "database"))
 
 
 def count_tables_of(catalog: Catalog, principal: str) -> int:
-    """How many tables count for a principal."""
+    """Return how many tables count for a principal."""
     found = _payloads(catalog, "table", stored.field_of_table(principal=principal))
     return sum(stored.decode_table(each).principal == principal for each in found)
 
 
 def count_subjects_of(catalog: Catalog, principal: str) -> int:
-    """How many subjects count for a principal, those without a version included."""
+    """Return how many subjects count for a principal, those without a version included."""
     found = _payloads(catalog, "subject", stored.field_of_subject(principal))
     return sum(stored.decode_subject(each).principal == principal for each in found)
 
 
 def count_dropped_by(catalog: Catalog, principal: str) -> int:
-    """How many records of drops count for a principal. That is stored: there may be twenty thousand."""
+    """Return how many records of drops count for a principal. That is stored: there may be twenty thousand."""
     version = catalog.reader.get(stored.dropped_by_key(principal)) if principal else None
     return 0 if version is None else stored.decode_share(version.payload)
 

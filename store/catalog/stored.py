@@ -83,7 +83,7 @@ def schema_key(schema_id: int) -> LogicalKey:
 
 
 def schema_id_key(digest: bytes) -> LogicalKey:
-    """Return the key of the id of the schema whose declaration has that digest."""
+    """Return the key of the id of the schema that has a declaration of that digest."""
     return meta_key("schema-id", digest.hex())
 
 

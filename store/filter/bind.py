@@ -42,7 +42,7 @@ _MIXED = ({Family.INTEGER, Family.REAL}, {Family.INTEGER, Family.DECIMAL}, {Fami
 
 
 def compile_filter(text: str, schema: Schema) -> BoundFilter | None:
-    """The filter of a request; None for an empty text, which keeps every row. Raises InvalidFilter."""
+    """Return the filter of a request; None for an empty text, which keeps every row. Raises InvalidFilter."""
     return bind(parse_filter(text), schema) if text.strip() else None
 
 

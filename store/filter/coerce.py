@@ -1,8 +1,8 @@
 """A literal held against a field: either a constant of the field's comparable form, or a refusal that says why.
 
 Nothing is rounded in silence. An integer field against ``3.5``, or a field of milliseconds against a timestamp with
-nanoseconds, becomes the exact threshold between two of its values; a float or double field takes the nearest double.
-A plain string is read as a date, time, timestamp or UUID where it is compared with one.
+nanoseconds, becomes the exact threshold between two of its values; a float or double field takes the nearest double. A
+plain string is read as a date, time, timestamp or UUID if it is compared with one.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def membership(field: FieldRef, items: list[Literal]) -> Test:
 
 
 def _form(field: FieldRef) -> Form | None:
-    """The form in which a column of the field compares; None for its own, whatever that costs."""
+    """Return the form in which a column of the field compares; None for its own, at any cost."""
     logical = logical_of(field.type)
     if field.family is Family.UUID:
         return uuid_column
@@ -126,7 +126,7 @@ def _form(field: FieldRef) -> Form | None:
 
 
 def _units(field: FieldRef, value: Any) -> Fraction:
-    """A number as a count of a decimal's smallest unit."""
+    """Return a number as a count of a decimal's smallest unit."""
     logical = logical_of(field.type)
     assert logical is not None
     unit: int = 10**logical.scale
@@ -141,7 +141,7 @@ def prefix(field: FieldRef, literal: Literal) -> Test:
 
 
 def _value(field: FieldRef, literal: Literal) -> Any:
-    """The literal as the field's family has it; a Fraction in the field's unit where the family is counted."""
+    """Return the literal as the field's family has it; a Fraction in the field's unit if the family is counted."""
     kind, value = literal.kind, literal.value
     if kind is LiteralKind.STRING and field.family in _FROM_STRING:
         try:
@@ -169,7 +169,7 @@ def _double(field: FieldRef, literal: Literal) -> float:
 
 
 def _counted(op: Operator, bound: Fraction) -> Test:
-    """An integer against an exact bound that may lie between two integers, or beyond all of 64 bits."""
+    """Return an integer against an exact bound that may lie between two integers, or beyond all of 64 bits."""
     if bound.denominator != 1:
         if op in (Operator.EQ, Operator.NE):
             return Always(op is Operator.NE)

@@ -94,7 +94,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """A field of the schema. ``unit_ns`` is the length of a time's or timestamp's unit, and 1 for anything else."""
+    """A field of the schema. ``unit_ns`` is the length of a time's or timestamp's unit, and 1 for other types."""
 
     names: tuple[str, ...]
     type: AvroType
@@ -106,7 +106,7 @@ class FieldRef:
         return ".".join(self.names)
 
     def comparable(self, value: Any) -> Comparable:
-        """The comparable form of a document's value that is not null."""
+        """Return the comparable form of a document's value that is not null."""
         match value:
             case str():
                 return value.encode()
@@ -132,7 +132,7 @@ class FieldRef:
 
 
 def resolve_field(schema: Schema, path: Path) -> FieldRef:
-    """The field that ``path`` names, through records and nullable records. Raises InvalidFilter at its position.
+    """Return the field that ``path`` names, through records and nullable records. Raises InvalidFilter at its position.
 
     Not through a record that may hold itself: it has no finite set of columns, and stays in one piece.
     """
@@ -155,7 +155,7 @@ def resolve_field(schema: Schema, path: Path) -> FieldRef:
 
 
 def family_of(type_: AvroType) -> tuple[Family, int]:
-    """The family of a type that is not ``[null, T]``, and its unit in nanoseconds where it is a time."""
+    """Return the family of a type that is not ``[null, T]``, and its unit in nanoseconds if it is a time."""
     if isinstance(type_, Enum):
         return Family.ENUM, 1
     if isinstance(type_, Primitive | Fixed) and type_.logical is not None:

@@ -29,7 +29,7 @@ class Test(Protocol):
     """A question about one field's values that are not null."""
 
     def mask(self, column: Column, /) -> Bools:
-        """The answer for each row; arbitrary where a row is null."""
+        """Return the answer for each row; arbitrary if a row is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class OneOf:
 
 
 def flat_values(column: Column) -> Any:
-    """The array of a column of plain numbers."""
+    """Return the array of a column of plain numbers."""
     if not isinstance(column, FlatColumn):
         raise TypeError(f"expected a column of numbers, found {type(column).__name__}")
     return column.values

@@ -40,7 +40,7 @@ class Malformed(ValueError):
 
 
 def number(text: str) -> Decimal:
-    """An exact number. Raises Malformed."""
+    """Return an exact number. Raises Malformed."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise Malformed("must look like 12, -1.5 or 6.02e23")
@@ -53,7 +53,7 @@ def number(text: str) -> Decimal:
 
 
 def double(text: str) -> float:
-    """A double by name or number. Raises Malformed."""
+    """Return a double by name or number. Raises Malformed."""
     if text.lower() in ("nan", "infinity", "+infinity", "-infinity"):
         return float(text)
     value = float(number(text))
@@ -106,7 +106,7 @@ def hexadecimal(text: str) -> bytes:
 
 
 def uuid(text: str) -> UUID:
-    """A UUID of 32 digits in groups of 8-4-4-4-12. Raises Malformed."""
+    """Return a UUID of 32 digits in groups of 8-4-4-4-12. Raises Malformed."""
     if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) is None:
         raise Malformed("must look like 123e4567-e89b-12d3-a456-426614174000")
     return UUID(text)
@@ -129,7 +129,7 @@ TYPED: Final[dict[str, Callable[[str, int], Literal]]] = {
 
 
 def typed_literal(word: str, text: str, position: int) -> Literal:
-    """The literal of ``word 'text'``. Raises InvalidFilter at ``position``."""
+    """Return the literal of ``word 'text'``. Raises InvalidFilter at ``position``."""
     try:
         return TYPED[word](text, position)
     except Malformed as malformed:

@@ -59,7 +59,7 @@ def compare_bytes(op: Operator, column: BytesColumn, value: bytes) -> Bools:
 
 
 def starts_with(column: BytesColumn, prefix: bytes) -> Bools:
-    """True where a row begins with ``prefix``."""
+    """True if a row begins with ``prefix``."""
     starts, lengths = _ranges(column)
     return _same_beginning(column.data, starts, np.flatnonzero(lengths >= len(prefix)), prefix)
 

@@ -59,7 +59,7 @@ def fail(position: int, problem: str) -> NoReturn:
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens, the last of them END. Raises InvalidFilter at a character that begins none."""
+    """Return all tokens, the last of them END. Raises InvalidFilter at a character that begins none."""
     tokens: list[Token] = []
     position = 0
     while position < len(text):

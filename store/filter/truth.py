@@ -66,7 +66,7 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class FieldTest:
-    """A field against constants; unknown where it is null."""
+    """A field against constants; unknown if it is null."""
 
     field: FieldRef
     test: Test
@@ -78,7 +78,7 @@ class FieldTest:
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """A field against another one; unknown where either is null."""
+    """A field against another one; unknown if either is null."""
 
     op: Operator
     left: FieldRef
@@ -152,7 +152,7 @@ class BoundFilter:
         """True for the rows where the filter is true: neither false nor unknown.
 
         ``columns`` has a column for each of ``paths``, resolved to the schema that the filter was bound to, all of one
-        length; ``rows`` is needed only where ``paths`` is empty.
+        length; ``rows`` is needed only if ``paths`` is empty.
         """
         if rows is None:
             if not self.paths:
@@ -162,7 +162,7 @@ class BoundFilter:
 
 
 def present_rows(column: Column) -> Bools:
-    """True where a column is not null."""
+    """True if a column is not null."""
     if isinstance(column, NullColumn):
         return np.zeros(column.length, np.bool_)
     present = np.ones(column.length, np.bool_) if column.validity is None else column.validity
@@ -184,7 +184,7 @@ def _both(left: Bools | None, right: Bools | None) -> Bools | None:
 
 
 def _scaled(column: Column, field: FieldRef) -> Sequence[Any]:
-    """Values that compare with those of another field of the family, whatever its unit; None where null."""
+    """Return values that compare with those of another field of the family, in any unit; None if null."""
     if isinstance(column, FlatColumn) and field.family in COUNTED:
         # Python's integers: milliseconds as nanoseconds may not fit 64 bits.
         return [each * field.unit_ns for each in column.values.tolist()]

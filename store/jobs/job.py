@@ -79,7 +79,7 @@ class Job:
     ended_ts: Timestamp = ZERO
     error: str = ""
     principal: str = ""
-    """Which began it, empty where there was none."""
+    """Which began it, empty if there was none."""
 
     def ended(self, state: JobState, ts: Timestamp, error: str = "") -> Job:
         return replace(self, state=state, ended_ts=ts, error=error)
@@ -90,7 +90,7 @@ def job_key(job_id: int) -> LogicalKey:
 
 
 def find_job(reader: Reader, job_id: int) -> Job | None:
-    """The job of that number, None where it is not known any more, or never was."""
+    """Return the job of that number, None if it is not known any more, or never was."""
     version = reader.get(job_key(job_id))
     return None if version is None else decode_job(version.payload)
 
@@ -104,7 +104,7 @@ def job_of(reader: Reader, job_id: int) -> Job:
 
 
 def jobs_of(reader: Reader) -> list[Job]:
-    """All jobs, in the order of their numbers."""
+    """Return all jobs, in the order of their numbers."""
     return [decode_job(version.payload) for _, version in reader.scan(*meta_range("job"))]
 
 
@@ -141,7 +141,7 @@ def begin_job(
 
 
 def _forgotten(ended: Sequence[tuple[bytes, int, str]]) -> list[int]:
-    """Which of the jobs that have ended are remembered no longer: when, number and principal of each, the oldest
+    """Return which of the jobs that have ended are remembered no longer: when, number and principal of each, the oldest
     first. No principal's jobs push out those of one that has fewer."""
     left, found = list(ended), []
     counts = Counter(principal for *_, principal in ended)
@@ -155,7 +155,7 @@ def _forgotten(ended: Sequence[tuple[bytes, int, str]]) -> list[int]:
 
 
 def next_job_id(reader: Reader) -> int:
-    """The number of the job that is begun next."""
+    """Return the number of the job that is begun next."""
     version = reader.get(JOBS_KEY)
     if version is None:
         return 1
@@ -173,7 +173,7 @@ def resume(reader: Reader, job_id: int) -> Evaluation:
 
 
 def check_unfinished(job: Job) -> Job:
-    """Raises InvalidArgument where it has ended."""
+    """Raises InvalidArgument if it has ended."""
     if job.state.has_ended:
         raise InvalidArgument("job_id", f"is of a job that has ended: it is {job.state}", str(job.job_id))
     return job

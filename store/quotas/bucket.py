@@ -23,7 +23,7 @@ _SLACK_MS: Final = 1e-3
 
 
 class Bucket:
-    """Full at the beginning. ``rate`` is tokens a second, 1 or more. There is a token where ``full_ms`` is no more than
+    """Full at the beginning. ``rate`` is tokens a second, 1 or more. There is a token if ``full_ms`` is no more than
     ``spare_ms`` ahead: hot paths look there themselves, since to ask takes as long as the look."""
 
     __slots__ = ("full_ms", "rate", "spare_ms")
@@ -35,16 +35,16 @@ class Bucket:
         """With one token left, so long it takes to be full."""
 
     def take(self, count: int, now_ms: float) -> None:
-        """Also where there are fewer: the rest is owed."""
+        """Also if there are fewer: the rest is owed."""
         full_ms = self.full_ms
         self.full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
 
     def has(self, count: int, now_ms: float) -> bool:
-        """Whether there are so many."""
+        """Return whether there are ``count`` tokens."""
         full_ms = self.full_ms
         return (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate <= now_ms + DEPTH_MS + _SLACK_MS
 
     def wait_ms(self, now_ms: float) -> float:
-        """How long until there is a token; 0 where there is one."""
+        """Return how long until there is a token; 0 if there is one."""
         wait_ms = self.full_ms - now_ms - self.spare_ms
         return wait_ms + _SLACK_MS if wait_ms > 0 else 0.0

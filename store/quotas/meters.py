@@ -88,7 +88,7 @@ class Meters:
         self.any_full = any(each.is_full for each in self.by_target.values())
 
     def of(self, principal: str, demands: Sequence[Demand]) -> Sequence[Meter]:
-        """Those that a call counts for: none of a call that neither reads nor writes data, each one once."""
+        """Return those that a call counts for: none of a call that neither reads nor writes data, each one once."""
         known = self._by_resource
         found: dict[Meter, None] = {}
         counts = False
@@ -106,7 +106,7 @@ class Meters:
         return tuple(found)
 
     def begin(self, meters: Sequence[Meter], request_bytes: Callable[[], int]) -> None:
-        """A call of these begins: take it, and its request. Raises QuotaExceeded where one has no room."""
+        """A call of these begins: take it, and its request. Raises QuotaExceeded if one has no room."""
         now_ms = self._monotonic_ms()
         for meter in meters:
             if (calls := meter.calls) is not None and calls.full_ms - now_ms > calls.spare_ms:
@@ -122,8 +122,8 @@ class Meters:
                 of_bytes.take(size_bytes, now_ms)
 
     def begin_many(self, meters: Sequence[Meter], calls: int, request_bytes: int) -> bool:
-        """So many calls of these begin together: take them, and their requests. False, and nothing is taken, where one
-        of them by itself might have to be refused."""
+        """So many calls of these begin together: take them, and their requests. Returns False if one of them by itself
+        might have to be refused, and then takes nothing."""
         now_ms = self._monotonic_ms()
         for meter in meters:
             if meter.calls is not None and not meter.calls.has(calls, now_ms):
@@ -157,7 +157,7 @@ class Meters:
                 meter.bytes.take(count, now_ms)
 
     def owed_ms(self, meters: Iterable[Meter]) -> float:
-        """How long until all bytes that were taken are paid, in milliseconds."""
+        """Return how long until all bytes that were taken are paid, in milliseconds."""
         now_ms = self._monotonic_ms()
         return max((each.bytes.wait_ms(now_ms) for each in meters if each.bytes is not None), default=0.0)
 
@@ -166,7 +166,7 @@ class Meters:
         return sum(kind_of(target) == kind for target in self.by_target)
 
     def fullest(self) -> float | None:
-        """The greatest part of a limit of stored bytes that is used; None where none was measured."""
+        """Return the greatest part of a limit of stored bytes that is used; None if none was measured."""
         measured = [each for each in self.by_target.values() if each.quota.stored_bytes and each.used_bytes is not None]
         return max(((each.used_bytes or 0) / (each.quota.stored_bytes or 1) for each in measured), default=None)
 

@@ -69,7 +69,7 @@ def kind_of(target: Target) -> str:
 
 
 def name_of(target: Target) -> str:
-    """The name that it is on."""
+    """Return the name that it is on."""
     return target.partition(":")[2]
 
 

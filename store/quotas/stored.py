@@ -48,6 +48,6 @@ def decode_quotas(payload: bytes) -> dict[Target, Quota]:
 
 
 def quotas_of(reader: Reader) -> Mapping[Target, Quota]:
-    """All that there are, by target. Raises DataLoss."""
+    """Return all that there are, by target. Raises DataLoss."""
     version = reader.get(QUOTAS_KEY)
     return {} if version is None else decode_quotas(version.payload)

@@ -16,8 +16,7 @@ key, in the space ``m``  value                    holds
 
 - **L2** Its timestamp is that of the entry that commits it. Chosen any earlier it would lie below reads that were
   served.
-- **L6** The commit names the attempts that count: rows that a task has staged do not count if it was run again, or
-  given up.
+- **L6** The commit names the attempts that count: rows staged by an attempt that was repeated, or given up, do not.
 - **L8** The record says resolved last, when nothing is staged any more. Staged values without a record belong to no
   transaction.
 - **L13** Its start is leased for as long as it is open: the versions that it compares rows with are not collected. Its
@@ -25,7 +24,7 @@ key, in the space ``m``  value                    holds
 - **L14** The record outlives the transaction by a day, that of an application by an hour: a caller that commits it
   again is told its outcome.
 - **L15** An application has one open transaction at a time: the next one aborts it. So the rest of a process that died
-  is in no one's way once its successor begins.
+  is out of the way once its successor begins.
 - **L16** One principal's transactions are unknown to another, and its applications are its own
   (:mod:`cortado.store.owners`): under the same names they neither abort nor number each other's.
 
@@ -110,10 +109,10 @@ class StagedTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A large transaction. ``commit_ts`` is set where it is committed, ``cause`` where it is aborted: EXPIRED,
-    OPERATOR, TABLE (one of its tables, or an index of one, was dropped), REPEATED (its application has committed it
-    before), SUPERSEDED (its application has begun another one). ``application``, ``owner`` and ``principal`` are
-    empty where there was none."""
+    """A large transaction. ``commit_ts`` is set if it is committed, ``cause`` if it is aborted: EXPIRED, OPERATOR,
+    TABLE (one of its tables, or an index of one, was dropped), REPEATED (its application has committed it before),
+    SUPERSEDED (its application has begun another one). ``application``, ``owner`` and ``principal`` are empty if there
+    was none."""
 
     transaction_id: bytes
     start: Timestamp
@@ -233,13 +232,13 @@ def record_of(reader: Reader, transaction_id: bytes, asker: Asker = ANYBODY) -> 
 
 
 def is_leased(reader: Reader, transaction_id: bytes) -> bool:
-    """Whether the lease on its start lasts."""
+    """Return whether the lease on its start lasts."""
     record = find_record(reader, transaction_id)
     return record is not None and leases.find_lease(reader, record.lease_id) is not None
 
 
 def records_of(reader: Reader) -> list[tuple[Record, Version]]:
-    """All of them, and the versions that they are in."""
+    """Return all of them, and the versions that they are in."""
     return [(decode_record(key, version.payload), version) for key, version in reader.scan(*_RANGE)]
 
 
@@ -251,23 +250,24 @@ def unresolved_of(reader: Reader) -> Unresolved:
 
 
 def _listed(reader: Reader) -> Sequence[bytes]:
-    """The ids of those that are not resolved, ascending. Raises DataLoss."""
+    """Return the ids of those that are not resolved, ascending. Raises DataLoss."""
     return read_list(reader, UNRESOLVED_KEY, TRANSACTION_ID_BYTES, "large transactions")
 
 
 def changes_records(keys: Sequence[LogicalKey]) -> bool:
-    """Whether a write of these keys begins or ends large transactions: such a write is a small one."""
+    """Return whether a write of these keys begins or ends large transactions: such a write is a small one."""
     return len(keys) <= 2 * UNRESOLVED_MAX and any(_RANGE[0] <= key < _RANGE[1] for key in keys)
 
 
 def holds_records(items: Sequence[Item]) -> bool:
-    """Whether versions, in the order of their keys, begin or end large transactions."""
+    """Return whether versions, in the order of their keys, begin or end large transactions."""
     place = bisect_left(items, _RANGE[0], key=_engine_key)
     return place < len(items) and items[place][0] < _RANGE[1]
 
 
 def applied_records(items: Sequence[Item], before: Unresolved) -> Unresolved:
-    """Those that have not ended once these versions, in the order of their keys, are applied. Raises DataLoss."""
+    """Return those that have not ended once these versions, in the order of their keys, are applied. Raises
+    DataLoss."""
     place = bisect_left(items, _RANGE[0], key=_engine_key)
     known = dict(before.all)
     changed = False
@@ -363,9 +363,9 @@ def commit(
     """Make what these ``attempts``, ascending, have staged visible at this entry's timestamp (L2, L6); replies the
     Record.
 
-    Repeated, or too late, it replies what became of it before. It is aborted where its ``application`` has committed
-    that number, or a higher one, before; and where a table, or one of the indexes that it has staged entries for, is
-    not there any more. Raises InvalidArgument (another owner's application, too), NotFound.
+    Repeated, or too late, it replies what became of it before. It is aborted if its ``application`` has committed that
+    number, or a higher one, before; and if a table, or one of the indexes that it has staged entries for, is not there
+    any more. Raises InvalidArgument (another owner's application, too), NotFound.
     """
     asker, application = author
     record = record_of(reader, transaction_id, asker)
@@ -384,8 +384,8 @@ def commit(
 
 
 def abort(reader: Reader, transaction_id: bytes, cause: str, asker: Asker = ANYBODY) -> Evaluation:
-    """End it, where it is open, so that nothing of it ever happens; replies the Record. Raises InvalidArgument;
-    NotFound, also where it is not the caller's to end."""
+    """End it if it is open, so that nothing of it ever happens; replies the Record. Raises InvalidArgument; NotFound,
+    also if it is not the caller's to end."""
     record = record_of(reader, transaction_id, ANYBODY if asker.operates else asker)
     if record.state is not LargeState.OPEN:
         return Evaluation(Mutations(), record)
@@ -393,7 +393,7 @@ def abort(reader: Reader, transaction_id: bytes, cause: str, asker: Asker = ANYB
 
 
 def expire(reader: Reader, transaction_id: bytes) -> Evaluation:
-    """As :func:`abort`, where its lease has ended."""
+    """As :func:`abort` if its lease has ended."""
     if is_leased(reader, transaction_id):
         return Evaluation(Mutations(), None)
     return abort(reader, transaction_id, EXPIRED)
@@ -420,12 +420,12 @@ def forget(reader: Reader, ids: Sequence[bytes]) -> Evaluation:
 
 
 def application_key(principal: str, name: str) -> LogicalKey:
-    """The key of an application's number."""
+    """Return the key of an application's number."""
     return meta_key("app", principal, name) if principal else meta_key("app", name)
 
 
 def _has_committed(reader: Reader, application: Application, asker: Asker) -> bool:
-    """That number of its own, or a higher one; before its principal was known, too. Raises InvalidArgument where it is
+    """That number of its own, or a higher one; before its principal was known, too. Raises InvalidArgument if it is
     another owner's, or a number that no count reaches."""
     before = reader.get(application_key(asker.principal, application.name))
     if before is None and asker.principal:
@@ -453,7 +453,7 @@ def _principal_of(reader: Reader, transaction_id: bytes) -> str:
 
 
 def _open_of(reader: Reader, application: Application, asker: Asker, unresolved: Unresolved) -> list[Record]:
-    """The open transactions of an application, which is the caller's. Raises InvalidArgument where they are another
+    """Return the open transactions of an application, which is the caller's. Raises InvalidArgument if they are another
     owner's."""
     found: list[Record] = []
     for transaction_id, transaction in unresolved.all.items():
@@ -480,8 +480,8 @@ def _ended(reader: Reader, record: Record, mutations: Mutations) -> Evaluation:
 
 
 def _has_its_tables(record: Record, catalog: Catalog) -> bool:
-    """Whether every table is there, under any name, with the indexes that entries were staged for. An index that was
-    begun since is still being built: its build waits for the transaction (X3)."""
+    """Return whether every table is there, under any name, with the indexes that entries were staged for. An index that
+    was begun since is still being built: its build waits for the transaction (X3)."""
     for each in record.tables:
         table = catalog.find_table_with(each.table_id, each.database, each.name)
         if table is None:

@@ -141,7 +141,7 @@ def past_staged(reader: Reader, unresolved: Unresolved, evaluation: Evaluation) 
 
 
 def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
-    """Raises KeyLocked where an open transaction has staged one of them: it is about to be another one."""
+    """Raises KeyLocked if an open transaction has staged one of them: it is about to be another one."""
     for key, there in _staged(reader, staged_keys(keys)):
         record = find_record(reader, there.transaction_id)
         if record is not None and record.state is LargeState.OPEN:
@@ -149,7 +149,7 @@ def check_settled(reader: Reader, keys: Sequence[LogicalKey]) -> None:
 
 
 def open_record(reader: Reader, transaction_id: bytes, asker: Asker) -> Record:
-    """L7, L16. Raises NotFound, TransactionAborted, InvalidArgument where it has been committed."""
+    """L7, L16. Raises NotFound, TransactionAborted, InvalidArgument if it has been committed."""
     record = record_of(reader, transaction_id, asker)
     if record.state is LargeState.ABORTED:
         raise TransactionAborted(record.cause)
@@ -174,7 +174,7 @@ class Met:
         self._size_bytes = 0
 
     def take(self, key: LogicalKey, there: Staged) -> None:
-        """Another transaction's value. Raises KeyLocked; also where there is more to move than fits beside a write: the
+        """Another transaction's value. Raises KeyLocked; also if there is more to move than fits beside a write: the
         leader does that in a moment."""
         other: LargeTransaction | None = self._unresolved.all.get(there.transaction_id)
         if (other is not None and other.is_open) or self._size_bytes > MOVED_BYTES_MAX:
@@ -236,7 +236,7 @@ class Piece:
 
 
 def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
-    """Raises InvalidArgument where the transaction may not write these keys, which are of one table."""
+    """Raises InvalidArgument if the transaction may not write these keys, which are of one table."""
     own = record.unresolved()
     for key in (min(keys), max(keys)) if keys else ():
         if not own.may_write(key):
@@ -255,7 +255,7 @@ def _check_unchanged(reader: Reader, record: Record, rows: Sequence[LogicalKey],
 
 
 def _check_other_try(record: Record, key: LogicalKey, attempt: int, there: Staged) -> None:
-    """Raises AlreadyExists where it is no other try of the same task that has staged this key."""
+    """Raises AlreadyExists if it is no other try of the same task that has staged this key."""
     for other in there.contents:
         if other == attempt or other >> _TRY_BITS != attempt >> _TRY_BITS:
             shown = shown_in_errors(key, record.names)

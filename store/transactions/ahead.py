@@ -61,7 +61,7 @@ class Ahead:
         self._refusal: CortadoError | None = None
 
     def take(self, operations: Iterable[Operation]) -> bool:
-        """The next operations; False where the commit is refused."""
+        """Take the next operations; False if the commit is refused."""
         return self._unless_refused(lambda: self._staged.run(operations))
 
     def finish(self) -> None:
@@ -88,8 +88,8 @@ class Ahead:
         return True
 
     def evaluate(self, reader: Reader, commit_ts: Timestamp, unchanged_to: Timestamp | None) -> Evaluation:
-        """Reply: :class:`Committed`. Raises as ``evaluate_commit``, and ResourceExhausted, its resource being
-        VALIDATION, where something has changed since."""
+        """Reply: :class:`Committed`. Raises as ``evaluate_commit``, and ResourceExhausted (its resource is VALIDATION)
+        if a key has changed since."""
         if self._start is not None:
             check_start(self._start, commit_ts)
             check_ranges(reader, self._footprint, self._start, unchanged_to)

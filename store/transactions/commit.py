@@ -139,8 +139,8 @@ class Staged:
         self._size_bytes = 0
         self._place = self._row = 0
         self.written: dict[LogicalKey, int] = {}
-        """The keys of all rows and pairs that were put, updated or deleted, whatever the outcome, and the last
-        operation on each."""
+        """The keys of all rows and pairs that were put, updated or deleted, with any outcome, and the last operation on
+        each."""
         self.added: dict[LogicalKey, None] = {}
         """The keys of all rows that were added to."""
         self.sums: list[int] = []
@@ -179,7 +179,7 @@ class Staged:
             conflict_of(changed, start, "write", names, self.written)
 
     def mutations(self) -> Mutations:
-        """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+        """Return the net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
         pairs = self._pairs.mutations()
         rows = self._rows.mutations()
         return Mutations(rows.keys + pairs.keys, rows.payloads + pairs.payloads, rows.expiries | pairs.expiries)

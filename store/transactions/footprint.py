@@ -1,7 +1,7 @@
 """The footprint that a read rests on: the keys that it looked up, found or not, and the ranges that it read whole.
 
 A footprint goes to the client with the reply and comes back with the commit; only the server reads it. If nothing in it
-has a newer version, the read would have the same answer, and the transaction's view still holds (Kung and Robinson, *On
+has a newer version, the read would have the same answer, and the transaction's view holds (Kung and Robinson, *On
 Optimistic Methods for Concurrency Control*, 1981: backward validation)::
 
     get            the row's key, or the pair's
@@ -92,7 +92,7 @@ class Footprint:
 
 
 def join_footprints(encoded: Iterable[bytes], limits: TransactionLimits = LARGEST) -> Footprint:
-    """All that several reads rest on, each thing once.
+    """Return all that several reads rest on, each thing once.
 
     Raises InvalidArgument; TooLarge above ``limits`` and TABLES_MAX.
     """
@@ -145,7 +145,7 @@ def _decode(encoded: bytes, field: str, limits: TransactionLimits) -> Footprint:
 
 
 def _is_read(key: bytes) -> bool:
-    """Whether the key is of a row, an entry or a pair, or says which namespace a name stands for."""
+    """Return whether the key is of a row, an entry or a pair, or says which namespace a name stands for."""
     return _is_data(key) or (is_namespace_key(key) and len(key) <= LOGICAL_KEY_BYTES_MAX)
 
 
@@ -154,5 +154,5 @@ def _is_data(key: bytes) -> bool:
 
 
 def _end_of(start: LogicalKey) -> bytes:
-    """The end of the space that a range begins in."""
+    """Return the end of the space that a range begins in."""
     return bytes([start[0] + 1])

@@ -35,7 +35,7 @@ _NAME_OF: Final = {
 
 
 def compressor(compression: Compression) -> tuple[str, Codec]:
-    """The codec's name in a file, and what compresses a block."""
+    """Return the codec's name in a file, and what compresses a block."""
     name = _NAME_OF[compression]
     match compression:
         case Compression.NONE:

@@ -126,7 +126,7 @@ class Container:
         self._decompress = decompressor(self.codec)
 
     def blocks(self, rows_skipped: int = 0) -> Iterator[Block]:
-        """The blocks in their order, but for those that hold only the first ``rows_skipped`` rows."""
+        """Yield the blocks in their order, but for those that hold only the first ``rows_skipped`` rows."""
         first = 1
         while self._first_byte():
             block = self._record(_BLOCK, BLOCK_BYTES_MAX + _NUMBERS_BYTES + SYNC_BYTES, f"at row {first}, in a block")
@@ -152,7 +152,7 @@ class Container:
         return data
 
     def _record(self, schema: Any, limit: int, place: str) -> dict[str, Any]:
-        """The record that follows, of at most ``limit`` bytes."""
+        """Return the record that follows, of at most ``limit`` bytes."""
         self._left, self._place = limit, place
         try:
             return cast("dict[str, Any]", fastavro.schemaless_reader(cast(Any, self), schema, None))
@@ -160,7 +160,8 @@ class Container:
             raise self._wrong(f"is damaged {place}: {error}") from None
 
     def _first_byte(self) -> bool:
-        """Whether another block follows: fastavro would take a number that is cut off for the end of the file."""
+        """Return whether another block follows: fastavro would take a number that is cut off for the end of the
+        file."""
         self._begun = self._file.read(1)
         return bool(self._begun)
 

@@ -44,7 +44,7 @@ def avro_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0
 
 
 def reader_for(writer: Schema, target: Target) -> Schema:
-    """The table's schema, ready to read what ``writer`` wrote. Raises IncompatibleSchema with every reason."""
+    """Return the table's schema, ready to read what ``writer`` wrote. Raises IncompatibleSchema with every reason."""
     if not isinstance(writer.root, Record):
         raise InvalidArgument("file", "must have records in it", type(writer.root).__name__.lower())
     record = target.schema.record

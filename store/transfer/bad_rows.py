@@ -33,7 +33,7 @@ def reason_json(bad: BadRow) -> dict[str, object]:
 
 
 class BadRows:
-    """The two files, made with the first bad row. Raises InvalidArgument where they exist, unless ``force``."""
+    """The two files, made with the first bad row. Raises InvalidArgument if they exist, unless ``force``."""
 
     def __init__(self, path: Path, *, force: bool = False, sizes: tuple[int, int] | None = None) -> None:
         self._paths = (path, path.with_name(path.name + REASONS))

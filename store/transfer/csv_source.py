@@ -28,7 +28,7 @@ _OTHER_SEPARATORS: Final = (";", "\t", "|")
 def csv_chunks(
     file: BinaryIO, name: str, target: Target, rows_skipped: int = 0, *, null_text: str = ""
 ) -> Iterator[RowChunk]:
-    """The rows of a file that begin behind line ``rows_skipped``. Raises InvalidArgument where it cannot be read."""
+    """Yield the rows of a file that begin behind line ``rows_skipped``. Raises InvalidArgument if it cannot be read."""
     records = _Records(file, name, null_text)
     nulls = _nulls(records.header(), target, name, null_text)
     collected = Collected(name, target)
@@ -124,7 +124,7 @@ class _Records:
             return error
 
     def _more(self) -> str:
-        """The next line of a record."""
+        """Return the next line of a record."""
         _, line = next(self._lines, (0, b""))
         self._size += len(line)
         if not line or self._size > LINE_BYTES_MAX:

@@ -31,7 +31,7 @@ _NULL_CHARACTERS_MAX: Final = 100
 
 
 def check_null_text(text: str) -> str:
-    """``text``, where it may stand for null. Raises InvalidArgument."""
+    """Return ``text`` if it may stand for null. Raises InvalidArgument."""
     if len(text) > _NULL_CHARACTERS_MAX or _NEEDS_QUOTES.search(text):
         problem = f"must have at most {_NULL_CHARACTERS_MAX} characters, and no comma, quote or end of line"
         raise InvalidArgument("--null", problem, repr(text[:_NULL_CHARACTERS_MAX]))
@@ -39,7 +39,8 @@ def check_null_text(text: str) -> str:
 
 
 def line_of(cells: Iterable[str | None], null_text: str) -> str:
-    """A record's line, without its end. It is empty for a lone null alone, since other blank lines are left aside."""
+    """Return a record's line, without its end. It is empty for a lone null alone, since other blank lines are left
+    aside."""
     line = ",".join([null_text if cell is None else _quoted(cell, null_text) for cell in cells])
     return line if line or not null_text else '""'
 
@@ -51,7 +52,8 @@ def _quoted(cell: str, null_text: str) -> str:
 
 
 def cells_of(line: str, more: Callable[[], str], null_text: str | None, cells_max: int) -> list[str | None]:
-    """The cells of the record that begins with ``line``; None is null, and with a ``null_text`` of None nothing is.
+    """Return the cells of the record that begins with ``line``; None is null, and with a ``null_text`` of None nothing
+    is.
 
     ``more`` gives the next line, if a quoted text goes on there. Raises InvalidArgument for text that is no CSV, and
     for more than ``cells_max`` cells.

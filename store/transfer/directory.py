@@ -34,8 +34,8 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 
 
 class Directory(Protocol):
-    """Files by name. ``str()`` gives the path or the URL. Everything raises InvalidArgument that names the file where
-    the disk or the store refuses it."""
+    """Files by name. ``str()`` gives the path or the URL. Everything raises InvalidArgument that names the file if the
+    disk or the store refuses it."""
 
     def names(self) -> list[str] | None:
         """Return the names in it, sorted; None if it is not there."""
@@ -46,15 +46,16 @@ class Directory(Protocol):
         ...
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether there is a file of that name."""
         ...
 
     def reading(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A file's bytes."""
+        """Return a file's bytes."""
         ...
 
     def writing(self, name: str) -> AbstractContextManager[Sink]:
-        """A file in the making: durably there, whole, at the end of the block; after an error it is not there."""
+        """Return a file in the making: durably there, whole, at the end of the block; after an error it is not
+        there."""
         ...
 
     def remove(self, name: str) -> None:
@@ -67,11 +68,11 @@ class Directory(Protocol):
         ...
 
     def at(self, path: str) -> Self:
-        """The directory at a path from here."""
+        """Return the directory at a path from here."""
         ...
 
     def path_to(self, other: Directory) -> str:
-        """The path from here for :meth:`at`. Raises InvalidArgument where none leads there."""
+        """Return the path from here for :meth:`at`. Raises InvalidArgument if none leads there."""
         ...
 
 

@@ -8,8 +8,8 @@
                   manifest.json, and the checkpoint goes
 
 A directory's export that was killed goes on by ``resume``: at the same timestamp, with the parts that are not written
-down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte. A lease keeps the
-versions that it reads from collection while it runs, but not between a kill and a resume.
+down yet. Since a part's bytes depend on its rows alone, the result is the same to the byte. A lease keeps the versions
+that it reads from collection while it runs, but not between a kill and a resume.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def export_table(
 def export_namespace(
     client: Client, namespace: str, sink: Sink, encoding: Encoding, at: At, report: Report = silent
 ) -> tuple[int, Timestamp | None]:
-    """Writes a namespace's pairs into ``sink``. Returns how many, and their timestamp where it is known."""
+    """Writes a namespace's pairs into ``sink``. Returns how many, and their timestamp if it is known."""
     with leased(client, at, f"export of kv:{namespace}") as read_at:
         ts = client.now() if read_at is None else read_at
         exact = ts if isinstance(ts, Timestamp) else None

@@ -90,7 +90,7 @@ class ExportPlan:
         return cls(cluster_id, database, only, encoding.format.value, encoding.compression.value, filter, columns)
 
     def check_same(self, asked: ExportPlan, at: At) -> None:
-        """Raises InvalidArgument where something else is asked for than this plan was made for."""
+        """Raises InvalidArgument if something else is asked for than this plan was made for."""
         for each in dataclasses.fields(self):
             if each.name in ("timestamp", "tables"):
                 continue
@@ -102,7 +102,7 @@ class ExportPlan:
             raise InvalidArgument("--resume", f"began at {self.timestamp}: leave --at away", str(at))
 
     def with_done(self, path: str, done: FileEntry) -> ExportPlan:
-        """The plan after a part was written."""
+        """Return the plan after a part was written."""
         tables = tuple(
             replace(
                 table,

@@ -99,7 +99,7 @@ class WholeFile(WriteOnly):
             if kind is None:
                 self._end()
         finally:
-            # Gone by then where all went well. An interrupt may come at any time.
+            # Gone by then if all went well. An interrupt may come at any time.
             with suppress(OSError):
                 self._file.close()
             self._partial.unlink(missing_ok=True)
@@ -120,7 +120,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """A small file's bytes, which :func:`parse_written` reads."""
+    """Return a small file's bytes, which :func:`parse_written` reads."""
     return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
@@ -144,9 +144,9 @@ def parse_written(data: bytes, what: str, where: str) -> Any:
 
 
 def below(directory: Path, path: str) -> Path:
-    """The file at ``path`` below ``directory``, which need not be there yet.
+    """Return the file at ``path`` below ``directory``, which need not be there yet.
 
-    Raises InvalidArgument where a link would lead out of the directory, or where something stands that is no file.
+    Raises InvalidArgument if a link would lead out of the directory, or if something stands that is no file.
     """
     names = path.split("/")
     found = directory
@@ -174,7 +174,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sha256_of(path: Path) -> Iterator[int | str]:
-    """The bytes done so far, piece by piece, and last the checksum in hexadecimal."""
+    """Yield the bytes done so far, piece by piece, and last the checksum in hexadecimal."""
     digest = hashlib.sha256()
     done = 0
     with disk_errors(path, "read"), path.open("rb") as file:
@@ -195,12 +195,12 @@ def disk_errors(path: Path | str, what: str = "written") -> Iterator[None]:
 
 
 def is_read_once(path: Path) -> bool:
-    """Whether it is a pipe, such as ``<(command)``, or a device: its bytes are gone once they were read."""
+    """Return whether it is a pipe, such as ``<(command)``, or a device: its bytes are gone once they were read."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """The file's bytes. Raises InvalidArgument."""
+    """Return the file's bytes. Raises InvalidArgument."""
     with disk_errors(path, "read"):
         if path.is_dir():
             raise IsADirectoryError(21, "Is a directory")

@@ -118,7 +118,7 @@ def format_to_read(format: str | None, name: str) -> Format:
 
 
 def null_text_of(null_text: str | None, formats: Sequence[Format]) -> str:
-    """How null is said in files of these formats. Raises InvalidArgument where it cannot be said so."""
+    """Return how null is said in files of these formats. Raises InvalidArgument if it cannot be said so."""
     if null_text is None:
         return ""
     if any(each is not Format.CSV for each in formats):
@@ -127,7 +127,7 @@ def null_text_of(null_text: str | None, formats: Sequence[Format]) -> str:
 
 
 def check_format(format: str | None) -> Format | None:
-    """A format by its name. Raises InvalidArgument naming those there are."""
+    """Return a format by its name. Raises InvalidArgument naming those there are."""
     if format is None:
         return None
     try:
@@ -143,7 +143,7 @@ def format_of_name(name: str) -> Format | None:
 
 
 def pyarrow_for(what: str) -> Any:
-    """The pyarrow module. Raises Unsupported, which names the extra that brings it, where it is not installed."""
+    """Return the pyarrow module. Raises Unsupported, which names the extra that brings it, if it is not installed."""
     with needing("arrow", what):
         import pyarrow
     return pyarrow

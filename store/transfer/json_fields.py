@@ -71,11 +71,11 @@ class Fields:
         return tuple(read(Fields(each, f"{self._path}.{name}[{place}]")) for place, each in enumerate(found))
 
     def inner(self, name: str) -> Fields:
-        """The object that a member is."""
+        """Return the object that a member is."""
         return Fields(self._get(name), f"{self._path}.{name}")
 
     def path(self, name: str) -> str:
-        """A path that stays below the directory, of names that print."""
+        """Return a path that stays below the directory, of names that print."""
         found = self.text(name)
         parts = PurePosixPath(found).parts
         if not parts or found != "/".join(parts) or parts[0] == "/" or ".." in parts or not found.isprintable():

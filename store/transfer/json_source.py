@@ -55,7 +55,7 @@ def lines_of(file: BinaryIO, name: str, lines_skipped: int = 0) -> Iterator[tupl
 
 
 def line_text(line: bytes) -> str:
-    """The text of a line, with its end. Raises InvalidArgument, TooLarge."""
+    """Return the text of a line, with its end. Raises InvalidArgument, TooLarge."""
     _check_length(line)
     try:
         return line.decode()
@@ -64,7 +64,7 @@ def line_text(line: bytes) -> str:
 
 
 def value_of(line: bytes) -> Any:
-    """The JSON value of a line. Raises InvalidArgument, TooLarge."""
+    """Return the JSON value of a line. Raises InvalidArgument, TooLarge."""
     _check_length(line)
     check_json_bounds(line, "line")
     return parse_json_bytes(line.rstrip(b"\r\n"), "line")
@@ -77,14 +77,14 @@ def _check_length(line: bytes) -> None:
 
 
 def text_of_line(line: bytes) -> str | None:
-    """A bad line to be set aside as it is; None where it is too long to be kept."""
+    """Return a bad line to be set aside as it is; None if it is too long to be kept."""
     if len(line) > LINE_BYTES_MAX:
         return None
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 def json_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
-    """The rows of a file from the line behind ``rows_skipped``. Raises InvalidArgument where it cannot be read."""
+    """Yield the rows of a file from the line behind ``rows_skipped``. Raises InvalidArgument if it cannot be read."""
     collected = Collected(name, target)
     for number, line in lines_of(file, name, rows_skipped):
         collected.add(number, len(line), partial(_body_of, target, line), partial(text_of_line, line))

@@ -70,7 +70,7 @@ _FORMS: Final = {
 
 
 def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False, nullable: int = 0) -> Key:
-    """A key of the arguments of a command. The first ``nullable`` parts may be null: those of an index. Raises
+    """Return a key of the arguments of a command. The first ``nullable`` parts may be null: those of an index. Raises
     InvalidArgument naming the part, or how many parts there are."""
     if len(texts) > len(parts) or (len(texts) < len(parts) and not prefix):
         declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
@@ -81,7 +81,7 @@ def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = 
 
 
 def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str, *, nullable: int = 0) -> Key | None:
-    """A bound of a range: one part, or a JSON array of parts; ``nullable`` as of :func:`parse_key`. Raises
+    """Return a bound of a range: one part, or a JSON array of parts; ``nullable`` as of :func:`parse_key`. Raises
     InvalidArgument."""
     if text is None:
         return None
@@ -94,7 +94,7 @@ def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str, *, null
 
 
 def key_of_json(value: Any, parts: Sequence[KeyPart], field: str) -> Key:
-    """A whole key out of a JSON array of parts. Raises InvalidArgument naming ``field``, or the part."""
+    """Return a whole key out of a JSON array of parts. Raises InvalidArgument naming ``field``, or the part."""
     if not isinstance(value, list) or len(value) != len(parts):
         declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
         raise InvalidArgument(field, f"must be a list of {_parts(len(parts))}: {declared}", f"{value!r:.80}")
@@ -162,7 +162,7 @@ def _not_text(value: Any, part: KeyPart) -> Part:
 
 
 def key_to_json(key: Key | None) -> list[Any] | None:
-    """A key as JSON, which :func:`parse_bound` reads back."""
+    """Return a key as JSON, which :func:`parse_bound` reads back."""
     return None if key is None else [_part_to_json(part) for part in key]
 
 

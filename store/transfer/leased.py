@@ -14,8 +14,8 @@ from cortado.store.client.values import At
 def leased(client: Client, at: At, label: str) -> Iterator[At]:
     """Hold a lease at ``at`` (None: at the newest) for the block; gives the time to read at.
 
-    If no lease can be had, go on without one: a table may keep its old versions for longer than a lease reaches back,
-    and a cluster with full disks, which takes no writes, must be exported all the same. Then reads that need collected
+    If no lease can be had, go on without one: a table may keep its old versions for longer than a lease reaches back.
+    And a cluster with full disks, which takes no writes, must be exported all the same. Then reads that need collected
     versions raise SnapshotTooOld.
     """
     with ExitStack() as stack:

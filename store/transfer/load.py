@@ -38,7 +38,7 @@ from cortado.store.transfer.stores import REFUSED_KEPT_MAX, Store, Stored
 SEGMENT_ROWS: Final = 50_000
 SEGMENT_BYTES: Final = 64 << 20
 BAD_MAX: Final = 1_000
-"""After so many bad rows an import ends, unless more are allowed: most likely all of them are."""
+"""An import ends after this many bad rows, unless more are allowed: most likely all of them are."""
 
 Reader: TypeAlias = Callable[[BinaryIO, str, Target, int], Iterator[RowChunk]]
 _READERS: Final[dict[Format, Reader]] = {
@@ -68,7 +68,7 @@ class Input:
             return self.path.stat().st_size
 
     def chunks(self, file: BinaryIO, target: Target, rows_skipped: int) -> Iterator[RowChunk]:
-        """The rows of the opened file, behind those at places up to ``rows_skipped``."""
+        """Return the rows of the opened file, behind those at places up to ``rows_skipped``."""
         read = _READERS[self.format]
         if self.format is Format.CSV:
             read = partial(csv_chunks, null_text=self.null_text)
@@ -206,8 +206,8 @@ class _Segment:
     _starts: list[int] = field(default_factory=list)
 
     def take(self) -> Iterator[RowChunk]:
-        """The next chunks. An error that ends the reading waits in ``error``, so that the rows under way are waited
-        for."""
+        """Yield the next chunks. An error that ends the reading waits in ``error``, so that the rows under way are
+        waited for."""
         rows = size = 0
         while rows + len(self.refused) < self.rows_max and size < SEGMENT_BYTES and len(self.refused) <= self.bad_max:
             try:
@@ -229,7 +229,7 @@ class _Segment:
             self.show(rows + len(self.refused))
 
     def bad_row(self, refused: tuple[int, CortadoError]) -> BadRow:
-        """A row that the store refused, with what stood in its file."""
+        """Return a row that the store refused, with what stood in its file."""
         row, error = refused
         which = bisect_right(self._starts, row) - 1
         # Chunks without a body begin where the next one does, and come before it.

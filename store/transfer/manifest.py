@@ -108,7 +108,7 @@ class Manifest:
         return next((each for each in self.tables if each.name == name), None)
 
     def subject(self, name: str) -> SubjectEntry:
-        """Raises InvalidArgument where a table names a subject that is not there."""
+        """Raises InvalidArgument if a table names a subject that is not there."""
         found = next((each for each in self.subjects if each.subject == name), None)
         if found is None:
             raise InvalidArgument("manifest", f"has no subject {name}")
@@ -121,7 +121,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a directory. Raises InvalidArgument for wrong members, or an export that is not done."""
+    """Return the manifest of a directory. Raises InvalidArgument for wrong members, or an export that is not done."""
     if (directory / CHECKPOINT).exists() and not (directory / MANIFEST).exists():
         problem = "holds an export that is not done: end it first, with cortado export --resume"
         raise InvalidArgument("manifest", problem, str(directory))
@@ -150,7 +150,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def read_timestamp(fields: Fields) -> str:
-    """The member ``timestamp``. Raises InvalidArgument for text that is no timestamp."""
+    """Return the member ``timestamp``. Raises InvalidArgument for text that is no timestamp."""
     found = fields.text("timestamp")
     try:
         Timestamp.parse(found)
@@ -160,7 +160,7 @@ def read_timestamp(fields: Fields) -> str:
 
 
 def read_file(fields: Fields) -> FileEntry:
-    """A file's entry. Raises InvalidArgument."""
+    """Return a file's entry. Raises InvalidArgument."""
     path, sha256 = fields.path("path"), fields.sha256("sha256")
     return FileEntry(path, fields.whole("rows"), fields.whole("bytes"), sha256)
 
@@ -175,7 +175,7 @@ def check_different(what: str, paths: Iterable[str]) -> None:
 
 
 def to_json(entry: Any) -> dict[str, Any]:
-    """A manifest, or an entry of one, as JSON."""
+    """Return a manifest, or an entry of one, as JSON."""
     return dataclasses.asdict(entry)
 
 

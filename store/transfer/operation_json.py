@@ -44,7 +44,7 @@ _PAIR_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class OperationAsked:
-    """``kind`` on a row of ``table``, or where that is empty on a pair of ``namespace``.
+    """``kind`` on a row of ``table`` or, if that is empty, on a pair of ``namespace``.
 
     ``members`` are arguments of the client's method of that name, but for what only the table's schema can read: a
     row's ``key``, ``document`` and ``set`` are JSON.
@@ -80,7 +80,8 @@ def read_operation(value: Any) -> OperationAsked:
 
 
 def expires_of(text: str, field: str) -> Expires:
-    """When something expires that lives so long: ``90s``, ``7d``, ``none`` for ever. Raises InvalidArgument."""
+    """Return the expiry of a row or pair that lives so long: ``90s``, ``7d``, ``none`` for ever. Raises
+    InvalidArgument."""
     if text == "none":
         return "never"
     found = parse_retention(text)

@@ -30,7 +30,7 @@ _MEMBERS: Final = frozenset({"key", "value", "etag"})
 
 
 def pair_to_json(key: bytes, value: bytes) -> dict[str, Any]:
-    """A pair as JSON."""
+    """Return a pair as JSON."""
     return {"key": bytes_to_text(key), "value": bytes_to_text(value)}
 
 
@@ -46,7 +46,7 @@ def pair_from_json(value: Any) -> tuple[bytes, bytes]:
 
 
 def pair_body(key: bytes, value: bytes) -> bytes:
-    """A pair as a row of :data:`PAIR_SCHEMA`. The value alone may be as large as a document."""
+    """Return a pair as a row of :data:`PAIR_SCHEMA`. The value alone may be as large as a document."""
     return encode_document(PAIR_SCHEMA, {"key": key, "value": value}, bytes_max=READ_BYTES_MAX)
 
 

@@ -6,7 +6,7 @@
 
 A file of some kilobytes may hold a text of gigabytes: compressed, or in a dictionary that each row refers to. A page's
 header says how large the page becomes, and pyarrow allocates that. So pages are bounded, and batches have as many rows
-as fit into :data:`BATCH_BYTES` where each row is the largest of its page.
+as fit into :data:`BATCH_BYTES` if each row is the largest of its page.
 
 Headers are structs of Thrift's compact protocol. Source: apache/parquet-format, ``parquet.thrift``.
 """
@@ -51,11 +51,12 @@ class Page:
     encoding: int
     offset: int
     rows: int | None
-    """How many rows begin in it, where its header says so."""
+    """How many rows begin in it, if its header says so."""
 
 
 def batch_rows(opened: Any, group: int, file: BinaryIO, name: str) -> int:
-    """How many rows of a row group to read at once. Raises InvalidArgument for pages over the limits, or damaged."""
+    """Return how many rows of a row group to read at once. Raises InvalidArgument for pages over the limits, or
+    damaged."""
     row_group, file_bytes = opened.metadata.row_group(group), file.seek(0, 2)
     row_bytes = pages_bytes = 0
     for place in range(row_group.num_columns):
@@ -86,7 +87,7 @@ class _Column:
             raise self._wrong(f"lies at bytes {begin} to {self._end} of {file_bytes}")
 
     def largest(self) -> tuple[int, int]:
-        """The bytes of the largest row that its pages allow, and of the largest page."""
+        """Return the bytes of the largest row that its pages allow, and of the largest page."""
         row_bytes = page_bytes = in_dictionary = row_so_far = 0
         while self._offset < self._end:
             page = self._page()
@@ -108,7 +109,7 @@ class _Column:
         return row_bytes, page_bytes
 
     def _longest(self, page: Page) -> int:
-        """The bytes of the longest value in a dictionary, or at least as many."""
+        """Return the bytes of the longest value in a dictionary, or at least as many."""
         if self._chunk.physical_type != "BYTE_ARRAY":
             return self._width
         most = page.bytes - _LENGTH_BYTES * page.values
@@ -123,7 +124,8 @@ class _Column:
         return min(longest, most)
 
     def _rows(self, page: Page) -> int:
-        """How many rows begin in a page of a repeated column: its first levels say so. 1 where they can't be read."""
+        """Return how many rows begin in a page of a repeated column: its first levels say so. 1 if they can't be
+        read."""
         if page.rows is not None:
             return page.rows
         data = self._unpacked(page)
@@ -136,7 +138,7 @@ class _Column:
             raise self._wrong(f"has no levels at byte {page.offset}") from None
 
     def _unpacked(self, page: Page) -> bytes | None:
-        """None where its codec is not known here, or its bytes are damaged: pyarrow says that when it reads them."""
+        """None if its codec is not known here, or its bytes are damaged: pyarrow says that when it reads them."""
         self._file.seek(page.offset)
         data, codec = self._file.read(page.packed_bytes), self._chunk.compression
         if codec == "UNCOMPRESSED" or codec not in _CODECS:

@@ -56,7 +56,8 @@ def parquet_batches(file: BinaryIO, name: str, rows_skipped: int = 0) -> Iterato
 
 
 def parquet_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
-    """The rows behind the first ``rows_skipped``. Raises InvalidArgument, NotFound for a column that does not fit."""
+    """Yield the rows behind the first ``rows_skipped``. Raises InvalidArgument, NotFound for a column that does not
+    fit."""
     for before, batch in parquet_batches(file, name, rows_skipped):
         yield from _chunks(batch, before, name, target)
 
@@ -102,7 +103,7 @@ def _text_of_body(target: Target, _row: int, body: bytes) -> str:
 
 
 def _text_of(batch: Any) -> str:
-    """A row that does not fit, about as it would stand in JSON."""
+    """Return a row that does not fit, about as it would stand in JSON."""
     row = {name: _value_of(batch.column(name)[0]) for name in batch.schema.names}
     return json.dumps(row, ensure_ascii=False, default=_plain)
 

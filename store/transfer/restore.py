@@ -39,7 +39,7 @@ class Export:
 
     @classmethod
     def open(cls, directory: Path, table: str | None = None) -> Export:
-        """All tables, or one: the one of that name, or the only one. Raises InvalidArgument."""
+        """Open an export with all tables, or one: the one of that name, or the only one. Raises InvalidArgument."""
         manifest = read_manifest(directory)
         if table is None:
             return cls(directory, manifest, manifest.tables)
@@ -59,7 +59,7 @@ class Export:
             ) from None
 
     def inputs(self, table: TableEntry) -> list[Input]:
-        """A table's files."""
+        """Return a table's files."""
         paths = [self.directory / file.path for file in table.files]
         return [Input(str(path), self.format, path) for path in paths]
 

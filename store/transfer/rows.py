@@ -47,7 +47,7 @@ class Target:
     version_ids: dict[bytes, int]
 
     def body_of(self, value: Any) -> bytes:
-        """The body of a row in JSON. Raises InvalidDocument, TooLarge."""
+        """Return the body of a row in JSON. Raises InvalidDocument, TooLarge."""
         return encode_document(self.schema, from_json_value(self.schema, value))
 
     def body_of_texts(self, texts: Mapping[str, str | None]) -> bytes:
@@ -55,7 +55,7 @@ class Target:
         return encode_document(self.schema, from_texts(self.schema, texts))
 
     def json_of_texts(self, texts: Mapping[str, str | None]) -> Any:
-        """A row of texts as JSON; a text that is not of its field's type stands as it is."""
+        """Return a row of texts as JSON; a text that is not of its field's type stands as it is."""
         return {name: self._json_of_text(name, text) for name, text in texts.items()}
 
     def _json_of_text(self, name: str, text: str | None) -> Any:
@@ -64,11 +64,11 @@ class Target:
         return text
 
     def json_of(self, row: dict[str, Any], schema: Schema, /) -> Any:
-        """A row of ``schema`` as JSON."""
+        """Return a row of ``schema`` as JSON."""
         return to_json_value(schema, row)
 
     def text_of(self, schema: Schema, body: bytes) -> str:
-        """A row as JSON, out of the body that ``schema`` wrote."""
+        """Return a row as JSON, out of the body that ``schema`` wrote."""
         return json_text(self.json_of(decode_document(schema, body), schema))
 
 
@@ -92,7 +92,7 @@ class RowChunk:
         return len(self.lengths) // 4
 
     def bodies(self) -> Iterator[bytes]:
-        """The bodies, one by one."""
+        """Yield the bodies, one by one."""
         start = 0
         for (length,) in struct.iter_unpack("<I", self.lengths):
             yield self.data[start : start + length]
@@ -122,7 +122,7 @@ class Collected:
         return len(self._bodies) + len(self._refused) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES
 
     def add(self, place: int, size: int, body_of: Callable[[], bytes], text_of: Callable[[], str | None]) -> None:
-        """A row of ``size`` bytes; it is refused where its body cannot be made."""
+        """A row of ``size`` bytes; it is refused if its body cannot be made."""
         try:
             body = body_of()
         except CortadoError as error:
@@ -141,7 +141,7 @@ class Collected:
         self._refused.append(BadRow(self._name, place, error, text))
 
     def chunk(self) -> RowChunk:
-        """All of them."""
+        """Return the chunk of all of them."""
         texts = self._texts
         return RowChunk(
             self._target.schema_id,

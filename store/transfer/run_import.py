@@ -101,7 +101,7 @@ def run_import(
     if request.is_resumable:
         path = request.checkpoint or Path(request.target.replace(":", "-") + SUFFIX)
         watch = Checkpoint(path, source.identity())
-        # An import that is not done stands in the way before anything is changed.
+        # An unfinished import stands in the way before the first change.
         begin = watch.look(resume=request.resume, force=request.force)
     bad_rows = None
     if request.bad_rows is not None:
@@ -181,7 +181,7 @@ class _Source:
         return self._table_tasks()
 
     def _opened_export(self) -> Export | None:
-        """The export that is to be imported: a directory, where it is the one thing that is named."""
+        """Return the export that is to be imported: a directory if it is the one thing that is named."""
         request = self._request
         directories = [each for each in request.files if each != STDIN and Path(each).is_dir()]
         if "." not in request.target and not self._is_pairs and directories != list(request.files):

@@ -52,7 +52,7 @@ class TableStore:
         self._expires = expires
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
-        """Raises OutcomeUnknown, and whatever else ends a bulk load."""
+        """Raises OutcomeUnknown, and other errors that end a bulk load."""
         result = self._table.bulk_batches(map(_batch, chunks), mode=self._mode, expires=self._expires)
         errors = [(each.row, each.error) for each in result.errors]
         return Stored(result.written, result.refused, errors, result.ts)
@@ -72,7 +72,7 @@ class PairStore:
         self._if_present = mode == "replace"
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
-        """Raises OutcomeUnknown, and whatever else is no refusal of a pair."""
+        """Raises OutcomeUnknown, and other errors that refuse no pair."""
         return self.put(body for chunk in chunks for body in chunk.bodies())
 
     def put(self, bodies: Iterable[bytes]) -> Stored:
@@ -85,7 +85,7 @@ class PairStore:
         return stored
 
     def _batches(self, bodies: Iterable[bytes]) -> Iterator[list[Put]]:
-        """Cut where a key comes again, too: a batch may hold it once, and the last one is to stay."""
+        """Cut if a key comes again, too: a batch may hold it once, and the last one is to stay."""
         puts: list[Put] = []
         keys: set[bytes] = set()
         size = 0

@@ -37,7 +37,8 @@ def future_target(full_name: str, schema_text: str) -> Target:
 
 
 def schema_in_file(path: Path, format: Format) -> str | None:
-    """The Avro schema that a file brings with it: an Avro file's own, or the one that we left in a Parquet file."""
+    """Return the Avro schema that a file brings with it: an Avro file's own, or the one that we left in a Parquet
+    file."""
     with closing(open_to_read(path)) as file:
         match format:
             case Format.AVRO:
@@ -53,9 +54,9 @@ def schema_in_file(path: Path, format: Format) -> str | None:
 def make_table(
     client: Client, full_name: str, key: Sequence[str], indexes: Sequence[Index], schema_text: str | None
 ) -> TableDescriptor:
-    """The table, made where it is not there: its database, and its subject's schema, too.
+    """Return the table, made if it is not there: its database, and its subject's schema, too.
 
-    Raises InvalidArgument where there is neither a schema nor a subject, or a table with another key.
+    Raises InvalidArgument if there is neither a schema nor a subject, or a table with another key.
     """
     found = find_table(client, full_name)
     if found is not None:
@@ -81,7 +82,7 @@ def make_database(client: Client, name: str) -> None:
 
 
 def find_table(client: Client, full_name: str) -> TableDescriptor | None:
-    """The table, or None."""
+    """Return the table, or None."""
     try:
         return client.describe(full_name)
     except NotFound:
@@ -89,14 +90,14 @@ def find_table(client: Client, full_name: str) -> TableDescriptor | None:
 
 
 def key_paths(table: TableDescriptor) -> list[str]:
-    """The parts of a table's key, as they are declared."""
+    """Return the parts of a table's key, as they are declared."""
     return [f"{part.path} desc" if part.descending else part.path for part in table.key]
 
 
 def restore_subject(client: Client, entry: SubjectEntry, name: str) -> None:
-    """Registers all versions of a subject under ``name``, and sets its mode; changes nothing where it has them.
+    """Registers all versions of a subject under ``name``, and sets its mode; changes nothing if it has them.
 
-    Raises AlreadyExists where the subject holds other schemas.
+    Raises AlreadyExists if the subject holds other schemas.
     """
     there: list[str] = []
     with suppress(NotFound):

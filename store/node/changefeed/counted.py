@@ -43,7 +43,7 @@ class CountingPass:
 
     def __init__(self, search: HistoryPass, store: VersionStore, *, bytes_max: int, parts: int) -> None:
         """``search`` has not begun. ``bytes_max``: the bound on keys and values; the window ends before the first
-        commit that does not fit, but has one at least. 0: any number. ``parts``: at most so many."""
+        commit that does not fit, but has one at least. 0: any number. ``parts``: the most parts."""
         self._search = search
         self._store = store
         self._bytes_left = bytes_max

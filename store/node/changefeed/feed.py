@@ -4,13 +4,13 @@
 
     applied(entries) ─► position, RecentChanges ─► RangeIndex ─► WatchQueue, WatchQueue, ...     on the loop
 
-The *position* is the timestamp of the last applied entry: every change at or below it was handed out here, and no later
-one will be at or below it, since timestamps rise along the log and an entry is handed out only once it is applied. So a
-queue that was attached at one position and read to its end at another has exactly the changes between them. Changes
-that are committed and not applied yet are above the position.
+The *position* is the timestamp of the last applied entry: every change at or below it was handed out here, and later
+ones are above it. Timestamps rise along the log, and an entry is handed out only once it is applied. So a queue that
+was attached at one position and read to its end at another has exactly the changes between them. Changes that are
+committed and not applied yet are above the position.
 
 Four things keep a queue from being complete, and each detaches it, which its watch notices and makes good from the
-engine: it overflows, all queues together do, a snapshot was installed, whose entries are not known, or a large
+engine: it overflows, all queues together do, a snapshot was installed (its entries are not known), or a large
 transaction was committed that may have written in its range.
 
 The rows of such a transaction are put in place over the entries that follow, at the timestamp of its commit. So of the
@@ -107,7 +107,7 @@ class ChangeFeed:
             queue.wake()
 
     def complete_to(self, start: bytes, end: bytes) -> Timestamp:
-        """Up to when all changes of ``[start, end)`` are in place."""
+        """Return the time up to which all changes of ``[start, end)`` are in place."""
         late = [
             each.commit_ts
             for each in self._unresolved().committed
@@ -223,7 +223,8 @@ class ChangeFeed:
         return after
 
     def take(self, queue: WatchQueue, *, events_max: int, bytes_max: int) -> list[Item]:
-        """The next changes: at most ``events_max``, and little more than ``bytes_max`` of them, but one at least."""
+        """Return the next changes: at most ``events_max``, and little more than ``bytes_max`` of them, but one at
+        least."""
         taken: list[Item] = []
         taken_bytes = 0
         while queue.runs and len(taken) < events_max and taken_bytes < bytes_max:
@@ -241,7 +242,7 @@ class ChangeFeed:
 
 
 def _cut(run: list[Item], events_max: int, bytes_max: int) -> tuple[list[Item], list[Item]]:
-    """The beginning of a run, as much as is allowed and one more where that ends within an item, and the rest."""
+    """Return the beginning of a run, as much as is allowed and one more if that ends within an item, and the rest."""
     size_bytes = 0
     for place, (key, value) in enumerate(run[:events_max]):
         size_bytes += len(key) + len(value)

@@ -11,9 +11,9 @@ Each window is complete up to its end, so changes leave in the order of commits 
 keys alone, in slices with a transaction each; values are read when they are sent. It costs one look at each version in
 the range.
 
-The :mod:`index <cortado.store.node.changefeed.indexed>` costs one look at each change of that time, whatever its range.
-Which of the two costs less is not known before: so they take turns, slice by slice, and the first that is done says
-what there is. They say the same. If the index cannot prove that, the versions alone do.
+The :mod:`index <cortado.store.node.changefeed.indexed>` costs one look at each change of that time, in any range. Which
+of the two costs less is not known before: so they take turns, slice by slice, and the first that is done says what
+there is. They say the same. If the index cannot prove that, the versions alone do.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class HistoryPass:
     def step(self) -> bool:
         """Look at the next versions or changes. True once all of it is done.
 
-        Raises SnapshotTooOld if history that this needs is gone, Unavailable while a snapshot replaces the state,
+        Raises SnapshotTooOld if history that this needs is gone, Unavailable while a snapshot replaces the state.
         DataLoss if a change may be missing, or lie under another key or timestamp.
         """
         is_turn, self._is_turn_of_index = self._is_turn_of_index, not self._is_turn_of_index
@@ -110,7 +110,7 @@ class VersionsPass:
 
 
 def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, bytes_max: int) -> list[Item]:
-    """The items of the first ``keys``: some hundreds, and little more than ``bytes_max`` of them, at least one.
+    """Return the items of the first ``keys``: some hundreds, and little more than ``bytes_max`` of them, at least one.
 
     Raises DataLoss for a damaged one, and as :meth:`HistoryPass.step`.
     """
@@ -136,7 +136,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
 
 
 def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *, bytes_max: int) -> list[Item | None]:
-    """For each of the first changes, the version of its key that it replaced; None where there was none, or it was a
+    """For each of the first changes, the version of its key that it replaced; None if there was none, or it was a
     delete or had expired. Little more than ``bytes_max`` of them, but those of one change at least.
 
     Raises as :func:`read_changes`.
@@ -163,13 +163,13 @@ def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *,
 
 
 def next_key(engine_key: bytes) -> bytes:
-    """The first key of the same length above: nothing that is stored lies between, since no logical key begins with
-    another."""
+    """Return the first key of the same length above: nothing that is stored lies between, since no logical key begins
+    with another."""
     return (int.from_bytes(engine_key) + 1).to_bytes(len(engine_key))
 
 
 def _older(txn: ReadTransaction, engine_key: bytes) -> tuple[Item | None, bytes]:
-    """The version before, and up to which key nothing else may lie for that to be right."""
+    """Return the version before, and up to which key nothing else may lie for that to be right."""
     item = txn.seek(Space.DATA, next_key(engine_key))
     if item is None:
         return None, ABOVE_KEYS

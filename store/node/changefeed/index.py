@@ -93,7 +93,7 @@ class IndexItem(NamedTuple):
 
 
 def index_range(group_id: int) -> tuple[bytes, bytes]:
-    """The keys of a group's index."""
+    """Return the keys of a group's index."""
     prefix = group_id.to_bytes(GROUP_BYTES)
     return prefix, successor_of_prefix(prefix)
 
@@ -213,7 +213,7 @@ class IndexWriter:
             self._items = []
 
     def _cut_stray(self, end: bytes) -> None:
-        """Cut a first item whose key has turned upwards: beside it nothing would ever be cut."""
+        """Cut a first item with a key that has turned upwards: beside it nothing would ever be cut."""
         for key, value in self._txn.walk(Space.CHANGES, self._prefix):
             if key >= end and _is_damaged(key, value()):
                 self._txn.delete_places(Space.CHANGES, self._prefix, [0])
@@ -253,8 +253,8 @@ def _cut(value: bytes, place: int, ts: bytes) -> Sequence[bytes]:
 
 
 def _may_hold_others(items: Sequence[Item]) -> bool:
-    """Whether something may be among them that is neither a pair, which stand below all else, nor of a table, which
-    stand above."""
+    """Return whether something may be among them that is neither a pair, which stand below all else, nor of a table,
+    which stand above."""
     return bool(items) and items[0][0] < TABLE_SPACE and items[-1][0] >= META_SPACE
 
 

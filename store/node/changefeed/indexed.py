@@ -78,8 +78,8 @@ class IndexPass:
         self._moved_keys: set[bytes] = set()
 
     def step(self) -> Progress:
-        """Read the next items. Raises SnapshotTooOld where history that this needs is gone, Unavailable while a
-        snapshot replaces the state."""
+        """Read the next items. Raises SnapshotTooOld if history that this needs is gone, Unavailable while a snapshot
+        replaces the state."""
         position, is_done = self._position, False
         with self._engine.read() as txn:
             page = txn.page(
@@ -154,7 +154,7 @@ class IndexPass:
                 raise BrokenIndex("what was changed is not stored here any more")
 
     def _is_enough(self) -> bool:
-        """Whether the entries so far reach to the end, or hold all that is wanted."""
+        """Return whether the entries so far reach to the end, or hold all that is wanted."""
         if self._last_ts >= self._found.until_bytes:
             return True
         if len(self._found.found) > self._found.events_max:

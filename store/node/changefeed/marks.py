@@ -1,8 +1,8 @@
 """When idle watches send marks: one timer for all of them, and a bound on how many a second.
 
-A mark costs its node some 70 us, whether or not anything has changed. So a node sends no more than ``MARKS_A_SECOND``
-for want of anything else, a few at a time, and calls come between. With more watches than that, each one's interval is
-longer than it asked for: with 4,000 it is 8 s. Watches with changes do not wait for their marks.
+A mark costs its node some 70 us, with or without changes. So a node sends at most ``MARKS_A_SECOND`` to idle watches, a
+few at a time, and calls come between. With more watches than that, each one's interval is longer than it asked for:
+with 4,000 it is 8 s. Watches with changes do not wait for their marks.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class OldestChanges:
         self.until_bytes = bytes(until)
 
     def add(self, keys: Iterable[bytes]) -> list[bytes]:
-        """Engine keys that the pass came by, of whatever time. Returns those that are changes of this time."""
+        """Engine keys that the pass came by, of any time. Returns those that are changes of this time."""
         # Inverted: the newest wanted version has the smallest suffix.
         newest, too_old = self._newest, self._too_old
         changes = [key for key in keys if newest <= key[-TIMESTAMP_BYTES:] < too_old]

@@ -31,7 +31,7 @@ def place_after(ts: Timestamp) -> bytes:
 
 
 def ts_of(item: Item) -> Timestamp:
-    """The commit of a change."""
+    """Return the commit of a change."""
     return timestamp_of(item[0][-TIMESTAMP_BYTES:])
 
 

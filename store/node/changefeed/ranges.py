@@ -54,7 +54,7 @@ class RangeIndex(Generic[T]):
 
     def runs(self, items: Sequence[Item]) -> Iterator[tuple[int, int, tuple[T, ...]]]:
         """For items in key order: which neighbouring ones (from, to) have which members. Items without members are
-        passed over by a bisect for each of their segments, whatever their number."""
+        passed over by a bisect for each of their segments, in any number."""
         bounds = self._bounds
         place, count = 0, len(items)
         while place < count:

@@ -40,7 +40,7 @@ class RecentChanges:
         self.floor = position
 
     def add(self, applied: Applied) -> None:
-        """The next entry. Older ones go where there are too many."""
+        """The next entry. Older ones go if there are too many."""
         self._entries.append(applied)
         self.size_bytes += applied.size_bytes
         while len(self._entries) > self._entries_max or self.size_bytes > self._bytes_max:

@@ -39,8 +39,8 @@ BATCH_BYTES_MAX: Final = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Changes in their order, perhaps none; ``resolved`` where it is known: every change at or below it was handed
-    over, with this batch or before. None where the batch ends within a commit."""
+    """Changes in their order, perhaps none; ``resolved`` if it is known: every change at or below it was handed over,
+    with this batch or before. None if the batch ends within a commit."""
 
     items: list[Item]
     resolved: Timestamp | None
@@ -133,8 +133,8 @@ class Watch:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Without end. The first comes at once, and says where the watch begins.
 
-        Raises SnapshotTooOld where history that this needs is gone, Unavailable where this replica can't go on: at
-        another one, go on from the last ``resolved``.
+        Raises SnapshotTooOld if history that this needs is gone, Unavailable if this replica can't go on: at another
+        one, go on from the last ``resolved``.
         """
         yield self._batch([], self.sent)
         while not self._queue.keeps:
@@ -185,7 +185,7 @@ class Watch:
         return Batch(items, self.sent if resolved is not None and self._is_final() else None)
 
     def _is_final(self) -> bool:
-        """Whether all up to ``sent`` is in place here. If the watch began at a later time than is in place here,
+        """Return whether all up to ``sent`` is in place here. If the watch began at a later time than is in place here,
         entries below that may still come, and it hands over none of them."""
         return self.sent <= max(self._final, self._feed.complete_to(self._queue.start, self._queue.end))
 
@@ -205,7 +205,7 @@ class Watch:
             self._waiter.set_result(None)
 
     def check(self) -> None:
-        """Raises what ended the watch, if anything did."""
+        """Raise the error that ended the watch, if there is one."""
         if self._ended is not None:
             raise self._ended
 
@@ -227,7 +227,7 @@ class Watch:
                         yield batch
 
     async def _search(self, until: Timestamp) -> Window:
-        """The next window, when it is this watch's turn to look for it."""
+        """Return the next window, when it is this watch's turn to look for it."""
         history = self._history
         async with history.place():
             search = history.begin(self._queue, self.sent, until)

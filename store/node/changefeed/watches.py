@@ -145,9 +145,9 @@ class Watches:
         bytes_max: int,
         parts: int,
     ) -> CountedWindow:
-        """The oldest changes of a range in ``(after, until]``, counted: at most ``changes_max`` (0: any number) and
-        ``bytes_max`` of them, but never more than ``watch_pass_events_max``; always whole commits, and one at least. It
-        ends before the first change that is not in place yet. ``until`` is applied. Raises as
+        """Return the oldest changes of a range in ``(after, until]``, counted: at most ``changes_max`` (0: any number)
+        and ``bytes_max`` of them, but never more than ``watch_pass_events_max``; always whole commits, and one at
+        least. It ends before the first change that is not in place yet. ``until`` is applied. Raises as
         :meth:`.HistoryPass.step`.
         """
         until = min(until, self.feed.complete_to(start, end))

@@ -7,8 +7,8 @@
     each drop     whose grace is over: its ranges ──► cleared some thousand items at a time, through the log
 
 All replicas remove the same items at the same place in the log, since they are to hold the same bytes (G8). A version
-that is garbage stays garbage, whatever is written before it is removed. The collector's state is in memory only: a new
-leader begins with everything.
+that is garbage stays garbage, so later writes do not matter until it is removed. The collector's state is in memory
+only: a new leader begins with everything.
 
 Beside other work it takes a fifth of the scan thread's time at most, in small steps; an idle thread it uses whole.
 """
@@ -76,7 +76,7 @@ _BUSY_MS: Final = 100.0
 @dataclass(frozen=True, slots=True)
 class Collection:
     """How it goes. ``removed`` is of this replica since its start, ``pieces`` of this leader's term, and ``pending`` of
-    them have what will be garbage. ``holder`` is the oldest lease, where the cluster's safepoint waits for it."""
+    them have what will be garbage. ``holder`` is the oldest lease if the cluster's safepoint waits for it."""
 
     safepoints: Safepoints
     retention_ms: int
@@ -123,7 +123,7 @@ class Collector:
         self._horizon.note(self._monotonic_ms(), self._last_ts)
 
     def status(self) -> Collection:
-        """As far as this replica has applied."""
+        """Return the state as far as this replica has applied."""
         reader = self._machine.snapshot(self._driver.applied.last_ts)
         oldest = oldest_lease(reader)
         holder = None if oldest is None or oldest.ts > self._bound(self._retention_ms) else oldest
@@ -150,9 +150,9 @@ class Collector:
         return self._pieces.pending(lambda piece: collected_below(ever, piece.start))
 
     def would_free(self, held: Timestamp, next_held: Timestamp | None) -> bool:
-        """Whether something can be collected once the oldest lease is at ``next_held`` (None: there is no lease), and
-        not while it is at ``held``. A piece that this leader has not looked at counts as garbage. The cluster's own
-        keys do not count, since each lease leaves an old list of leases behind."""
+        """Return whether something can be collected once the oldest lease is at ``next_held`` (None: there is no
+        lease), and not while it is at ``held``. A piece that this leader has not looked at counts as garbage. The
+        cluster's own keys do not count, since each lease leaves an old list of leases behind."""
         bounds = self._bounds(self._bound)
         before, after = (risen(self._store.safepoints, self._retentions, bounds, each) for each in (held, next_held))
         if before == after:
@@ -329,7 +329,7 @@ class Collector:
         return self._dropped[1]
 
     def _waits(self, dropped: Dropped) -> bool:
-        """Whether its grace has still to end: a safepoint rises for it, though nothing else may lie below."""
+        """Return whether its grace has still to end: a safepoint rises for it, though nothing else may lie below."""
         if (dropped.what.retention_ms or self._retention_ms) == KEEP_ALL:
             return False
         return not self._is_over(dropped)

@@ -20,7 +20,7 @@ from cortado.store.node.collection.slices import Slice
 DENSE: Final = 16
 """Packing pays once one of this many items goes."""
 PACKED_VERSIONS: Final = 16_000
-"""An entry packs so many, and those of a slice."""
+"""An entry packs this many, and those of a slice."""
 
 
 class Findings:
@@ -46,7 +46,7 @@ class Findings:
         self._is_settled &= found.garbage.next_ts is None and not found.was_left
 
     def is_enough(self, items_max: int) -> bool:
-        """Whether an entry is to remove the garbage that the run has so far."""
+        """Return whether an entry is to remove the garbage that the run has so far."""
         count = len(self._keys) + len(self._deleted)
         return count >= items_max or (self._versions >= PACKED_VERSIONS and self._is_dense)
 

@@ -21,7 +21,7 @@ MONOTONIC_MS_MAX: Final = 24 * 3_600_000
 """So far back samples are kept. Longer retentions are bounded by this and by the wall clock: a node that was started a
 day ago may collect."""
 
-# A sample is kept where the one before it is older by so much of its age: some hundred samples for a day.
+# A sample is kept if the one before it is older by so much of its age: some hundred samples for a day.
 _PART: Final = 64
 _STEP_MS_MIN: Final = 10.0
 _SAMPLES_MAX: Final = 2_000
@@ -43,7 +43,7 @@ class Horizon:
                 self._thin(now_ms)
 
     def bound(self, now_ms: float, retention_ms: int, wall_ms: int, epoch: int) -> Timestamp:
-        """No safepoint may be above this: ZERO where nothing is known from so long ago.
+        """No safepoint may be above this: ZERO if nothing is known from so long ago.
 
         ``wall_ms`` and ``epoch`` are the clock's.
         """

@@ -12,8 +12,8 @@ none. A new leader knows nothing of that and begins anew: a dead holder's lease 
 election, and a living one's is never lost by one.
 
 While room is scarce, leases end from the oldest timestamp on. All leases of one timestamp end together, and as many
-timestamps as it takes until something can be collected. None ends where that frees nothing, such as within the
-retention. While room stays scarce, the number of timestamps doubles each minute: a thousand end in ten minutes.
+timestamps as it takes until something can be collected. None ends if that frees nothing, such as within the retention.
+While room stays scarce, the number of timestamps doubles each minute: a thousand end in ten minutes.
 
 No holder keeps a consumer's lease alive: its age counts, the time since it was moved.
 
@@ -92,7 +92,8 @@ class Leases:
     # --- what there is -------------------------------------------------------------------------------------------
 
     async def all(self) -> list[Lease]:
-        """All that were acquired and have not ended, the oldest timestamp first. Raises NotLeader, Unavailable."""
+        """Return all that were acquired and have not ended, the oldest timestamp first. Raises NotLeader,
+        Unavailable."""
         read_ts = await self._reads.applied_to(await self._reads.linearize())
         return await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(read_ts)))
 
@@ -107,7 +108,7 @@ class Leases:
         return len(self._seen())
 
     def age_ms(self, lease: Lease) -> float:
-        """How long ago it was acquired, as far as this leader can tell."""
+        """Return how long ago it was acquired, as far as this leader can tell."""
         held = self._held.get(lease.lease_id)
         seen_ms = 0.0 if held is None else self._monotonic_ms() - held.seen_ms
         clock = self._group.host.clock
@@ -206,8 +207,8 @@ class Leases:
         return [each for each in leases if each.ts in ending]
 
     def _in_turn(self, ascending: Sequence[Timestamp]) -> int:
-        """How many of the leased timestamps, from the first on, no lease is to hold any more: as few as free something,
-        but as many as it is the turn of; none where even all of them free nothing."""
+        """Return how many of the leased timestamps, from the first on, no lease is to hold any more: as few as free
+        something, but as many as it is the turn of; none if even all of them free nothing."""
 
         def frees(count: int) -> bool:
             return self._would_free(ascending[0], ascending[count] if count < len(ascending) else None)

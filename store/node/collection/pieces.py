@@ -23,7 +23,7 @@ from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_range, tab
 from cortado.store.mvcc.versions import Item
 
 PIECE_VERSIONS: Final = 50_000
-"""After so many a piece is divided."""
+"""A piece is divided after this many versions."""
 PIECES_MAX: Final = 10_000
 
 _SAFEPOINTS: Final = meta_range("gc")[0]
@@ -45,7 +45,7 @@ class Piece:
     loose: float = 0.0
 
     def was_written_by(self, below: Timestamp) -> bool:
-        """Whether something is garbage there, once versions below that are collected; below ZERO nothing is."""
+        """Return whether something is garbage there, once versions below that are collected; below ZERO nothing is."""
         return self.written_from is not None and below > ZERO and self.written_from <= below
 
 
@@ -73,8 +73,8 @@ class Pieces:
                 self._mark(self._place(key), ts)
 
     def due(self, below: Callable[[Piece], Timestamp], waits_ms: float) -> Piece | None:
-        """The one that was written longest ago, of those that were written so long before the time ``below`` which
-        versions are collected there."""
+        """Return the one that was written longest ago, of those that were written so long before the time ``below``
+        which versions are collected there."""
         found, oldest = None, LARGEST
         for each in self._pieces:
             if each.written_from is None or each.written_from >= oldest:
@@ -87,7 +87,8 @@ class Pieces:
         return found
 
     def pending(self, ever_below: Callable[[Piece], Timestamp]) -> int:
-        """How many are to be looked at, now or later: ``ever_below`` is as far as versions may ever be collected there.
+        """Return how many are to be looked at, now or later: ``ever_below`` is as far as versions may ever be collected
+        there.
 
         That of the safepoints does not count. Whenever they rise they leave an old version there, which goes when they
         rise for something else.
@@ -100,7 +101,7 @@ class Pieces:
         return self._starts[place + 1] if place + 1 < len(self._starts) else ABOVE_KEYS
 
     def divide(self, piece: Piece, start: bytes) -> Piece:
-        """The rest of ``piece``, from ``start`` on, as one of its own; or the same where there are enough."""
+        """Return the rest of ``piece``, from ``start`` on, as one of its own; or the same if there are enough."""
         if len(self._pieces) >= PIECES_MAX:
             return piece
         place = self._place(piece.start) + 1

@@ -55,7 +55,7 @@ def remove_densely(txn: WriteTransaction, keys: Sequence[bytes]) -> None:
 
 
 def _may_be_packed(run: Page, kept: Sequence[Item]) -> bool:
-    """Whether a run may be written anew. Damaged items are left to repairs: beside them, nothing but garbage is
+    """Return whether a run may be written anew. Damaged items are left to repairs: beside them, only garbage is
     touched."""
     if sum(len(key) + len(value) for key, value in kept) > PACKED_ITEM_BYTES_MAX * len(kept):
         return False
@@ -78,7 +78,7 @@ class Removals:
         self._spans.clear()
 
     def add(self, index: int, removal: Removal) -> None:
-        """Note what the entry at ``index`` removes."""
+        """Note the removal by the entry at ``index``."""
         if removal.keys:
             self._spans.append((index, removal.keys[0], removal.keys[-1] + b"\0"))
             self.removed += len(removal.keys)
@@ -93,7 +93,7 @@ class Removals:
             self._spans.append((index, items[0][0], items[-1][0] + b"\0"))
 
     def may_touch(self, after_index: int, start: bytes, end: bytes) -> bool:
-        """Whether something in ``[start, end)`` may have been removed, or put into the past, by an entry behind
+        """Return whether something in ``[start, end)`` may have been removed, or put into the past, by an entry behind
         ``after_index``."""
         if after_index < self._known_from:
             return True

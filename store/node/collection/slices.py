@@ -50,7 +50,7 @@ def look(
     bytes_max: int,
     on_damage: Callable[[Damage], None],
 ) -> Slice:
-    """The next stored items of ``[place, end)``. Raises DataLoss where the tree cannot be walked."""
+    """Return the next stored items of ``[place, end)``. Raises DataLoss if the tree cannot be walked."""
     with engine.read() as txn:
         keys, values, exhausted = txn.page(Space.DATA, place.key, end, max_items=items_max, max_bytes=bytes_max)
     if not keys:

@@ -50,8 +50,8 @@ class RepairCounts:
 
 @dataclass(frozen=True, slots=True)
 class DamagedItem:
-    """A stored ``key`` whose item is not as it was written (empty if the key is not known), its text for people, and
-    why it is not repaired yet; it ``is_lost`` if every other member has said that it has no whole copy."""
+    """A stored ``key`` with an item that is not as it was written (empty if unknown), its text for people, and why it
+    is not repaired yet; it ``is_lost`` if every other member has said that it has no whole copy."""
 
     key: bytes
     text: str

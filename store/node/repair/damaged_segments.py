@@ -24,7 +24,7 @@ _LOOK_AGAIN_S: Final = 0.5
 
 
 class DamagedSegments:
-    """All on the loop. ``on_failure`` hears where the log can't go on at all: the node must end."""
+    """All on the loop. ``on_failure`` hears if the log can't go on at all: the node must end."""
 
     def __init__(self, group: GroupContext, on_failure: Callable[[BaseException], None]) -> None:
         self._host = group.host

@@ -98,8 +98,8 @@ class Integrity:
         await self.repairs.stop()
 
     async def answer(self, ask: Ask) -> Answer:
-        """Read a range, or its first part. Raises Unavailable where the data is no state, or where a version of the
-        range is known to be missing. A peer that asks for that one key is told that it is not here."""
+        """Read a range, or its first part. Raises Unavailable if the data is no state, or if a version of the range is
+        known to be missing. A peer that asks for that one key is told that it is not here."""
         is_of_one_key = ask.end == ask.start + b"\x00"
         for each in () if is_of_one_key else self.repairs.missing():
             if each.space is ask.space and each.start < ask.end and ask.start < each.end:

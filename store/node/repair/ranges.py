@@ -209,7 +209,7 @@ def answer(engine: Engine, of: GroupRange, ask: Ask) -> Answer:
 
 
 def differs(engine: Engine, of: GroupRange, ask: Ask, theirs: Answer) -> bool:
-    """Whether :func:`mend` has anything to do: asked first, since that keeps the storage thread from its work."""
+    """Return whether :func:`mend` has work to do: asked first, since that keeps the storage thread from its work."""
     with engine.read() as txn:
         items, _ = _slice(txn, Ask(ask.space, ask.start, theirs.end), bounded=False)
         plan = _plan(_applied(txn, of), ask, theirs, items, surveyed=None, exactly=True)
@@ -295,13 +295,13 @@ def _plan(
 
 
 def _is_theirs(space: Space, key: bytes, theirs: Answer) -> bool:
-    """Whether the other replica must have the item, if it is one: remembered requests come and go."""
+    """Return whether the other replica must have the item, if it is one: remembered requests come and go."""
     return space is Space.DATA and key[-TIMESTAMP_BYTES:] >= suffix_of(theirs.last_ts)
 
 
 def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> bool:
-    """Whether the item was not forgotten here since. Requests are, where the floor rises: one that was in flight then
-    is remembered below it until it rises again."""
+    """Return whether the item was not forgotten here since. Requests are forgotten when the floor rises: one that was
+    in flight then is remembered below it until it rises again."""
     has_forgotten = state.request_floor != theirs.request_floor
     return space is Space.DATA or not has_forgotten or key[SEGMENT_BYTES:] >= state.request_floor
 
@@ -310,7 +310,7 @@ def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> b
 
 
 def _stored(txn: ReadTransaction, space: Space, start: bytes) -> Iterator[_Stored]:
-    """The items behind the last one below ``start`` that is in its place, in the order in which they stand.
+    """Yield the items behind the last one below ``start`` that is in its place, in the order in which they stand.
 
     Items before ``start`` are judged to be in place by their keys alone, so that few values are read: a damaged one
     that is passed over so belongs to another range.
@@ -337,7 +337,7 @@ def _stored(txn: ReadTransaction, space: Space, start: bytes) -> Iterator[_Store
 
 
 def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[list[_Stored], bytes]:
-    """The items of a range, or of the first part of it where ``bounded``, and where they end."""
+    """Return the items of a range, or of the first part of it where ``bounded``, and where they end."""
     items: list[_Stored] = []
     size_bytes = 0
     for item in _stored(txn, ask.space, ask.start):
@@ -352,7 +352,7 @@ def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[lis
 
 
 def _is_key_right(space: Space, item: _Stored) -> bool:
-    """Whether a damaged item's key is as it was written: requests have no checksum of their ids."""
+    """Return whether a damaged item's key is as it was written: requests have no checksum of their ids."""
     return space is Space.DATA and is_key_right(item.key, item.value)
 
 
@@ -383,6 +383,6 @@ def _applied(txn: ReadTransaction, of: GroupRange) -> AppliedState:
 
 
 def _check_whole(txn: ReadTransaction, of: GroupRange) -> None:
-    """Raises Unavailable where the data is no state: a snapshot is being installed."""
+    """Raises Unavailable if the data is no state: a snapshot is being installed."""
     if txn.get(Space.META, marker_key(of.group_id)) is not None:
         raise Unavailable("a snapshot is being installed", 1_000)

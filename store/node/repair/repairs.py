@@ -55,7 +55,7 @@ SHOWN_MAX: Final = 100
 RETRY_MS_MIN: Final = 200.0
 RETRY_MS_MAX: Final = 15_000.0
 REBUILD_TRIES_MAX: Final = 10
-"""After so many tries in a row without an answer, a comparison of everything is given up."""
+"""A comparison of everything is given up after this many tries in a row without an answer."""
 _APPLIED_STEP_S: Final = 0.01
 _APPLIED_STEPS_MAX: Final = 500
 
@@ -111,13 +111,14 @@ class Repairs:
         self._go_on()
 
     def is_known(self, damage: Damage) -> bool:
-        """Whether all that is wrong in a range is known by name: then reads of the rest of it are right. Any thread."""
+        """Return whether all that is wrong in a range is known by name: then reads of the rest of it are right. Any
+        thread."""
         case = self._cases.get((damage.space, damage.start, damage.end))
         return case is not None and case.is_known
 
     def fill(self, damage: Damage, wanted: bytes) -> None:
-        """Another member has the version ``wanted`` in this range, and it is not here, whatever checksums say: take the
-        others' versions. Reads of the range are to be distrusted before, and stay so until it is here."""
+        """Another member has the version ``wanted`` in this range, and it is not here, even if checksums are right:
+        take the others' versions. Reads of the range are to be distrusted before, and stay so until it is here."""
         self.report(damage)
         case = self._cases.get((damage.space, damage.start, damage.end))
         if case is not None:
@@ -161,7 +162,7 @@ class Repairs:
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
 
     def missing(self) -> list[Damage]:
-        """The ranges that lack a version which another member has, as far as this replica was told."""
+        """Return the ranges that lack a version which another member has, as far as this replica was told."""
         return [each.damage for each in self._cases.values() if each.wanted]
 
     async def check_lost(self, engine_key: bytes) -> AcceptLoss:
@@ -198,7 +199,7 @@ class Repairs:
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     async def _is_damaged(self, damage: Damage) -> bool:
-        """Whether something in this range may be, by one look: a whole item raises no alarm."""
+        """Return whether something in this range may be, by one look: a whole item raises no alarm."""
         try:
             found, resume = await self._survey(damage, b"", False)
         except DataLoss:
@@ -206,13 +207,13 @@ class Repairs:
         return found is not None or bool(resume)
 
     def _cases_of(self, space: Space, key: bytes) -> list[Case]:
-        """Those in which an item that is stored under this key is known to be damaged."""
+        """Return those in which an item that is stored under this key is known to be damaged."""
         return [each for each in self._cases.values() if each.damage.space is space and key in each.keys]
 
     async def rebuild(self) -> int:
         """Compare everything with another member's, and make it the same; returns how many items were changed.
 
-        It goes on where the caller leaves. Raises Unavailable where no other member can be asked.
+        It goes on where the caller leaves. Raises Unavailable if no other member can be asked.
         """
         if self._rebuilding is None or self._rebuilding.done():
             self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild())
@@ -300,7 +301,7 @@ class Repairs:
 
     async def _bring(self, case: Case) -> Left | None:
         """Take the versions that are missing, each by its name: a key may have more newer ones than an answer holds.
-        Then take what else the others have of the range and can tell, in pieces. None where nothing is missing."""
+        Then take what else the others have of the range and can tell, in pieces. None if nothing is missing."""
         wanted, left = sorted(case.wanted), list[Left]()
         for key in wanted:
             found = await self._bring_version(Ask(case.damage.space, key, key + b"\x00"))
@@ -317,8 +318,8 @@ class Repairs:
         return None
 
     async def _bring_version(self, ask: Ask) -> Left | None:
-        """None where the version is here now, or where the members have said that they have none, since it was
-        collected. It is lost if no copy is whole, and no member can tell that it was collected."""
+        """None if the version is here now, or if the members have said that they have none, since it was collected. It
+        is lost if no copy is whole, and no member can tell that it was collected."""
         own = await self._run_scan(lambda: own_slice(self._engine, self._of, ask))
         peers, silent, is_damaged, is_nowhere = self._peers(), list[str](), False, False
         for member in peers:
@@ -348,7 +349,7 @@ class Repairs:
         return await self._run_scan(lambda: survey(self._engine, self._of, damage, resume, has_strays=has_strays))
 
     async def _repair(self, found: Survey) -> Left | None:
-        """Ask one member after the other; None where all is whole."""
+        """Ask one member after the other; None if all is whole."""
         silent: list[str] = []
         right_keys = set(found.right_keys)
         peers = self._peers()
@@ -426,12 +427,12 @@ class Repairs:
         return mended
 
     def _standing(self, space: Space, items: Sequence[Item]) -> list[Item]:
-        """Return the items under whose keys an item is stored here, whole or damaged."""
+        """Return the items with keys under which an item is stored here, whole or damaged."""
         with self._engine.read() as txn:
             return [each for each in items if txn.get(space, each[0]) is not None]
 
     def _peers(self) -> list[Member]:
-        """The other members that have joined, the leader first."""
+        """Return the other members that have joined, the leader first."""
         others = self._log.roster.others(self._node_id)
         joined = [each for each in others if each.storage_id]
         return sorted(joined, key=lambda each: each.node_id != self._log.leader)

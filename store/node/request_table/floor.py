@@ -64,6 +64,6 @@ def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: M
 
 
 def floor_above(request_id: bytes) -> bytes:
-    """The smallest id above ``request_id``: the floor once it is forgotten."""
+    """Return the smallest id above ``request_id``: the floor once it is forgotten."""
     # There is no id of all ones: a timestamp so large is refused.
     return (int.from_bytes(request_id) + 1).to_bytes(REQUEST_ID_BYTES)

@@ -88,14 +88,14 @@ class KnownRequests:
         return self._machine.remembered(request_id)
 
     def not_new(self, request_ids: Sequence[bytes]) -> frozenset[bytes]:
-        """Which of these, each of ``REQUEST_ID_BYTES``, are not new for certain: asked before, forgotten, or from ahead
-        of this node's clock. :meth:`find` tells what becomes of one. Raises NotLeader, Unavailable."""
+        """Return which of these, each of ``REQUEST_ID_BYTES``, are not new for certain: asked before, forgotten, or
+        from ahead of this node's clock. :meth:`find` tells what becomes of one. Raises NotLeader, Unavailable."""
         self._check_knows()
         known = self._driver.pipeline.requests.keys() & request_ids
         return self._machine.not_new(request_ids, ahead_of=bytes(self._clock.last)) | known
 
     def _check_knows(self) -> None:
-        """Raises NotLeader or Unavailable where the table may lack what another leader has done."""
+        """Raises NotLeader or Unavailable if the table may lack what another leader has done."""
         driver = self._driver
         if not driver.leadership.is_elected and not driver.is_alone:
             raise driver.leadership.not_leader()

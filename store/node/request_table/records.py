@@ -42,12 +42,12 @@ class Remembered:
 
 
 def owned_hash(request_hash: bytes, principal: str) -> bytes:
-    """The hash of a request that ``principal`` makes; empty for no principal."""
+    """Return the hash of a request that ``principal`` makes; empty for no principal."""
     return request_hash[:_REQUEST_BYTES] + tag_of(principal)[: HASH_BYTES - _REQUEST_BYTES]
 
 
 def is_cancelled(request_hash: bytes) -> bool:
-    """Whether the request was settled before it happened, and never will."""
+    """Return whether the request was settled before it happened, and never will."""
     return request_hash[:_REQUEST_BYTES] == CANCELLED_HASH[:_REQUEST_BYTES]
 
 
@@ -70,7 +70,7 @@ def encode_each(
 
 
 def decode_remembered(request_id: bytes, encoded: bytes) -> Remembered:
-    """Raises DataLoss where the checksum does not hold."""
+    """Raises DataLoss if the checksum does not hold."""
     value, checksum = encoded[:-4], encoded[-4:]
     if _checksum(request_id, value) != checksum or len(value) < HASH_BYTES + 12:
         raise DataLoss("a remembered request", request_id.hex())
@@ -125,7 +125,7 @@ def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembe
 
 
 def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
-    """Raises TransactionAborted where the request was settled, InvalidArgument where one id names two requests."""
+    """Raises TransactionAborted if the request was settled, InvalidArgument if one id names two requests."""
     check_owner(request_hash, first_hash)
     if is_cancelled(first_hash):
         raise TransactionAborted("settled")
@@ -134,7 +134,7 @@ def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
 
 
 def check_owner(request_hash: bytes, first_hash: bytes) -> None:
-    """Raises InvalidArgument where the first request was another principal's."""
+    """Raises InvalidArgument if the first request was another principal's."""
     asking, first = _halves(request_hash)[1], _halves(first_hash)[1]
     if any(asking) and any(first) and asking != first:
         # The same words as for another request: they do not tell of other principals.

@@ -23,13 +23,13 @@ _HEADER_BYTES_MAX: Final = 1 << 20
 
 
 def fetched_name(snapshot_id: str) -> str:
-    """The file of a snapshot that comes, or came, from a peer."""
+    """Return the file of a snapshot that comes, or came, from a peer."""
     return FETCHED + snapshot_id
 
 
 class Fetch:
-    """One snapshot on its way from ``peer``; ``offered`` is None if no certain snapshot was offered. A snapshot of a
-    place below ``index_min`` is refused."""
+    """One snapshot on its way from ``peer``; ``offered`` is None if the leader offered no certain snapshot. A snapshot
+    of a place below ``index_min`` is refused."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Fetch:
 
     @property
     def size_bytes(self) -> int:
-        """0 where it is not known."""
+        """0 if it is not known."""
         return 0 if self._offered is None else self._offered.size_bytes
 
     def restart(self) -> None:

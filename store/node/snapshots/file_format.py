@@ -87,7 +87,7 @@ class FileEnd:
 
 
 def encode_beginning(header: FileHeader) -> bytes:
-    """The first bytes of a snapshot file, up to the first block."""
+    """Return the first bytes of a snapshot file, up to the first block."""
     texts = (header.snapshot_id.encode(), header.cluster_id.encode(), header.roster.encode())
     body = _PLACE.pack(header.group_id, header.index, header.term)
     body += b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -124,7 +124,7 @@ def damaged(detail: str) -> DataLoss:
 
 
 def check_prefix(prefix: bytes) -> None:
-    """Raises DataLoss where the first PREFIX_BYTES are not those of a snapshot file that this version reads."""
+    """Raises DataLoss if the first PREFIX_BYTES are not those of a snapshot file that this version reads."""
     if prefix[: len(MAGIC)] != MAGIC or len(prefix) < PREFIX_BYTES:
         raise damaged(f"it does not begin as one: {prefix[:PREFIX_BYTES]!r}")
     format_ = int.from_bytes(prefix[len(MAGIC) : PREFIX_BYTES])
@@ -144,7 +144,7 @@ def frame_bytes(head: bytes, offset: int) -> int:
 
 
 def open_frame(frame: bytes, offset: int) -> tuple[bytes, bytes]:
-    """Tag and body of a whole frame. Raises DataLoss where its checksum is wrong."""
+    """Tag and body of a whole frame. Raises DataLoss if its checksum is wrong."""
     body_end = len(frame) - CHECKSUM_BYTES
     if body_end < FRAME_HEAD_BYTES or frame[body_end:] != _checksum(frame[:body_end]):
         raise damaged(f"the frame of {len(frame)} bytes at byte {offset} has a wrong checksum")

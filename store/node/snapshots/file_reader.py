@@ -63,7 +63,7 @@ def header_in(beginning: bytes) -> FileHeader | None:
 
 
 def check_header(header: FileHeader, *, cluster_id: str, group_id: int) -> None:
-    """Raises DataLoss where it is of another cluster, or of another group."""
+    """Raises DataLoss if it is of another cluster, or of another group."""
     if header.cluster_id != cluster_id:
         raise damaged(f"it is of cluster {header.cluster_id}, this node belongs to {cluster_id}")
     if header.group_id != group_id:
@@ -79,7 +79,7 @@ class FrameReader:
         self.offset = offset
 
     def next(self) -> bytes:
-        """The next whole frame, its checksum not yet looked at. Raises DataLoss where the file ends."""
+        """Return the next whole frame, its checksum not yet looked at. Raises DataLoss if the file ends."""
         head = self._files.read(self._name, self.offset, FRAME_HEAD_BYTES)
         length = frame_bytes(head, self.offset)
         frame = self._files.read(self._name, self.offset, length)
@@ -89,7 +89,7 @@ class FrameReader:
         return frame
 
     def next_block(self) -> Block:
-        """The next frame, which must be a block. Raises DataLoss."""
+        """Return the next frame, which must be a block. Raises DataLoss."""
         offset = self.offset
         tag, body = open_frame(self.next(), offset)
         if tag != BLOCK:
@@ -115,7 +115,7 @@ class Verification:
         self._damaged: list[Damage] = []
 
     def step(self) -> WholeFile | None:
-        """Go on; the outcome when the end is reached. Raises DataLoss where anything is wrong, or the file is gone."""
+        """Go on; the outcome when the end is reached. Raises DataLoss if the file is damaged, or gone."""
         try:
             if self._header is None:
                 self._begin()

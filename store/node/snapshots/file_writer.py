@@ -44,7 +44,7 @@ _PER_ITEM_BYTES: Final = 6
 
 
 class SnapshotWriter:
-    """Writes one file. All methods run on the scan thread; :meth:`close` must come, whatever happens."""
+    """Writes one file. All methods run on the scan thread; :meth:`close` must come, also after an error."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class SnapshotWriter:
         """The damage that ended the copy, in the page that has it."""
 
     def begin(self) -> AppliedState:
-        """Fix the state that is copied. Raises ResourceExhausted where the disk has no room for the copy, Unavailable
-        where nothing was applied yet."""
+        """Fix the state that is copied. Raises ResourceExhausted if the disk has no room for the copy, Unavailable if
+        nothing was applied yet."""
         self._admit()
         self._scope = self._engine.read()
         self._txn = self._scope.__enter__()
@@ -91,7 +91,7 @@ class SnapshotWriter:
         """Copy about ``slice_bytes``. True when the file is complete.
 
         Raises DataLoss if a stored item is damaged, ResourceExhausted if the disk is full, or if the engine comes near
-        its end while this copy keeps it from using pages again.
+        its end while it cannot reuse pages for this copy.
         """
         # Nothing is written to the engine; this asks whether its reserve is still whole.
         self._engine.admit(0)
@@ -172,7 +172,7 @@ class SnapshotWriter:
 
 
 def _blocks(space: Space, page: Page, block_bytes: int) -> Iterator[Block]:
-    """A page as blocks of at most ``block_bytes``, or of one item: a page overshoots where values are large."""
+    """Yield a page as blocks of at most ``block_bytes``, or of one item: a page overshoots if values are large."""
     first = size_bytes = 0
     for place, (key, value) in enumerate(zip(page.keys, page.values, strict=True)):
         item_bytes = len(key) + len(value) + _PER_ITEM_BYTES

@@ -27,7 +27,7 @@ _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class SnapshotFiles(Protocol):
-    """Raises ResourceExhausted where the disk is full, NotFound for a file that is gone, Unavailable for any other
+    """Raises ResourceExhausted if the disk is full, NotFound for a file that is gone, Unavailable for any other
     failure: nothing in a snapshot file is the only copy, so no failure here must stop a node."""
 
     def names(self) -> list[str]: ...
@@ -51,7 +51,7 @@ class SnapshotFiles(Protocol):
 
 
 def check_room(files: SnapshotFiles, needed_bytes: int) -> None:
-    """Raises ResourceExhausted where their disk has not so many bytes free."""
+    """Raise ResourceExhausted if their disk has fewer bytes free."""
     free_bytes = files.free_bytes()
     if free_bytes < needed_bytes:
         problem = f"a snapshot needs {needed_bytes} bytes of disk, {free_bytes} are free"
@@ -101,7 +101,7 @@ class DiskSnapshotFiles:
 
     def remove(self, name: str) -> None:
         with _failures(name):
-            # Also what some other hand left there, under whatever name: it is in our directory.
+            # Files that another hand left there go, too, under any name: the directory is ours.
             (self.path / name).unlink(missing_ok=True)
 
     def free_bytes(self) -> int:

@@ -37,5 +37,5 @@ class GroupRange:
         )
 
     def bounds(self, space: Space) -> tuple[bytes, bytes]:
-        """The range of one space."""
+        """Return the range of one space."""
         return next((start, end) for each, start, end in self.spaces if each is space)

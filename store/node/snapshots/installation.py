@@ -47,7 +47,7 @@ class Installation:
         self._to_clear.append((*index_range(of.group_id), Space.CHANGES))
 
     def check_fits(self) -> None:
-        """Raises ResourceExhausted where the state can't fit, even in the place of the old one: it is kept then."""
+        """Raises ResourceExhausted if the state can't fit, even in the place of the old one: it is kept then."""
         use = self._engine.use()
         room_bytes = min(use.limit_bytes, use.used_bytes + self._engine.disk_free_bytes())
         if self._whole.size_bytes > room_bytes:
@@ -70,7 +70,7 @@ class Installation:
 
     def load(self) -> bool:
         """Bring some of the new state in. True when only the last block is left."""
-        # Kept where the transaction fails, to be written by the next attempt.
+        # Kept if the transaction fails, to be written by the next attempt.
         self._gathered = self._gathered or self._gather()
         with self._engine.write() as txn:
             for space, keys, values in self._gathered:
@@ -79,8 +79,8 @@ class Installation:
         return self._blocks_left == 1 and self._ahead is None
 
     def finish(self, log_reset: bytes) -> AppliedState:
-        """Complete it; the state to go on from. ``log_reset`` is the hard state from which the log goes on; empty where
-        it goes on as it is."""
+        """Complete it; the state to go on from. ``log_reset`` is the hard state from which the log goes on; empty if it
+        goes on as it is."""
         last = self._ahead = self._ahead or self._next()
         with self._engine.write() as txn:
             txn.put_many(last.space, zip(last.keys, last.values, strict=True))
@@ -90,7 +90,7 @@ class Installation:
         return self._whole.state
 
     def _gather(self) -> list[Block]:
-        """The next blocks, but never the last of all, as many as one transaction takes."""
+        """Return the next blocks, but never the last of all, as many as one transaction takes."""
         blocks: list[Block] = []
         items_left, bytes_left = self._settings.transaction_items, self._settings.transaction_bytes
         while self._ahead is not None or self._blocks_left > 1:
@@ -115,7 +115,7 @@ class Installation:
 
 
 def read_marker(engine: Engine, group_id: int) -> Marker | None:
-    """The marker that stands, if any. Raises DataLoss where a newer version wrote it."""
+    """Return the marker that stands, if any. Raises DataLoss if a newer version wrote it."""
     with engine.read() as txn:
         encoded = txn.get(Space.META, marker_key(group_id))
     return None if encoded is None else Marker.decode(encoded)

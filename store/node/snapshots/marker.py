@@ -42,7 +42,7 @@ def reset_key(group_id: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Which snapshot is being installed, and its place in the log; id empty and 0, 0 where that is not known."""
+    """Which snapshot is being installed, and its place in the log; id empty and 0, 0 if that is not known."""
 
     snapshot_id: str = ""
     index: int = 0

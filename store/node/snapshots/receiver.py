@@ -130,7 +130,7 @@ class SnapshotReceiver:
 
     @property
     def unreadable(self) -> str:
-        """Why nothing can be read here now; empty where it can."""
+        """Why nothing can be read here now; empty if it can."""
         match self._state:
             case Installing(why):
                 return f"this replica can't be read now: {why}"
@@ -145,7 +145,7 @@ class SnapshotReceiver:
 
     @property
     def progress(self) -> ReceiverProgress | None:
-        """None where nothing is being brought."""
+        """None if nothing is being brought."""
         match self._state:
             case Idle():
                 return None
@@ -154,7 +154,7 @@ class SnapshotReceiver:
         return ReceiverProgress("", 0, 0, self._problem)
 
     async def start(self) -> None:
-        """Delete leftovers, and where a marker stands, pause the driver and begin to make this replica whole."""
+        """Delete leftovers, and if a marker stands, pause the driver and begin to make this replica whole."""
         marker = await self._run_scan(lambda: read_marker(self._engine, self._of.group_id))
         kept = fetched_name(marker.snapshot_id) if marker is not None and marker.snapshot_id else ""
         await self._run_scan(lambda: self._delete_leftovers(kept))
@@ -235,7 +235,7 @@ class SnapshotReceiver:
             await self._wait()
 
     async def _replace(self, whole: WholeFile) -> bool:
-        """Install where the old state is whole. False where there is no room: the old state still stands."""
+        """Install if the old state is whole. False if there is no room: the old state still stands."""
         self._become(Pausing(whole))
         await self._driver.pause()
         if whole.header.index <= self._log.durable_commit_index:
@@ -291,7 +291,8 @@ class SnapshotReceiver:
             await self._wait()
 
     def _peers(self) -> list[str]:
-        """The other members, the leader first. An offer's sender, too: a replica without a log knows no members."""
+        """Return the other members, the leader first. An offer's sender, too: a replica without a log knows no
+        members."""
         offer = self._log.window.snapshot_offer
         first = [self._log.leader, "" if offer is None else offer.sender]
         members = self._log.configuration.members
@@ -303,8 +304,8 @@ class SnapshotReceiver:
         return Fetch(self._group, peer, offered, index_min)
 
     async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeFile | None:
-        """Fetch, over as many streams as it takes, and verify. None where it keeps coming damaged, or, where only
-        ``once``, at the first attempt that brought nothing."""
+        """Fetch, over as many streams as it takes, and verify. None if it keeps coming damaged or, if only ``once``, at
+        the first attempt that brought nothing."""
         times_damaged = 0
         while True:
             before_bytes = fetch.received_bytes
@@ -340,7 +341,7 @@ class SnapshotReceiver:
         return whole
 
     async def _verified(self, name: str) -> WholeFile | None:
-        """None where it is damaged or gone."""
+        """None if it is damaged or gone."""
         try:
             return await self._verify(name)
         except CortadoError as problem:
@@ -353,7 +354,7 @@ class SnapshotReceiver:
         return Installation(self._engine, self._files, whole, self._of, self._settings)
 
     async def _install(self, installation: Installation, whole: WholeFile) -> bool:
-        """Under the marker, to the end. False where the file turns out to be damaged: another snapshot is needed."""
+        """Under the marker, to the end. False if the file turns out to be damaged: another snapshot is needed."""
         header = whole.header
         meta = SnapshotMeta(header.snapshot_id, header.index, header.term, header.roster, whole.size_bytes)
         try:

@@ -15,10 +15,10 @@ harm) keeps nothing: while it held a snapshot that the log has left behind, no o
 
 Any replica with a whole state can be read from, not the leader alone: its applied entries are committed, whichever node
 leads now. If a replica's installation was cut off, and its file is of no use any more, it asks for ``since-40``: any
-snapshot of index 40 or above, made if there is none.
+snapshot of index 40 or above, which is made if needed.
 
 A sender that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
-members, and the copy is tried again, until the item is whole, or no member has it whole (:mod:`.file_writer`). While it
+members. The copy is tried again, until the item is whole, or no member has it whole (:mod:`.file_writer`). While it
 knows that a version is missing here, it makes no copy: nothing in it would tell the receiver.
 """
 
@@ -49,12 +49,12 @@ _INSTALLED_BYTES_PER_MS: Final = 20_000
 
 
 def any_since(index_min: int) -> str:
-    """Asks for any snapshot of at least this index, where none was offered."""
+    """Return the id that asks for any snapshot of at least this index, if none was offered."""
     return f"{_SINCE}{index_min}"
 
 
 def made_name(snapshot_id: str) -> str:
-    """The file of a snapshot that was made here."""
+    """Return the file of a snapshot that was made here."""
     return f"out-{snapshot_id}"
 
 
@@ -71,10 +71,10 @@ class KnownDamage(Protocol):
     """The damage of this replica, as far as it is known."""
 
     def lost(self) -> Set[tuple[Space, bytes]]:
-        """The damaged items that no member has whole."""
+        """Return the damaged items that no member has whole."""
 
     def missing(self) -> Sequence[Damage]:
-        """The ranges that lack a version which another member has."""
+        """Return the ranges that lack a version which another member has."""
 
 
 class SnapshotSender:
@@ -145,10 +145,10 @@ class SnapshotSender:
         return min(held, default=None)
 
     async def read(self, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """The bytes of a snapshot from ``offset`` on, in chunks.
+        """Yield the bytes of a snapshot from ``offset`` on, in chunks.
 
-        Raises NotFound where there is no such snapshot (any more), InvalidArgument behind its end, ResourceExhausted
-        where too many read already, Unavailable where this replica has no state to give.
+        Raises NotFound if there is no such snapshot (any more), InvalidArgument behind its end, ResourceExhausted if
+        too many read already, Unavailable if this replica has no state to give.
         """
         if self._readers >= self._settings.readers_max:
             limit = self._settings.readers_max
@@ -239,7 +239,7 @@ class SnapshotSender:
             self._on_damage(each)
 
     def _first_index(self) -> int:
-        """The first entry that the log still has."""
+        """Return the first entry that the log still has."""
         return self._log.window.base[0] + 1
 
     # --- offering ----------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class SnapshotSender:
                 self._remove(snapshot_id)
 
     def _is_idle(self, file: _File, now_ms: float) -> bool:
-        """Whether it was not read for longer than a member needs to install it."""
+        """Return whether it was not read for longer than a member needs to install it."""
         kept_ms = max(self._settings.keep_ms, file.meta.size_bytes / _INSTALLED_BYTES_PER_MS)
         return now_ms - file.used_ms > kept_ms
 
