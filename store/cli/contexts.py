@@ -91,8 +91,8 @@ def contexts_path(environment: Mapping[str, str]) -> Path | None:
 def read_contexts(environment: Mapping[str, str], *, may_be_missing: bool = False) -> Contexts | None:
     """Return the file's contexts, its shape checked; None if the default file does not exist.
 
-    Raises InvalidArgument for a file that is named and missing (unless it ``may_be_missing``), that cannot be read,
-    that others may write, or that holds something else.
+    Raises InvalidArgument for a file that is named and missing (unless it ``may_be_missing``), unreadable, writable
+    by others, or not of this form.
     """
     path = contexts_path(environment)
     if path is None:

@@ -51,8 +51,8 @@ def tell_that_it_waits(what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JsonInput:
-    """JSON values of a file or of standard input: ``lines`` has a value a line, ``only`` is the text of the one value
-    where there is no other.
+    """JSON values of a file or of standard input: ``lines`` has a value a line, ``only`` is the text of a single
+    value.
 
     A value may stand on several lines in the input (as ``jq`` writes it); such an
     input is read as a whole, one with a value a line may have any size.

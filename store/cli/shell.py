@@ -6,7 +6,7 @@
                             │
                             └── Outer: the shell's own global options, and the client that its commands share
 
-There is no second parser: a line is cut into words as a POSIX shell cuts it, and the words are run as the command line
+There is no second parser: a line is cut into words as a POSIX shell cuts it. The words are run as the command line
 runs its arguments, with the same errors and exit codes. There are no pipes, redirections or jobs: a line that has one
 is refused, so that ``>`` never becomes a part of a key. Variables and patterns of files are text.
 
@@ -38,7 +38,7 @@ LINE_BYTES_MAX: Final = 16 << 20
 EXIT: Final = "exit"
 HELP: Final = "help"
 _QUOTED_OR_OPERATOR: Final = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'[^']*'|([|&;<>])""", re.S)
-# The run has closed standard output: nobody reads it, or it cannot be written.
+# The run has closed standard output: its reader is gone, or it cannot be written.
 _OUTPUT_IS_GONE: Final = (failures.BROKEN_PIPE, failures.DISK)
 
 

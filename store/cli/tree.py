@@ -1,8 +1,8 @@
-"""The tree of commands: which words lead to which function, and what their help looks like.
+"""The tree of commands: the function of each command's words, and the layout of help.
 
 Commands are functions in the modules of ``commands/``, each registered under the words that call it by
-:func:`command`. A module is imported when one of its commands is named, and the parameters of a command are made when
-it is run, explained or completed; so a run pays for one command and not for seventy.
+:func:`command`. A module is imported when one of its commands is named. The parameters of a command are made when it is
+run, explained or completed; so a run pays for one command and not for seventy.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _text(path: Path) -> str:
 
 
 def _identity(path: Path) -> dict[str, Any]:
-    """Ids alone, whatever else stands in there."""
+    """Return the ids alone, without other fields of the file."""
     with suppress(ValueError, RecursionError):
         record = json.loads(_text(path))
         if isinstance(record, dict):

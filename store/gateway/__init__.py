@@ -4,7 +4,7 @@ A gateway is an ASGI application over :class:`~cortado.store.client.AsyncClient`
 number of gateways can serve one cluster. The path of a call::
 
     uvicorn ──────► connections.py   bounds a connection: its head, its idle time, a reader that takes nothing
-                                    heads.py         accepts only heads of one form; httptools parses these
+                    heads.py         accepts only heads of one form; httptools parses these
                     application.py   refuses a call for which there is no room
                     routes.py        finds the resource that the path names
                     operations.py    the table of what is served: which parameters each call takes

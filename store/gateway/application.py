@@ -1,4 +1,4 @@
-"""The ASGI application: takes a call, finds its operation, and answers it, whatever happens."""
+"""The ASGI application: takes a call, finds its operation, and answers it in any case."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Callers:
 
 
 def _forget(task: asyncio.Task[str]) -> None:
-    """Drop the task: its outcome is in the cache, and no caller waits for it."""
+    """Mark the task's error as read: its outcome is in the cache, and no caller waits for it."""
     if not task.cancelled():
         task.exception()
 

@@ -7,7 +7,7 @@
 - bytes that are no HTTP are answered with a problem, like every other error.
 
 httptools parses at a quarter of h11's cost, but accepts malformed heads. So it is given one head at a time, only after
-:mod:`cortado.store.gateway.heads` has accepted that, and only as many further bytes as belong to the body::
+:mod:`cortado.store.gateway.heads` has accepted that, and then only the bytes of the body::
 
     bytes ─► head, complete and strict ─► parser ─► call        a chunked body ends where the parser says;
                 └ body, of its length ──► parser                 nothing is read behind it, and the connection ends

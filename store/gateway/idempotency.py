@@ -1,8 +1,8 @@
 """``Idempotency-Key``: repetitions of a write, at any gateway, have one effect and one answer.
 
-The first call with a key takes a request id from the cluster and stores it under the key's hash, as a pair that expires
-after ten minutes. Later calls find the id there and repeat the write under it. The cluster remembers the answer to a
-request id, and a hash of the request: a different request under the same key is refused. If the cluster may have
+The first call with a key takes a request id from the cluster. It stores the id under the key's hash, as a pair that
+expires after ten minutes. Later calls find the id there and repeat the write under it. The cluster remembers the answer
+to a request id, and a hash of the request: a different request under the same key is refused. If the cluster may have
 forgotten the id, the outcome is unknown, and nothing is written.
 
 Each principal has a namespace of its own for these pairs, which no other principal may read or write

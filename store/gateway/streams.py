@@ -1,7 +1,7 @@
 """Answers of unknown length: streams of rows and of changes.
 
 :class:`~cortado.store.gateway.limits.GatewayLimits` bounds how many run at a time; a stream counts from before its
-first byte until it ends, in whatever way. Each piece is fetched only after the last one is sent, so a slow reader slows
+first byte until its end, of any kind. Each piece is fetched only after the last one is sent, so a slow reader slows
 its own stream, and one that reads nothing is cut off (:mod:`cortado.store.gateway.connections`). A piece may be a row
 of some MiB, so it goes out in slices: the connection, which copies the data that it is given, holds one.
 A client that hangs up leaves nothing behind: its runner keeps the ending exception in a cycle, so that keeps no frame.

@@ -10,8 +10,8 @@
     data: {"timestamp": "0.1763643601000.0"}
 
 Events are in commit order. ``resolved`` says that every change up to its timestamp has been sent; only it has an
-``id``. A browser that reconnects sends the last ``id`` as ``Last-Event-ID`` and gets all later changes, some of them a
-second time, and no initial state again. An event is sent at least every second, so that a reader can detect a dead
+``id``. A browser that reconnects sends the last ``id`` as ``Last-Event-ID`` and gets all later changes. Some come a
+second time, the initial state does not. An event is sent at least every second, so that a reader can detect a dead
 connection.
 """
 

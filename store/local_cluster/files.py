@@ -94,7 +94,7 @@ class Plan:
 class NodeRun:
     """A node's process. ``starts`` counts them in this run; ``last_exit`` is the last one's code, negative a signal.
 
-    ``given_up`` is why it is not started again, where it is not.
+    ``given_up`` is the reason if it is not started again.
     """
 
     process: ProcessId | None = None

@@ -186,7 +186,7 @@ class Supervisor:
             self._written = run
 
     def _end(self) -> None:
-        """Stop the nodes, whatever state they are in. Returns when none is left."""
+        """Stop the nodes, in any state. Returns when none is left."""
         self._say("stopping")
         asked = self._asked
         for node in self._nodes.values():

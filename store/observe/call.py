@@ -1,8 +1,8 @@
 """The request that is being answered: code deep below finds here the request that it logs or measures for.
 
 A service sets :data:`CURRENT` where a call begins. On the coalescing stream many calls begin in one task, one after the
-other; each that waits goes on in a task of its own, made directly after its first step, which takes the value along. So
-the value is right wherever the call's own code runs, and means nothing anywhere else.
+other. A call that waits goes on in a task of its own, made directly after its first step, which takes the value along.
+So the value is right in all of the call's own code, and means nothing anywhere else.
 """
 
 from __future__ import annotations

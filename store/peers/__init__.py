@@ -2,9 +2,9 @@
 
 ::
 
-    transport.py    the node's Transport: messages to peers     listener.py   the port for peers
-            dialling.py, dial.py    when and how a peer is dialled    service.py    answers to requests
-            link.py, liveness.py    one stream: its queue, its life   admission.py  decides which nodes are peers
+    transport.py    the node's Transport: messages to peers           listener.py   the port for peers
+        dialling.py, dial.py    when and how a peer is dialled        service.py    answers to requests
+        link.py, liveness.py    one stream: its queue, its life       admission.py  decides which nodes are peers
         fetch.py, ranges.py     requests to a peer                    join.py       a new data directory joins a cluster
                   `─────────────── connecting.py ── connection.py ── frames.py ───────────────'
 

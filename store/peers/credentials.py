@@ -1,7 +1,7 @@
 """Certificates from files, checked, and followed while they are renewed.
 
 Three PEM files make a side of a connection: its certificate (with intermediate ones after it), the private key of that,
-and the authorities (one or more) that the other side's certificate must come from. They serve both directions.
+and one or more authorities for the other side's certificate. They serve both directions.
 
 :meth:`TlsFiles.check` lets the certificate authenticate itself to its own authorities, in a handshake in memory, and
 reads its names from that. So it accepts the same files as TLS itself, and every refusal names its file.

@@ -4,9 +4,9 @@
 reached) until its deadline; any other refusal ends the attempt at once, with the cluster's reason. Joining is
 idempotent: a node that is bound already gets the same answer.
 
-A node that is to found a cluster asks all other nodes first, and founds it only after each of them, in one round, has
-said that it belongs to none. So a node that lost its directory finds its old cluster, and a cluster whose nodes do not
-answer is not founded a second time.
+A node that is to found a cluster asks all other nodes first. It founds the cluster only after each of them, in one
+round, has said that it belongs to none. So a node that lost its directory finds its old cluster, and a cluster whose
+nodes do not answer is not founded a second time.
 """
 
 from __future__ import annotations

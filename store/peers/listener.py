@@ -11,11 +11,11 @@ Beyond a bound, the connection is ended that has waited longest without a Hello,
 out: a member's first frame arrives sooner than that many strangers. If all connections are members', the newest is
 ended.
 
-A refused caller gets the reason in a frame ERROR before the connection is closed, and so does the peer of a stream that
+A refused caller gets the reason in a frame ERROR before the connection is closed. So does the peer of a stream that
 this side ends. Failures before that are logged, each text once a minute.
 
-A TLS handshake is made with the newest certificates. Connections are accepted one by one here, rather than by the
-loop's own server, since that one keeps its certificates and its failed handshakes to itself.
+A TLS handshake is made with the newest certificates. Connections are accepted one by one here: the loop's own
+server keeps its certificates and its failed handshakes to itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The answers to a peer's requests: joining, vouching, ranges, snapshots.
 
 Each has a connection of its own. Nothing here changes state, or reads more than one small message, before the caller is
-known: by its certificate where connections have them, and by the Hello in its request.
+known: by its certificate if connections have them, and by the Hello in its request.
 """
 
 from __future__ import annotations

@@ -170,8 +170,10 @@ async def declaration_of(call: Call) -> str:
 
 
 async def fields_of(call: Call, known: Set[str]) -> dict[str, Any]:
-    """Return the fields of the body that have a value. Raises InvalidArgument if it is no object, and Coded for a field
-    that the API does not have, unless the caller says that it may send some."""
+    """Return the fields of the body that have a value. Raises InvalidArgument if it is no object.
+
+    Raises Coded for a field that the API does not have, unless the caller says that it may send some.
+    """
     body = await call.json()
     if not isinstance(body, dict):
         raise InvalidArgument("body", "must be a JSON object", shown(body))
