@@ -40,14 +40,14 @@ class Configuration:
 
     @property
     def majority(self) -> int:
-        """How many voters decide."""
+        """Return how many voters decide."""
         return len(self.voters) // 2 + 1
 
     def with_learner(self, node_id: str) -> Configuration:
         return Configuration(self.voters, tuple(sorted((*self.learners, node_id))))
 
     def with_voter(self, node_id: str) -> Configuration:
-        """The learner ``node_id`` votes from now on."""
+        """Return this configuration with the learner ``node_id`` as a voter."""
         return Configuration(tuple(sorted((*self.voters, node_id))), self.without(node_id).learners)
 
     def without(self, node_id: str) -> Configuration:

@@ -110,7 +110,7 @@ class Elections:
             self._ask_for_pre_votes()
 
     def _is_term_stored(self) -> bool:
-        """Whether our term and vote are durable; when they become so, the timer starts anew."""
+        """Return whether our term and vote are durable; when they become so, the timer starts anew."""
         core = self._core
         if not core.journal.is_vote_durable:
             self._waits_for_disk = True

@@ -237,7 +237,7 @@ class Engine:
         return index
 
     def next_index(self, node_id: str) -> int:
-        """The entry that a leader will send to a member next."""
+        """Return the entry that a leader will send to a member next."""
         index: int = self._sync._SyncObj__raftNextIndex[self._nodes[node_id]]
         return index
 

@@ -45,7 +45,7 @@ class Following:
         self._damaged_at: tuple[tuple[str, int], int] = ("", 0), 0
 
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
-        """Whether the message is from the term's one leader; notes that it lives."""
+        """Return whether the message is from the term's one leader; notes that it lives."""
         core = self._core
         if core.is_leading or core.engine.leader not in ("", sender):
             self._refusals.note(sender, f"it says that it leads term {message.term}, which we or another lead")

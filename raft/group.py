@@ -163,7 +163,7 @@ class RaftLog:
 
     @property
     def leader(self) -> str:
-        """The leader's node id, possibly our own; empty while none is known."""
+        """Return the leader's node id, possibly our own; empty while none is known."""
         return self._core.engine.leader if self._elections.is_led else ""
 
     @property
@@ -173,17 +173,17 @@ class RaftLog:
 
     @property
     def durable_commit_index(self) -> int:
-        """Every entry up to this index is committed and durable on a majority: it will never be taken back."""
+        """Return the commit index. Every entry up to it is durable on a majority, and is never taken back."""
         return self._core.durable_commit_index
 
     @property
     def configuration(self) -> Configuration:
-        """The newest one in the log, committed or not."""
+        """Return the newest configuration in the log, committed or not."""
         return self._core.configuration
 
     @property
     def roster(self) -> Roster:
-        """The newest configuration and registry in the log, committed or not: the same object while both are."""
+        """Return the newest configuration and registry in the log, committed or not: the same object while both are."""
         return self._core.journal.roster
 
     @property
@@ -456,7 +456,7 @@ class RaftLog:
 
     @property
     def has_round_under_way(self) -> bool:
-        """A round of heartbeats awaits its answers; the next one begins when they are here."""
+        """Return whether a round of heartbeats awaits its answers; the next one begins when they are here."""
         return self._replication.rounds.is_under_way
 
     @property

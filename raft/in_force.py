@@ -27,7 +27,7 @@ class InForce(Generic[_T]):
         return [index for index, _ in self._changes]
 
     def at(self, index: int) -> _T:
-        """The one in force at ``index``."""
+        """Return the value in force at ``index``."""
         return next((value for at, value in reversed(self._changes) if at <= index), self.base)
 
     def put(self, index: int, value: _T) -> None:

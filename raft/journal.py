@@ -99,13 +99,13 @@ class Journal:
 
     @property
     def storing_to(self) -> int | None:
-        """The last entry of the writes that were taken last and are not durable yet; None if they hold none."""
+        """Return the last entry of the writes that were taken last and are not durable yet; None if they hold none."""
         is_any = self._handed_to is not None and self._handed_to > self.durable_index
         return self._handed_to if is_any else None
 
     @property
     def is_vote_durable(self) -> bool:
-        """Whether the disk has our term and vote."""
+        """Return whether the disk has our term and vote."""
         return self.vote_sequence <= self.synced_sequence
 
     @property
@@ -126,7 +126,7 @@ class Journal:
         return self._entries[self._start + index - self._base[0]][0]
 
     def records(self, first: int, last: int) -> list[Record]:
-        """Those at ``first`` to ``last``, both included, which must be held."""
+        """Return the records at ``first`` to ``last``, both included, which must be held."""
         start = self._start + first - self._base[0]
         return [each[0] for each in self._entries[start : start + last - first + 1]]
 
@@ -137,7 +137,7 @@ class Journal:
 
     @property
     def configuration(self) -> Configuration:
-        """The newest one, committed or not."""
+        """Return the newest configuration, committed or not."""
         return self._configurations.newest
 
     @property
@@ -152,7 +152,7 @@ class Journal:
 
     @property
     def roster(self) -> Roster:
-        """The newest configuration and registry, committed or not: the same object as long as both are."""
+        """Return the newest configuration and registry, committed or not: the same object as long as both are."""
         configuration, registry = self._configurations.newest, self._registries.newest
         if self._roster.configuration is not configuration or self._roster.registry is not registry:
             self._roster = Roster(configuration, registry)
@@ -172,7 +172,7 @@ class Journal:
         return [self.roster_at(each) for each in (index, *sorted(changes))]
 
     def sequence_of(self, index: int) -> int:
-        """The number of the writes after which ``index``, the term and the vote are durable."""
+        """Return the number of the writes after which ``index``, the term and the vote are durable."""
         if index <= self.durable_index:
             return self.vote_sequence
         if self._handed_to is not None and index <= self._handed_to:

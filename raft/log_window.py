@@ -54,12 +54,12 @@ class LogWindow:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many entries the log holds in memory, and the bytes of those that are stored."""
+        """Return how many entries the log holds in memory, and the bytes of those that are stored."""
         journal = self._core.journal
         return journal.last_index - journal.base[0], journal.size_bytes
 
     def term_at(self, index: int) -> int | None:
-        """The term of an entry that the log holds, or begins after."""
+        """Return the term of an entry that the log holds, or begins after."""
         return self._core.journal.term_at(index)
 
     def entry_at(self, index: int) -> Entry | None:
@@ -84,7 +84,7 @@ class LogWindow:
         return (first, last) if first <= last else (0, 0)
 
     def durable_entries(self, first: int, last: int, *, bytes_max: int) -> list[LogRecord]:
-        """The durable entries that are held from ``first`` to ``last``, in their stored form: up to the one that
+        """Return the durable entries that are held from ``first`` to ``last``, in their stored form: up to the one that
         reaches ``bytes_max``."""
         journal, found, left = self._core.journal, list[LogRecord](), bytes_max
         first, last = max(first, journal.base[0] + 1), min(last, journal.durable_index)
@@ -148,8 +148,9 @@ class LogWindow:
         return offer
 
     def install(self, meta: SnapshotMeta) -> Writes:
-        """The writes that reset the log to ``meta``. Nothing changes in memory before :meth:`installed`, and until then
-        nothing is handed over. Nothing may be outstanding: neither writes nor entries that are being applied."""
+        """Return the writes that reset the log to ``meta``. Nothing changes in memory before :meth:`installed`, and
+        until then nothing is handed over. Nothing may be outstanding: neither writes nor entries that are being
+        applied."""
         core = self._core
         invariant(not self._storing.is_outstanding, "nothing is stored where a snapshot is installed")
         is_settled = self._applying.handed_index == core.applied[0]

@@ -77,8 +77,9 @@ class Membership:
         return self._configure(configuration.with_learner(node_id))
 
     def bind(self, bound: Member) -> Entry | None:
-        """A member's data directory presents itself: remember its storage id if none is known, and new addresses.
-        Returns None if all is known already. Raises InvalidArgument if another data directory is known by this id."""
+        """Bind a member to the data directory that presents itself: remember its storage id if none is known, and new
+        addresses. Returns None if all is known already. Raises InvalidArgument if another data directory is known by
+        this id."""
         registry = self._current().registry
         member = self._known(bound.node_id)
         check_address("peer_address", bound.peer_address)

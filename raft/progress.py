@@ -80,7 +80,7 @@ class Progress:
         self.fresh_incarnation = 0
 
     def has_window(self, settings: RaftSettings) -> bool:
-        """Whether a message with entries may be sent."""
+        """Return whether a message with entries may be sent."""
         if self.needs_snapshot:
             return False
         if not self.in_flight:

@@ -29,7 +29,7 @@ _PENDING_MAX: Final = 32
 
 
 def reached_by(majority: int, values: Sequence[float]) -> float:
-    """The largest value that ``majority`` of ``values`` have reached."""
+    """Return the largest value that ``majority`` of ``values`` have reached."""
     return sorted(values, reverse=True)[majority - 1]
 
 
@@ -43,7 +43,7 @@ class Rounds:
         self._began: deque[tuple[int, float]] = deque()
 
     def join(self) -> int:
-        """The number of a round that has not begun."""
+        """Return the number of a round that has not begun."""
         self.is_wanted = True
         return self.current + 1
 

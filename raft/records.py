@@ -72,7 +72,7 @@ class Record:
         return CHECKSUM_BYTES if self._stored is None else len(self._stored)
 
     def stored(self, group_id: int) -> bytes:
-        """The value on the disk and on the wire."""
+        """Return the value on the disk and on the wire."""
         if self._stored is None:
             assert self.entry is not None
             head = pb.StoredEntry(term=self.term, kind=self.kind).SerializeToString()
@@ -93,7 +93,7 @@ class Record:
 
     @property
     def held_entry(self) -> Entry:
-        """The entry, to be looked at."""
+        """Return the entry, to be looked at."""
         return self.entry if self.entry is not None else _decode_entry(self.index, self._stored)
 
     @property
@@ -186,7 +186,7 @@ class StoredLog:
 
     @property
     def roster(self) -> Roster:
-        """The newest configuration and registry, committed or not."""
+        """Return the newest configuration and registry, committed or not."""
         base = self.hard_state.base_roster
         configuration = next((each for each in reversed(self.records) if each.kind == KIND_CONFIGURATION), None)
         registry = next((each for each in reversed(self.records) if each.kind == KIND_REGISTRY), None)

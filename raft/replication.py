@@ -259,7 +259,7 @@ class Replication:
         return is_any
 
     def is_decided_without_us(self, index: int) -> bool:
-        """Whether a majority has the entry ``index`` on its disks, ours not counted."""
+        """Return whether a majority has the entry ``index`` on its disks, ours not counted."""
         return sum(each.match_index >= index for each in self._voters()) >= self._core.configuration.majority
 
     def log_moved(self) -> None:

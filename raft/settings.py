@@ -73,7 +73,7 @@ class RaftSettings:
 
     @property
     def lease_ms(self) -> float:
-        """How long after it was sent a round of heartbeats that a majority answered keeps other leaders away."""
+        """Return how long after it was sent a round of heartbeats that a majority answered keeps other leaders away."""
         return self.election_ms_min * (1 - 2 * self.max_drift_ppm / 1e6)
 
 

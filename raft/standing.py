@@ -62,7 +62,7 @@ class Standing:
         self._believed: dict[str, tuple[int, int]] = {}
 
     def may_speak(self, node_id: str) -> bool:
-        """Whether a message of ``node_id`` is to be looked at."""
+        """Return whether a message of ``node_id`` is to be looked at."""
         newest = self._core.configuration
         if newest is not self._newest:
             self._newest = newest
@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """All that :meth:`member` finds. Before any entry was received: the members that let this replica in."""
+        """Return all that :meth:`member` finds. Before any entry was received: the members that let this replica in."""
         found = {each.node_id: each for roster in self._in_force() for each in roster.members}
         return tuple(found[node_id] for node_id in sorted(found))
 

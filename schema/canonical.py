@@ -78,7 +78,7 @@ def _crc64_table() -> tuple[int, ...]:
 
 
 def crc64_avro(data: bytes) -> int:
-    """The CRC-64-AVRO of ``data``."""
+    """Return the CRC-64-AVRO of ``data``."""
     crc, table = _CRC64_EMPTY, _crc64_table()
     for byte in data:
         crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]

@@ -47,7 +47,7 @@ class CompatibilityMode(StrEnum):
 
     @property
     def reads_older(self) -> bool:
-        """Whether the new version must read what earlier ones wrote."""
+        """Return whether the new version must read what earlier ones wrote."""
         return self.name.startswith(("BACKWARD", "FULL"))
 
     @property
@@ -57,7 +57,7 @@ class CompatibilityMode(StrEnum):
 
     @property
     def transitive(self) -> bool:
-        """Whether all earlier versions count, not the last alone."""
+        """Return whether all earlier versions count, not the last alone."""
         return self.name.endswith("_TRANSITIVE")
 
 
@@ -69,7 +69,7 @@ more."""
 
 
 def check_reader_writer(reader: Schema, writer: Schema) -> list[Incompatibility]:
-    """Every reason why ``reader`` cannot read all documents of ``writer``. Empty: it can read all of them.
+    """Return every reason why ``reader`` cannot read all documents of ``writer``. Empty: it can read all of them.
 
     Raises InvalidSchema for a pair that would take too long to compare.
     """
@@ -79,7 +79,8 @@ def check_reader_writer(reader: Schema, writer: Schema) -> list[Incompatibility]
 def check_against(
     new: Schema, versions: Sequence[tuple[int, Schema]], mode: CompatibilityMode
 ) -> list[Incompatibility]:
-    """Every reason why ``new`` may not follow ``versions`` (number and schema, oldest first), the newest's first.
+    """Return every reason why ``new`` may not follow ``versions`` (number and schema, oldest first), the newest's
+    first.
 
     Each carries the ``version`` that it was found with; in the modes that look both ways, its message says which way.
     """

@@ -121,7 +121,7 @@ PRIMITIVE_READERS: dict[Kind, Read] = {
 
 
 def compile_reader(root: AvroType) -> Read:
-    """The reader of ``root``'s values as they were written."""
+    """Return the reader of ``root``'s values as they were written."""
     return Readers(root).of(root)
 
 
@@ -160,7 +160,8 @@ class Readers(Fold[Read]):
 
 
 def free_items_of(record: Record) -> int:
-    """How many values without bytes a record brings by itself: its direct nulls, or itself if it has no fields."""
+    """Return how many values without bytes a record brings by itself: its direct nulls, or itself if it has no
+    fields."""
     return sum(field.type == NULL for field in record.fields) if record.fields else 1
 
 
@@ -193,7 +194,8 @@ def enum_reader(symbols: tuple[str, ...]) -> Read:
 
 
 def nullable_reader(read_value: Read, null_byte: int) -> Read:
-    """A union of null and one other type; ``null_byte`` is the encoded number of the null branch, 0 or 2."""
+    """Return the reader of a union of null and one other type; ``null_byte`` is the encoded number of the null branch,
+    0 or 2."""
     value_byte = 2 - null_byte
 
     def read(body: bytes, position: int, walk: Walk) -> tuple[Any, int]:

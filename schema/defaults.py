@@ -36,14 +36,15 @@ from cortado.schema.walk import MISTAKES, Walk, explained
 
 
 def default_bytes(avro_type: AvroType, default: Any) -> bytes:
-    """The body of a default that :func:`check_defaults` has passed."""
+    """Return the body of a default that :func:`check_defaults` has passed."""
     writer = _DefaultWriter()
     writer.write(avro_type, default, "default", 1)
     return bytes(writer.out)
 
 
 def normal_default(avro_type: AvroType, default: Any) -> Any:
-    """The default's JSON in the one form that equal defaults share: filled in, keys sorted, 1.0 for a double's 1."""
+    """Return the default's JSON in the one form that equal defaults share: filled in, keys sorted, 1.0 for a double's
+    1."""
     return _DefaultWriter().write(avro_type, default, "default", 1)
 
 

@@ -30,7 +30,8 @@ _COMPILED_MAX = 1024
 def encode_document(
     schema: Schema, value: Mapping[str, Any], *, bytes_max: int = DOCUMENT_BYTES_MAX, truncates: bool = False
 ) -> bytes:
-    """The body of ``value``. A missing field takes its default. It ``truncates`` times that are finer than their type.
+    """Return the body of ``value``. A missing field takes its default. It ``truncates`` times that are finer than their
+    type.
 
     Raises InvalidDocument with the field's path, TooLarge for a body over 1 MiB, or over ``bytes_max``.
     """
@@ -44,7 +45,7 @@ def encode_document(
 
 
 def decode_document(writer: Schema, body: bytes, reader: Schema | None = None) -> dict[str, Any]:
-    """The document in ``body``, which ``writer`` wrote, as ``reader`` sees it (default: as it was written).
+    """Return the document in ``body``, which ``writer`` wrote, as ``reader`` sees it (default: as it was written).
 
     Raises InvalidDocument with the field's path for a body that is not one of ``writer``, or that ``reader`` cannot
     read; TooLarge for one over 8 MiB.

@@ -10,7 +10,7 @@ from cortado.schema.model import Record, Schema
 
 @lru_cache(maxsize=128)
 def select_fields(schema: Schema, names: tuple[str, ...], table_name: str) -> Schema:
-    """The schema of documents with these fields alone, in this order.
+    """Return the schema of documents with these fields alone, in this order.
 
     It exists for reading and writing columns, and is not registered anywhere. Raises NotFound, InvalidArgument for a
     field that is named twice. Kept, because codecs are compiled once for each schema object.

@@ -51,7 +51,7 @@ def check_json_bounds(text: bytes, what: str) -> None:
 
 
 def _without_texts(text: bytes) -> Iterator[bytes]:
-    """The bytes outside of texts, in pieces. Escapes are removed first, since an escaped quote ends no text."""
+    """Yield the bytes outside of texts, in pieces. Escapes are removed first, since an escaped quote ends no text."""
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     is_within = False
     for begin in range(0, len(plain), _SLICE_BYTES):

@@ -43,7 +43,7 @@ def to_json_value(schema: Schema | AvroType, value: Any) -> Any:
 
 
 def from_json_value(schema: Schema | AvroType, json_value: Any, path: str = "") -> Any:
-    """The value that JSON stands for, ready for :func:`~cortado.schema.documents.encode_document`.
+    """Return the value that JSON stands for, ready for :func:`~cortado.schema.documents.encode_document`.
 
     Fields that are missing stay so. Raises InvalidDocument, at ``path`` or inside, for JSON that is not of the type.
     """

@@ -34,7 +34,7 @@ _FLOAT_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity
 
 
 def compile_from_json(root: AvroType) -> Convert:
-    """The function from JSON to ``root``'s values."""
+    """Return the function from JSON to ``root``'s values."""
     return _Readers(_check_array, _check_object).of(root)
 
 

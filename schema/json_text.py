@@ -29,7 +29,7 @@ _OBEYED: Final = re.compile(
 
 
 def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
-    """The value of ``text``. Raises ``refused`` naming ``what``, with the place of the mistake."""
+    """Return the value of ``text``. Raises ``refused`` naming ``what``, with the place of the mistake."""
     if text.startswith(BYTE_ORDER_MARK):
         problem = "must be JSON without a byte order mark (in UTF-8 the bytes EF BB BF): remove it from the beginning"
         raise refused(what, problem, shown_text(text))
@@ -59,7 +59,7 @@ def parse_json_bytes(encoded: bytes, what: str, refused: type[InvalidArgument] =
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """The problem of bytes that are no UTF-8, for a message."""
+    """Return the problem of bytes that are no UTF-8, for a message."""
     if error.object.startswith(_OTHER_MARKS):
         return f"must be UTF-8: it begins with a byte order mark of UTF-16 ({error.object[:2].hex(' ').upper()})"
     return f"must be UTF-8: {error.reason} at byte {error.start}"
@@ -77,7 +77,7 @@ def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any],
 
 
 def shown(value: Any, width: int = _SHOWN_MAX) -> str:
-    """A JSON value as a short text for a message."""
+    """Return a JSON value as a short text for a message."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (RecursionError, ValueError):

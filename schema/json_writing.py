@@ -25,7 +25,7 @@ _FLOAT: Final = struct.Struct("<f")
 
 
 def compile_to_json(root: AvroType) -> Convert:
-    """The function from ``root``'s values to JSON."""
+    """Return the function from ``root``'s values to JSON."""
     return _Writers(_check_list, _check_dict).of(root)
 
 

@@ -39,13 +39,13 @@ _STANDS_ON: Final[dict[LogicalKind, tuple[str, ...]]] = {
 
 
 def known_logical(declaration: dict[str, Any]) -> LogicalKind | None:
-    """The logical type that a JSON object names; None for none, or one that Cortado gives no meaning to."""
+    """Return the logical type that a JSON object names; None for none, or one that Cortado gives no meaning to."""
     name = declaration.get("logicalType")
     return _BY_NAME.get(name) if isinstance(name, str) else None
 
 
 def parse_logical(declaration: dict[str, Any], base: str, path: str, size: int = 0) -> Logical | None:
-    """The logical type of a ``base`` type (``fixed`` of ``size`` bytes, or a primitive's name).
+    """Return the logical type of a ``base`` type (``fixed`` of ``size`` bytes, or a primitive's name).
 
     Raises InvalidSchema at ``path`` if a known one does not fit.
     """

@@ -44,7 +44,7 @@ _EXACT: Final = Context(prec=2 * DECIMAL_PRECISION_MAX)
 
 
 def from_stored(logical: Logical) -> FromStored:
-    """The function from a stored value to its meaning. It raises InvalidDocument for one that has none."""
+    """Return the function from a stored value to its meaning. It raises InvalidDocument for one that has none."""
     match logical.kind:
         case LogicalKind.DECIMAL:
             return partial(_decimal_from_stored, 10**logical.precision, logical)
@@ -73,7 +73,8 @@ def to_stored(logical: Logical, fixed_size: int | None = None, *, truncates: boo
 
 
 def unscaled_of(value: Decimal, logical: Logical) -> int:
-    """The decimal as a count of its smallest unit. Raises InvalidDocument if precision or scale do not hold it."""
+    """Return the decimal as a count of its smallest unit. Raises InvalidDocument if precision or scale do not hold
+    it."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidDocument("", "a decimal is a finite number", _number_text(value))
@@ -98,7 +99,7 @@ def _number_text(value: Decimal) -> str:
 
 
 def scaled(unscaled: int, logical: Logical) -> Decimal:
-    """The decimal of a count of its smallest unit."""
+    """Return the decimal of a count of its smallest unit."""
     return Decimal(unscaled).scaleb(-logical.scale, _EXACT)
 
 
@@ -121,7 +122,7 @@ def _decimal_to_stored(logical: Logical, fixed_size: int | None, value: Any) -> 
 
 
 def uuid_of(text: str) -> UUID:
-    """The UUID that ``text`` writes in the one form of RFC 9562, of either case. Raises InvalidDocument."""
+    """Return the UUID that ``text`` writes in the one form of RFC 9562, of either case. Raises InvalidDocument."""
     if _UUID_TEXT.fullmatch(text) is None:
         raise InvalidDocument("", "not a UUID", shown(text))
     return UUID(text)

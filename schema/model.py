@@ -101,7 +101,7 @@ class Union:
 
     @property
     def nullable(self) -> AvroType | None:
-        """The other branch of ``[null, T]`` or ``[T, null]``; None for any other union."""
+        """Return the other branch of ``[null, T]`` or ``[T, null]``; None for any other union."""
         if len(self.branches) == 2:
             first, second = self.branches
             if first == NULL:
@@ -165,6 +165,6 @@ class Schema:
 
     @property
     def record(self) -> Record:
-        """The root of a document's schema, which is always a record."""
+        """Return the root of a document's schema, which is always a record."""
         assert isinstance(self.root, Record)
         return self.root

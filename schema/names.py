@@ -40,7 +40,7 @@ def namespace_of(name: str) -> str:
 
 
 def simple_name(name: str) -> str:
-    """The last part of a full name."""
+    """Return the last part of a full name."""
     return name.rpartition(".")[2]
 
 
@@ -68,7 +68,8 @@ def listed(names: Sequence[str], separator: str = ", ") -> str:
 
 
 def describe_type(avro_type: AvroType) -> str:
-    """A type in a few words for a message: ``long (timestamp-micros)``, ``record Flight``, ``null or double``."""
+    """Return a type in a few words for a message: ``long (timestamp-micros)``, ``record Flight``, ``null or
+    double``."""
     match avro_type:
         case Primitive(kind=kind, logical=logical):
             base = kind.value

@@ -57,7 +57,7 @@ _ORDERS = ("ascending", "descending", "ignore")
 
 
 def parse_schema(text: str) -> Schema:
-    """The schema that ``text`` declares. Raises InvalidSchema with the path of the first mistake."""
+    """Return the schema that ``text`` declares. Raises InvalidSchema with the path of the first mistake."""
     _check_text(text)
     declaration = parse_json(text, "", InvalidSchema)
     parser = _Parser()
@@ -247,7 +247,7 @@ class _Parser:
         return fixed
 
     def _name(self, declaration: dict[str, Any], path: str, around: str) -> str:
-        """The full name of a named type in the namespace ``around`` it."""
+        """Return the full name of a named type in the namespace ``around`` it."""
         name = _required(declaration, "name", path)
         if not isinstance(name, str) or not is_full_name(name):
             raise InvalidSchema(f"{path}.name", NAME_RULE, shown(name))

@@ -136,7 +136,7 @@ class ReaderWriter:
         self._comparisons = 0
 
     def fits(self, reader: AvroType, writer: AvroType) -> bool:
-        """Whether every value of ``writer`` can be read as ``reader``."""
+        """Return whether every value of ``writer`` can be read as ``reader``."""
         while True:
             known = len(self._refuted)
             self._assumed = set()
@@ -147,7 +147,7 @@ class ReaderWriter:
                 return verdict
 
     def report(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:
-        """Every reason why ``reader`` cannot read all that ``writer`` writes; none if and only if it fits.
+        """Yield every reason why ``reader`` cannot read all that ``writer`` writes; none if and only if it fits.
 
         A pair of records that is met again, at another path, is reported once.
         """
@@ -171,7 +171,7 @@ class ReaderWriter:
                 yield from self.report(difference.reader, difference.writer, path + difference.step)
 
     def choose_branch(self, reader: Union, writer: AvroType) -> AvroType | None:
-        """The branch that ``writer``'s values are read as: the same type if it fits, else the first that does.
+        """Return the branch that ``writer``'s values are read as: the same type if it fits, else the first that does.
 
         If none fits, the branch of the same name or kind, with which some values may be readable; else None.
         """

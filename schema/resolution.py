@@ -58,12 +58,13 @@ _FLOAT_BITS: Final = 24
 
 
 def compile_resolver(writer: AvroType, reader: AvroType) -> Read:
-    """The reader of ``writer``'s bytes as values of ``reader``."""
+    """Return the reader of ``writer``'s bytes as values of ``reader``."""
     return _Resolver(writer, reader).resolve(writer, reader)
 
 
 def float_of(value: int) -> float:
-    """The 32-bit float nearest to an integer, ties to even, rounded once (by way of a double it would be twice)."""
+    """Return the 32-bit float nearest to an integer, ties to even, rounded once (by way of a double it would be
+    twice)."""
     excess = abs(value).bit_length() - _FLOAT_BITS
     if excess > 0:
         low = value & ((1 << excess) - 1)

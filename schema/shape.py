@@ -38,7 +38,7 @@ class Sizes:
 
 
 def records_of(root: AvroType) -> list[Record]:
-    """Every record reachable from ``root``, each after the ones that it refers to, but for recursion."""
+    """Return every record reachable from ``root``, each after the ones that it refers to, but for recursion."""
     finished: list[Record] = []
     seen: set[str] = set()
     path: list[tuple[Record | None, Iterator[Record]]] = [(None, iter(_direct_records([root])))]
@@ -56,7 +56,7 @@ def records_of(root: AvroType) -> list[Record]:
 
 
 def references_of(record: Record) -> list[Record]:
-    """The records that a record's fields name, through unions, arrays and maps."""
+    """Return the records that a record's fields name, through unions, arrays and maps."""
     return _direct_records(field.type for field in record.fields)
 
 
@@ -160,7 +160,7 @@ def _direct_records(types: Iterable[AvroType]) -> list[Record]:
 
 
 def _record_sizes(records: Sequence[Record]) -> dict[str, float]:
-    """The fewest bytes of each record, infinite for one that cannot end.
+    """Return the fewest bytes of each record, infinite for one that cannot end.
 
     A recursive record's size depends on itself: begin at infinity and lower, until nothing changes.
     """

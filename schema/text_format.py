@@ -50,12 +50,12 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def admits_null(avro_type: AvroType) -> bool:
-    """Whether a value of the type may be null."""
+    """Return whether a value of the type may be null."""
     return NULL in avro_type.branches if isinstance(avro_type, Union) else avro_type == NULL
 
 
 def from_texts(schema: Schema, texts: Mapping[str, Any], *, empty_is_null: bool = False) -> dict[str, Any]:
-    """A document from the texts of its fields, ready for :func:`~cortado.schema.documents.encode_document`.
+    """Return a document from the texts of its fields, ready for :func:`~cortado.schema.documents.encode_document`.
 
     Values that are no texts stay as they are. ``empty_is_null``: the empty text is null if the field may be null.
     Raises InvalidDocument, with the field, for a text that is not of its type.
@@ -75,7 +75,8 @@ def from_texts(schema: Schema, texts: Mapping[str, Any], *, empty_is_null: bool 
 
 
 def to_texts(schema: Schema, document: Mapping[str, Any]) -> dict[str, str | None]:
-    """The texts of a document's fields, None for null. Raises InvalidDocument for a value that is not of its type."""
+    """Return the texts of a document's fields, None for null. Raises InvalidDocument for a value that is not of its
+    type."""
     return {name: None if value is None else _text(value) for name, value in to_json_value(schema, document).items()}
 
 

@@ -65,7 +65,7 @@ _CLASS_OF_KIND: Final = {
 
 
 def class_of_type(avro_type: AvroType) -> str:
-    """The class of Python values that the type has."""
+    """Return the class of Python values that the type has."""
     match avro_type:
         case Primitive(logical=logical) | Fixed(logical=logical) if logical is not None:
             return _CLASS_OF_LOGICAL[logical.kind]
@@ -109,7 +109,7 @@ def ambiguous_branches(union: Union) -> set[int]:
 
 
 def class_of_value(value: Any) -> str:
-    """The class that a Python value belongs to; its type's name for one that no Avro type has."""
+    """Return the class that a Python value belongs to; its type's name for one that no Avro type has."""
     known = _CLASS_OF_PYTHON.get(type(value))
     if known is not None:
         return known
@@ -177,7 +177,7 @@ class Chooser:
 
 
 def fits_at_sight(avro_type: AvroType, value: Any) -> bool:
-    """Whether a value of the type's class may be one of it, judged without looking inside it."""
+    """Return whether a value of the type's class may be one of it, judged without looking inside it."""
     match avro_type:
         case Primitive(kind=Kind.INT, logical=None):
             return bool(INT_MIN <= value <= INT_MAX)

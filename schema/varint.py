@@ -13,7 +13,7 @@ def append_long(out: bytearray, value: int) -> None:
 
 
 def encoded_long(value: int) -> bytes:
-    """The bytes of ``value``, which has at most 64 bits."""
+    """Return the bytes of ``value``, which has at most 64 bits."""
     out = bytearray()
     append_long(out, value)
     return bytes(out)

@@ -59,7 +59,7 @@ def located(error: Exception, step: str) -> InvalidDocument:
 
 
 def explained(error: Exception) -> InvalidDocument:
-    """An InvalidDocument that says in Avro's terms what Python's reading of the bytes found."""
+    """Return an InvalidDocument that says in Avro's terms what Python's reading of the bytes found."""
     if isinstance(error, InvalidDocument):
         return error
     if isinstance(error, UnicodeDecodeError):
@@ -70,7 +70,7 @@ def explained(error: Exception) -> InvalidDocument:
 
 
 def shown(value: Any) -> str:
-    """A Python value as a short text for a message, with its type."""
+    """Return a Python value as a short text for a message, with its type."""
     try:
         text = repr(value) if not isinstance(value, str | bytes) else repr(value[:_SHOWN_CHARACTERS])
     except Exception:  # A caller's own class may fail to show itself; the error about it must not.

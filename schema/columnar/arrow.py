@@ -68,7 +68,8 @@ _OF_LOGICAL = {
 
 @lru_cache(maxsize=256)
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of a document's fields, in their order. Raises Unsupported, with the path, as said above."""
+    """Return the Arrow schema of a document's fields, in their order. Raises Unsupported, with the path, as said
+    above."""
     return pa.schema([_field(field, (schema.record,), "") for field in schema.record.fields])
 
 
@@ -148,7 +149,7 @@ def to_record_batch(columns: Mapping[str, Column], schema: Schema) -> pa.RecordB
 
 
 def from_record_batch(batch: pa.RecordBatch, schema: Schema, *, truncates: bool = False) -> dict[str, Column]:
-    """The columns of a batch that holds the schema's fields, by name and in any order.
+    """Return the columns of a batch that holds the schema's fields, by name and in any order.
 
     Types are those of :func:`arrow_schema` or ones that go into them without loss (a dictionary of strings, an int8).
     It ``truncates`` times that are finer than their type.

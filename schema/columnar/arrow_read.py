@@ -86,7 +86,7 @@ def read_array(array: pa.Array, type_: AvroType, origin: Origin) -> Column:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The array in the layout that is read here: no dictionaries, views, large offsets or extensions."""
+    """Return the array in the layout that is read here: no dictionaries, views, large offsets or extensions."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -104,7 +104,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _read(array: pa.Array, type_: AvroType, origin: Origin) -> Column:
-    """An array without nulls, of a type that is no union."""
+    """Read an array without nulls, of a type that is no union."""
     match type_:
         case Primitive(logical=None) | Enum() | Fixed(logical=None):
             return _read_plain(array, type_, origin)
@@ -203,7 +203,7 @@ def _read_plain(array: pa.Array, type_: Primitive | Fixed | Enum, origin: Origin
 
 
 def _is_small_integer(kind: pa.DataType) -> bool:
-    """Whether every value is a double exactly."""
+    """Return whether every value is a double exactly."""
     return bool(pa.types.is_integer(kind) and kind.bit_width <= 32)
 
 
@@ -228,7 +228,7 @@ def _read_enum(array: pa.Array, type_: Enum, origin: Origin) -> Column:
 
 
 def _byte_ranges(array: pa.Array) -> tuple[Offsets, Bytes]:
-    """The (offsets, data) of strings or binaries without nulls."""
+    """Return the (offsets, data) of strings or binaries without nulls."""
     count, buffers = len(array), array.buffers()
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width

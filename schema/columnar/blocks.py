@@ -45,7 +45,7 @@ class ItemShape:
 
     @property
     def is_direct(self) -> bool:
-        """Whether a block's items are found without stepping through them."""
+        """Return whether a block's items are found without stepping through them."""
         return self.fixed is not None or self.is_number
 
 
@@ -130,7 +130,7 @@ def _bound_counts(lanes: Lanes, shape: ItemShape, count: Ints, pos: Ints, end: I
 
 
 def _run(lanes: Lanes, shape: ItemShape, pos: Ints, end: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """The starts of ``count`` items from ``pos`` on in each lane, and the positions after the last."""
+    """Return the starts of ``count`` items from ``pos`` on in each lane, and the positions after the last."""
     if shape.least == 0:
         return _NONE, pos.copy()
     if shape.fixed is not None:

@@ -29,7 +29,7 @@ def wrong_uuids(data: Bytes, offsets: Offsets) -> Bools:
 
 
 def uuid_bytes(text: Bytes) -> Bytes:
-    """The 16 bytes each of texts that are UUIDs."""
+    """Return the 16 bytes each of texts that are UUIDs."""
     digits = _HEX_VALUE[text.reshape(-1, UUID_TEXT_BYTES)[:, _DIGITS]]
     values: Bytes = np.bitwise_or(digits[:, 0::2] << 4, digits[:, 1::2]).astype(np.uint8).reshape(-1)
     return values
@@ -56,7 +56,7 @@ def wrong_decimals(data: Bytes, offsets: Offsets, bound: int) -> Bools:
 
 
 def _beyond(data: Bytes, offsets: Offsets, rows: npt.NDArray[np.intp], bound: int) -> Bools:
-    """The check for bounds of 64 bits: longer numbers are within if their leading bytes only extend the sign."""
+    """Return the check for bounds of 64 bits: longer numbers are within if their leading bytes only extend the sign."""
     low, sound = low_words(data, offsets, rows)
     return ~sound | (low <= -bound) | (low >= bound)
 

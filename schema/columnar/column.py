@@ -51,7 +51,7 @@ class Column:
     validity: Bools | None = field(default=None, kw_only=True)
 
     def to_pylist(self) -> list[Any]:
-        """The values as in documents (:mod:`cortado.schema.values`)."""
+        """Return the values as in documents (:mod:`cortado.schema.values`)."""
         from cortado.schema.columnar.values import (
             to_pylist,
         )  # columns do not know their Python values; values know both
@@ -137,7 +137,7 @@ def offsets_of(lengths: npt.NDArray[np.integer[Any]]) -> Offsets:
 
 
 def logical_of(type_: AvroType) -> Logical | None:
-    """The logical type of a primitive or a fixed, if it has one."""
+    """Return the logical type of a primitive or a fixed, if it has one."""
     return type_.logical if isinstance(type_, Primitive | Fixed) else None
 
 

@@ -76,7 +76,7 @@ def field_column(column: Column, path: str) -> Column:
 
 
 def take(column: C, index: npt.NDArray[np.intp] | Ints) -> C:
-    """The rows at ``index``, which may repeat and come in any order."""
+    """Return the rows at ``index``, which may repeat and come in any order."""
     validity = None if column.validity is None else column.validity[index]
     if validity is not None and validity.all():
         validity = None
@@ -124,7 +124,7 @@ def _dense(validity: Bools | None, index: npt.NDArray[np.intp] | Ints) -> Ints:
 
 
 def present_rows(column: Column) -> npt.NDArray[np.intp]:
-    """The rows that are not null."""
+    """Return the rows that are not null."""
     return np.arange(column.length) if column.validity is None else np.flatnonzero(column.validity)
 
 
@@ -170,7 +170,7 @@ def _take_union(column: UnionColumn, index: npt.NDArray[np.intp] | Ints, validit
 
 
 def concat(columns: Sequence[Column]) -> Column:
-    """The columns' rows behind each other. All are of one type, and there is at least one."""
+    """Return the columns' rows behind each other. All are of one type, and there is at least one."""
     if len(columns) == 1:
         return columns[0]
     first = columns[0]

@@ -43,24 +43,24 @@ class Compiler:
         self._nodes: dict[AvroType, Node] = {}
 
     def document(self) -> RecordNode:
-        """The node of the document itself."""
+        """Return the node of the document itself."""
         return self._record(self._root, 0)
 
     def node(self, type_: AvroType) -> Node:
-        """The node of a type within the document."""
+        """Return the node of a type within the document."""
         if type_ not in self._nodes:
             self._nodes[type_] = self._node(type_, 1)
         return self._nodes[type_]
 
     def is_opaque(self, record: Record) -> bool:
-        """Whether a record within the document is kept as bytes."""
+        """Return whether a record within the document is kept as bytes."""
         return record.name in self._recursive
 
     def _record(self, record: Record, depth: int) -> RecordNode:
         return RecordNode(record, [(each.name, self._node(each.type, depth + 1)) for each in record.fields])
 
     def _node(self, type_: AvroType, depth: int) -> Node:
-        """The node of a type that has ``depth`` records, arrays and maps around it."""
+        """Return the node of a type that has ``depth`` records, arrays and maps around it."""
         match type_:
             case Primitive(kind=Kind.NULL):
                 return NullNode(type_)

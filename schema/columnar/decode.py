@@ -100,7 +100,7 @@ def decode_rows(
 
 
 def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> tuple[Column, Ints]:
-    """One pass over the rows that are not ``bad``, which finds those that are: (the documents, free items by row).
+    """Make one pass over the rows that are not ``bad``, which finds those that are: (the documents, free items by row).
 
     The documents hold only if no row is bad.
     """
@@ -121,7 +121,7 @@ def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bool
 
 
 def _only(bodies: bytes | memoryview, lengths: Ints, rows: Bools) -> bytes:
-    """The bodies of some rows, behind each other."""
+    """Return the bodies of some rows, behind each other."""
     whole = memoryview(bodies)
     ends = np.cumsum(lengths)[rows].tolist()
     return b"".join([whole[end - length : end] for end, length in zip(ends, lengths[rows].tolist(), strict=True)])

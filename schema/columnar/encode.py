@@ -40,7 +40,7 @@ _FLOAT_DTYPES = {Kind.BOOLEAN: "|u1", Kind.FLOAT: "<f4", Kind.DOUBLE: "<f8"}
 def encode_rows(
     schema: Schema, columns: Mapping[str, Column], n: int, *, bytes_max: int = DOCUMENT_BYTES_MAX
 ) -> tuple[bytes, npt.NDArray[np.uint32]]:
-    """The bodies of ``n`` documents of ``schema``, behind each other, and their lengths in bytes.
+    """Return the bodies of ``n`` documents of ``schema``, behind each other, and their lengths in bytes.
 
     ``columns`` has one for each field of the document, by name, of ``n`` rows. Raises InvalidDocument, with path and
     row, for the first value found that the schema does not admit, and for a document over 1 MiB, or over
@@ -80,7 +80,7 @@ def _record(record: Record, columns: Mapping[str, Column], n: int, origin: Origi
 
 
 def _piece(type_: AvroType, column: Column, origin: Origin) -> Piece:
-    """The values of ``column`` as ones of ``type_``."""
+    """Return the values of ``column`` as ones of ``type_``."""
     if isinstance(type_, Union):
         return _union(type_, column, origin)
     if isinstance(column, NullColumn) and type_ != NULL and column.length:

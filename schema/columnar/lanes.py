@@ -65,7 +65,7 @@ class Lanes:
         self._terminators: Ints | None = None
 
     def view(self, dtype: str) -> npt.NDArray[Any]:
-        """The buffer as an array with a (mostly unaligned) value at each byte's position."""
+        """Return the buffer as an array with a (mostly unaligned) value at each byte's position."""
         size = np.dtype(dtype).itemsize
         return np.ndarray((len(self.raw) - size + 1,), dtype, self.raw, strides=(1,))
 
@@ -82,7 +82,7 @@ class Lanes:
         self.bad[self.rows(end[wrong])] = True
 
     def rows(self, end: Ints) -> npt.NDArray[np.intp]:
-        """The rows of the lanes with these ends."""
+        """Return the rows of the lanes with these ends."""
         return np.searchsorted(self.row_ends, end)
 
     def charge(self, end: Ints, count: Ints | int) -> None:
@@ -92,7 +92,7 @@ class Lanes:
         self.bad[rows] |= self.free_items[rows] > FREE_ITEMS_MAX
 
     def advance(self, pos: Ints, size: int, end: Ints) -> Ints:
-        """The positions ``size`` bytes on."""
+        """Return the positions ``size`` bytes on."""
         after = pos + size
         over = after > end
         if over.any():
@@ -129,7 +129,7 @@ class Lanes:
         return number, after
 
     def _long_varint(self, pos: Ints) -> tuple[npt.NDArray[np.uint64], Ints]:
-        """The unsigned varints at ``pos`` and their sizes; a malformed one's size is past any end."""
+        """Return the unsigned varints at ``pos`` and their sizes; a malformed one's size is past any end."""
         word = self.words[pos]
         stop = ~word & _HIGH_BITS
         stop &= -stop  # the lowest bit: the high bit of the first byte that ends a varint
@@ -185,14 +185,14 @@ class Lanes:
         return True
 
     def terminators(self) -> Ints:
-        """The positions of all bytes that can end a varint, the padding's included."""
+        """Return the positions of all bytes that can end a varint, the padding's included."""
         if self._terminators is None:
             self._terminators = np.flatnonzero(self.buffer < 0x80)
         return self._terminators
 
 
 def spread(starts: Ints, lengths: Ints, offsets: Offsets) -> Ints:
-    """The index of every element of the ranges, range by range. ``offsets`` are the lengths' own."""
+    """Return the index of every element of the ranges, range by range. ``offsets`` are the lengths' own."""
     index = np.repeat(starts - offsets[:-1], lengths)
     index += np.arange(int(offsets[-1]))
     return index

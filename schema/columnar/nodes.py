@@ -65,11 +65,11 @@ class Node:
     """For how many free items a value without bytes counts."""
 
     def read(self, lanes: Lanes, pos: Ints, end: Ints, want: Want) -> Read:
-        """The column (None unless kept) of the values at ``pos``, and the positions after them."""
+        """Return the column (None unless kept) of the values at ``pos``, and the positions after them."""
         raise NotImplementedError
 
     def empty(self) -> Column:
-        """A column of no rows."""
+        """Return a column of no rows."""
         raise NotImplementedError
 
     def blank(self, length: int) -> Column:
@@ -193,7 +193,7 @@ class BytesNode(Node):
         return BytesColumn(self.type, len(pos), offsets, data), after
 
     def _is_plain(self, lanes: Lanes, starts: Ints, lengths: Ints) -> bool:
-        """Whether there is nothing to check that needs the bytes behind each other."""
+        """Return whether there is nothing to check that needs the bytes behind each other."""
         return not self.checked or (not self.is_uuid and self.bound is None and lanes.all_ascii(starts, lengths))
 
     def empty(self) -> Column:
@@ -374,7 +374,7 @@ class MapNode(Node):
 
 
 def expand_empty_map(node: MapNode, length: int) -> Column:
-    """A column of ``length`` empty maps."""
+    """Return a column of ``length`` empty maps."""
     keys = node.key.empty()
     assert isinstance(keys, BytesColumn)
     return MapColumn(node.type, length, np.zeros(length + 1, np.int32), keys, node.inner.empty())
@@ -407,7 +407,7 @@ class OpaqueNode(Node):
         return OpaqueColumn(self.type, len(pos), offsets, data), after
 
     def _read_each(self, lanes: Lanes, pos: Ints, end: Ints) -> Ints:
-        """The positions after the values, which are read for no other reason than to check them."""
+        """Return the positions after the values, which are read for no other reason than to check them."""
         after = pos.copy()
         rows = lanes.rows(end)
         body, body_start, body_end = b"", 0, -1

@@ -37,7 +37,7 @@ class Origin:
         return Origin(self, "", None, offsets, self.truncates)
 
     def path(self) -> str:
-        """The path of all these values; ``[]`` stands for any item."""
+        """Return the path of all these values; ``[]`` stands for any item."""
         if self.parent is None:
             return ""
         path = self.parent.path()
@@ -46,7 +46,7 @@ class Origin:
         return f"{path}.{self.step}" if path and self.step else path + self.step
 
     def error(self, value: int, problem: str, shown: str = "") -> InvalidDocument:
-        """The error about one value, with its path and the number of its document."""
+        """Return the error about one value, with its path and the number of its document."""
         path, row = self._locate(value)
         return InvalidDocument(path, problem, shown, row=row)
 

@@ -34,7 +34,7 @@ class Output:
         self.buffer: Bytes = np.frombuffer(self._raw, np.uint8)
 
     def view(self, dtype: str) -> npt.NDArray[Any]:
-        """The output as an array with a (mostly unaligned) value at each byte's position."""
+        """Return the output as an array with a (mostly unaligned) value at each byte's position."""
         size = np.dtype(dtype).itemsize
         return np.ndarray((len(self._raw) - size + 1,), dtype, self._raw, strides=(1,))
 

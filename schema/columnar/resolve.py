@@ -70,7 +70,8 @@ Rows = npt.NDArray[np.intp]
 def resolve_columns(
     columns: Mapping[str, Column], writer: Schema, reader: Schema, paths: Collection[str] | None = None
 ) -> dict[str, Column]:
-    """The reader's columns at ``paths`` (None: all its fields) from the writer's ``columns``, which are by field name.
+    """Return the reader's columns at ``paths`` (None: all its fields) from the writer's ``columns``, which are by field
+    name.
 
     ``columns`` needs those that :func:`writer_columns` names. A null row of a type without null stays null: it stands
     for a document that was refused. Raises InvalidDocument, with the path and row, for a value that the reader cannot
@@ -86,7 +87,7 @@ def resolve_columns(
 
 
 def writer_columns(writer: Schema, reader: Schema, paths: Collection[str] | None = None) -> set[str]:
-    """The writer's fields that :func:`resolve_columns` needs, by name."""
+    """Return the writer's fields that :func:`resolve_columns` needs, by name."""
     names = None if paths is None else {_first(path) for path in paths}
     pairs = zip(reader.record.fields, sources_of(reader.record, writer.record), strict=True)
     found = {source.name for field, source in pairs if source is not None and (names is None or field.name in names)}
@@ -123,7 +124,7 @@ class _Resolution:
         self._reader = reader
 
     def fields(self, columns: Mapping[str, Column], names: set[str] | None) -> dict[str, Column]:
-        """The columns of the document's fields, or of some of them."""
+        """Return the columns of the document's fields, or of some of them."""
         return self._fields(self._writer, self._reader, columns, _rows_of(columns), Origin(), names)
 
     def _fields(

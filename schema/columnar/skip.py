@@ -55,11 +55,11 @@ class Skips(Fold[Skip]):
                 return None
 
     def items(self, item: AvroType) -> SkipItems:
-        """The skip over the blocks of an array."""
+        """Return the skip over the blocks of an array."""
         return self._items(item, self.of(item))
 
     def entries(self, value: AvroType) -> SkipItems:
-        """The skip over the blocks of a map."""
+        """Return the skip over the blocks of a map."""
         return self._entries(value, self.of(value))
 
     def leaf(self, leaf: Primitive | Fixed | Enum) -> Skip:
@@ -90,7 +90,7 @@ class Skips(Fold[Skip]):
 
 
 def entry(skip_value: Skip) -> Skip:
-    """The skip of a map's entry, a key and a value."""
+    """Return the skip of a map's entry, a key and a value."""
 
     def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
         return skip_value(buffer, _skip_sized(buffer, pos, end, depth), end, depth)
@@ -99,7 +99,7 @@ def entry(skip_value: Skip) -> Skip:
 
 
 def read_number(buffer: bytes, pos: int, end: int) -> tuple[int, int]:
-    """A zigzag varint and the position after it."""
+    """Return a zigzag varint and the position after it."""
     unsigned = shift = 0
     while pos < end:
         byte = buffer[pos]
@@ -227,7 +227,7 @@ def _skip_items(skip_item: Skip, least: int, fixed: int | None) -> SkipItems:
 
 
 def read_block(buffer: bytes, pos: int, end: int) -> tuple[int, int | None, int]:
-    """A block's head: (items, bytes if it says so, position after)."""
+    """Read a block's head: (items, bytes if it says so, position after)."""
     count, pos = read_number(buffer, pos, end)
     if count >= 0:
         return count, None, pos

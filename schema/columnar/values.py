@@ -67,7 +67,7 @@ def to_pylist(column: Column) -> list[Any]:
 
 
 def key_values(column: Column) -> KeyColumn:
-    """The values as key parts; see :meth:`cortado.schema.columnar.column.Column.key_values`."""
+    """Return the values as key parts; see :meth:`cortado.schema.columnar.column.Column.key_values`."""
     logical = logical_kind(column.type)
     if isinstance(column, FlatColumn) and not isinstance(column.type, Enum):
         if logical in _MILLIS or logical in _MICROS:
@@ -94,7 +94,7 @@ def _with_nulls(values: list[Any], validity: Bools | None) -> list[Any]:
 
 
 def _spread(values: list[Any], validity: Bools | None) -> list[Any]:
-    """The values of the rows that are not null, at their places."""
+    """Return the values of the rows that are not null, at their places."""
     if validity is None:
         return values
     following: Iterator[Any] = iter(values)
@@ -154,7 +154,7 @@ def _texts(column: BytesColumn) -> list[str]:
 
 
 def _record_values(column: RecordColumn) -> list[dict[str, Any]]:
-    """The records that are there."""
+    """Return the records that are there."""
     names = tuple(column.children)
     if not names:
         count = column.length if column.validity is None else int(np.count_nonzero(column.validity))

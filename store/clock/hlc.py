@@ -67,7 +67,7 @@ class Clock:
 
     @property
     def last(self) -> Timestamp:
-        """The largest timestamp issued or seen. Every later :meth:`tick` is above it."""
+        """Return the largest timestamp issued or seen. Every later :meth:`tick` is above it."""
         return self._last
 
     @property
@@ -80,12 +80,13 @@ class Clock:
 
     @property
     def physical_ms(self) -> int:
-        """The physical clock, as it is used: between 0 and PHYSICAL_MS_MAX."""
+        """Return the physical clock, as it is used: between 0 and PHYSICAL_MS_MAX."""
         return min(max(self._read_physical_ms(), 0), PHYSICAL_MS_MAX)
 
     @property
     def ahead_ms(self) -> int:
-        """How far issued time is ahead of the physical clock, 0 in good order. A bump of the epoch takes it back."""
+        """Return how far issued time is ahead of the physical clock, 0 in good order. A bump of the epoch takes it
+        back."""
         return max(self._last.wall_ms - self.physical_ms, 0)
 
     def reading(self) -> Timestamp:
@@ -95,7 +96,8 @@ class Clock:
         return Timestamp(self._last.epoch, physical_ms, 0) if physical_ms > self._last.wall_ms else self._last
 
     def now(self) -> Timestamp:
-        """A timestamp to read at: at or above everything issued and seen, and below every later :meth:`tick`."""
+        """Issue a timestamp to read at: at or above every timestamp issued and seen, and below every later
+        :meth:`tick`."""
         self._last = self.reading()
         return self._last
 
@@ -155,7 +157,8 @@ class Clock:
         self._last = max(self._last, ts)
 
     def first_of(self, epoch: int) -> Timestamp:
-        """The first timestamp of the next epoch, which begins once that is in the log. Raises InvalidArgument."""
+        """Return the first timestamp of the next epoch, which begins once that is in the log. Raises
+        InvalidArgument."""
         current = self._last.epoch
         if epoch != current + 1 or epoch > EPOCH_MAX:
             raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))

@@ -25,7 +25,8 @@ _EXAMPLES: Final = "such as 2025-11-20T13:00:00Z, or a timestamp such as 0.17636
 
 
 def parse_time(text: str, field: str = "at") -> Timestamp | datetime:
-    """A timestamp, or an instant in UTC (its fraction cut to microseconds). Raises InvalidArgument naming ``field``."""
+    """Return a timestamp, or an instant in UTC (its fraction cut to microseconds). Raises InvalidArgument naming
+    ``field``."""
     stripped = text.strip()
     if re.fullmatch(r"[\d.]+", stripped, re.ASCII):
         return Timestamp.parse(stripped, field)

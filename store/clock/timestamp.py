@@ -70,7 +70,7 @@ class Timestamp:
         return cls(*map(int, parts))
 
     def next(self) -> Timestamp:
-        """The smallest timestamp above this one."""
+        """Return the smallest timestamp above this one."""
         if self.logical < LOGICAL_MAX:
             return Timestamp(self.epoch, self.wall_ms, self.logical + 1)
         if self.wall_ms < WALL_MS_MAX:
@@ -78,7 +78,7 @@ class Timestamp:
         return Timestamp(self.epoch + 1, 0, 0)
 
     def previous(self) -> Timestamp:
-        """The largest timestamp below this one, which is not ZERO."""
+        """Return the largest timestamp below this one, which is not ZERO."""
         if self.logical:
             return Timestamp(self.epoch, self.wall_ms, self.logical - 1)
         if self.wall_ms:
@@ -86,7 +86,7 @@ class Timestamp:
         return Timestamp(self.epoch - 1, WALL_MS_MAX, LOGICAL_MAX)
 
     def as_datetime(self) -> datetime:
-        """The wall part, for people (UTC). Far futures are clamped to the year 9999."""
+        """Return the wall part, for people (UTC). Far futures are clamped to the year 9999."""
         return datetime.fromtimestamp(min(self.wall_ms, 253402300799000) / 1000, UTC)
 
 

@@ -159,14 +159,14 @@ def decode_lease(lease_id: bytes, version: Version) -> Lease:
 
 
 def leases_of(reader: Reader) -> list[Lease]:
-    """All that ``reader`` sees, the oldest timestamp first. Raises DataLoss."""
+    """Return all that ``reader`` sees, the oldest timestamp first. Raises DataLoss."""
     ids = list(map(_id_of, _listed(reader)))
     found = zip(ids, reader.get_many([lease_key(each) for each in ids]), strict=True)
     return [_there(lease_id, version) for lease_id, version in found]
 
 
 def oldest_lease(reader: Reader) -> Lease | None:
-    """The one with the oldest timestamp. Raises DataLoss."""
+    """Return the one with the oldest timestamp. Raises DataLoss."""
     listed = _listed(reader)
     if not listed:
         return None
@@ -200,7 +200,7 @@ def lease_of(reader: Reader, lease_id: bytes, asker: Asker) -> Lease | None:
 def acquire(
     lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str, asked_by: Callable[[], Asker] = lambda: ANYBODY
 ) -> Evaluate:
-    """A lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
+    """Acquire a lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
 
     ``asked_by`` tells the caller at the time of evaluation. Refuses with SnapshotTooOld, TimestampInFuture,
     AlreadyExists (another lease of the caller has that id), ResourceExhausted (there are too many).

@@ -45,8 +45,8 @@ def retentions_of(catalog: Catalog) -> Retentions:
 def risen(
     before: Safepoints, retentions: Retentions, bounds: Mapping[int, Timestamp], held: Timestamp | None
 ) -> Safepoints:
-    """The safepoints that hold next. ``bounds`` are by retention, that of CLUSTERS among them; one that is missing, as
-    KEEP_ALL always is, lets nothing rise. ``held`` is the oldest lease."""
+    """Return the safepoints that hold next. ``bounds`` are by retention, that of CLUSTERS among them; one that is
+    missing, as KEEP_ALL always is, lets nothing rise. ``held`` is the oldest lease."""
 
     def rise(own: Timestamp, retention_ms: int) -> Timestamp:
         bound = bounds.get(retention_ms, ZERO)
@@ -64,7 +64,7 @@ OF_THE_CLUSTER: Final = tuple(meta_range(name) for name in ("gc", "job", "lease"
 
 
 def is_own(key: bytes) -> bool:
-    """Whether the cluster keeps the key for itself."""
+    """Return whether the cluster keeps the key for itself."""
     return any(start <= key < end for start, end in OF_THE_CLUSTER)
 
 

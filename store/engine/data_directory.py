@@ -202,7 +202,8 @@ def _check_format(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int:
-    """The lock file's descriptor; closing it, or the end of the process however it comes, releases the lock."""
+    """Lock the directory, and return the lock file's descriptor; closing it, or the end of the process however it
+    comes, releases the lock."""
     descriptor = open_regular(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
     _flock(path, descriptor, fcntl.LOCK_EX)
     owner_line = f"{os.getpid()}\n".encode()

@@ -72,7 +72,7 @@ class Meta:
 
     @property
     def free_list_pages(self) -> int:
-        """How many pages hold the list of free pages."""
+        """Return how many pages hold the list of free pages."""
         return self.free.branch_pages + self.free.leaf_pages + self.free.overflow_pages
 
 

@@ -39,7 +39,7 @@ class StorageFailed(Exception):
 
 
 def is_of_the_disk(error: BaseException | None) -> bool:
-    """Whether the disk is why a node cannot go on: ``error`` says so, or what caused it does.
+    """Return whether the disk is why a node cannot go on: ``error`` says so, or what caused it does.
 
     Readers meet a failed write, too, and sooner than the writer can tell of it: LMDB refuses every transaction then.
     """

@@ -90,7 +90,7 @@ class ReadTransaction(Protocol):
     def get(self, space: Space, key: bytes) -> bytes | None: ...
 
     def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        """The first item at or after ``key``, in one seek."""
+        """Return the first item at or after ``key``, in one seek."""
 
     def seek_many(
         self, space: Space, keys: Iterable[bytes], *, max_bytes: int | None = None
@@ -129,8 +129,8 @@ class ReadTransaction(Protocol):
         """As :meth:`page`, ascending, keys alone: values are not read. The flag is ``exhausted``."""
 
     def walk(self, space: Space, start: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, Callable[[], bytes]]]:
-        """Items in the order in which they stand, each with a function that reads its value while it is the last one
-        given: from the first item at or after ``start`` upwards, or from the one before that downwards.
+        """Yield items in the order in which they stand, each with a function that reads its value while it is the last
+        one given: from the first item at or after ``start`` upwards, or from the one before that downwards.
 
         In a sound tree that is the order of the keys. In a damaged one, with a turned bit in a key, it is not: this
         searches once and goes on from item to item, and so meets also items that searches pass by.
@@ -171,7 +171,8 @@ class Engine(Protocol):
         """A short transaction, on any thread."""
 
     def point_reader(self, space: Space) -> PointReader:
-        """A function that does :meth:`ReadTransaction.seek` in a transaction of its own: the fastest read there is."""
+        """Return a function that does :meth:`ReadTransaction.seek` in a transaction of its own: the fastest read there
+        is."""
 
     def write(self) -> AbstractContextManager[WriteTransaction]:
         """Commits durably at the end of the block, on the same thread; an exception in the block undoes everything.

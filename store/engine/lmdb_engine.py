@@ -179,7 +179,7 @@ class LmdbEngine:
 
     @property
     def mapped(self) -> MappedFile | str:
-        """The map, to be read by compiled code; or why it cannot be."""
+        """Return the map, to be read by compiled code; or why it cannot be."""
         return self._mapped
 
     def point_reader(self, space: Space) -> PointReader:
@@ -237,7 +237,7 @@ class LmdbEngine:
         return MapUse(pages * self._page_size, self._limit_bytes)
 
     def data_file_use(self) -> DataFileUse:
-        """The data file's size, and what LMDB says of its pages and readers."""
+        """Return the data file's size, and what LMDB says of its pages and readers."""
         info = self._environment.info()
         return DataFileUse(
             file_bytes=self._file_bytes(),

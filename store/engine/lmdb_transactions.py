@@ -148,7 +148,8 @@ class LmdbReadTransaction:
         return Page(keys, values, False)
 
     def _are_small(self, space: Space) -> bool:
-        """Whether the values are so small, or large ones so few, that a batch may be read before it is weighed."""
+        """Return whether the values are so small, or large ones so few, that a batch may be read before it is
+        weighed."""
         overflow_pages = self._transaction.stat(self._spaces[space])["overflow_pages"]
         return overflow_pages * self._page_size <= _OVERFLOW_BYTES_FEW
 
@@ -265,14 +266,14 @@ def _inside(key: bytes, start: bytes, end: bytes, reverse: bool) -> bool:
 
 
 def _count_inside(keys: list[bytes], start: bytes, end: bytes, reverse: bool) -> int:
-    """How many of the first ``keys``, in reading order, are in the range."""
+    """Return how many of the first ``keys``, in reading order, are in the range."""
     if reverse:
         return len(keys) - bisect_left(keys[::-1], start)
     return bisect_left(keys, end)
 
 
 def _up_to_bytes(items: Iterator[tuple[bytes, bytes]], count_max: int, bytes_max: int) -> list[tuple[bytes, bytes]]:
-    """The next items, up to the one whose value reaches ``bytes_max``: no value behind it is read."""
+    """Return the next items, up to the one whose value reaches ``bytes_max``: no value behind it is read."""
     found = []
     for item in islice(items, count_max):
         found.append(item)

@@ -284,7 +284,7 @@ class _Checker:
             tree.free_lists.append((transaction_id, numbers[1 : count + 1]))
 
     def _batches(self, tree: _Tree, pages: Pages, kind: PageKind) -> Iterator[TreePages]:
-        """The pages in the order of the file, read and checked."""
+        """Yield the pages in the order of the file, read and checked."""
         order = _ORDER.get(tree.role, KeyOrder.BYTES)
         pages = pages.sorted()
         for start in range(0, len(pages), _BATCH_PAGES):

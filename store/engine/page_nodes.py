@@ -116,7 +116,7 @@ class TreePages:
         return self.start + _NODE_HEADER_BYTES + self.key_bytes
 
     def child_pages(self) -> Pages:
-        """The pages under these branch pages, each with the bounds that the keys here set."""
+        """Return the pages under these branch pages, each with the bounds that the keys here set."""
         keys = self.keys()
         lows: list[bytes] = []
         highs: list[bytes] = []
@@ -260,7 +260,7 @@ class TreePages:
                 yield page, "its last key is not below what the page above it says"
 
     def _is_in_order_but_few(self, page: int) -> bool:
-        """Whether a few keys of a leaf, and not most of them, are all that stray."""
+        """Return whether a few keys of a leaf, and not most of them, are all that stray."""
         first, count = int(self.firsts[page]), int(self.counts[page])
         low, high = self.pages.lows[page], self.pages.highs[page]
         # The longest run of keys that ascend, not all next to each other: of each length the lowest end so far.

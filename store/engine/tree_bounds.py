@@ -56,7 +56,7 @@ def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enou
 
 
 def overlapping(pages: Pages, start: bytes, end: bytes) -> Pages:
-    """Those that may hold keys of ``[start, end)``."""
+    """Return the pages that may hold keys of ``[start, end)``."""
     lows, highs = pages.lows, pages.highs
     places = [place for place, low in enumerate(lows) if low < end and (not highs[place] or start < highs[place])]
     return Pages(pages.numbers[places], [lows[place] for place in places], [highs[place] for place in places])

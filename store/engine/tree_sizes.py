@@ -51,7 +51,7 @@ class RangeUse:
 def range_bytes(
     mapped: MappedFile, start: bytes, end: bytes, *, branches_max: int = BRANCHES_MAX, leaves_max: int = LEAVES_MAX
 ) -> int | None:
-    """The bytes of :func:`range_use`. Raises Unavailable."""
+    """Return the bytes of :func:`range_use`. Raises Unavailable."""
     found = range_use(mapped, start, end, branches_max=branches_max, leaves_max=leaves_max)
     return None if found is None else found.bytes
 

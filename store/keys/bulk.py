@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def row_keys(
     table_id: int, parts: Sequence[KeyPart], columns: Sequence[Column], *, what: str = "primary key"
 ) -> list[LogicalKey]:
-    """Each row's key, from one column for each part. Raises as ``row_key`` does; InvalidDocument names the row."""
+    """Return each row's key, from one column for each part. Raises as ``row_key`` does; InvalidDocument names the
+    row."""
     for part, column in zip(parts, columns, strict=False):
         is_null = nulls_of(column)
         if is_null is not None:
@@ -42,7 +43,7 @@ def index_keys(
     unique: bool,
     what: str = "index",
 ) -> list[LogicalKey]:
-    """Each row's entry; ``primary_keys`` are the rows', encoded. Raises as ``index_key`` does."""
+    """Return each row's entry; ``primary_keys`` are the rows', encoded. Raises as ``index_key`` does."""
     suffixes: Sequence[bytes] | None = primary_keys
     if unique:
         masks = [is_null for is_null in map(nulls_of, columns) if is_null is not None]

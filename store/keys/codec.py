@@ -105,7 +105,8 @@ _FIXED_PART_BYTES: Final[dict[int, int]] = {
 
 
 def encode_parts(values: Sequence[KeyValue], parts: Sequence[KeyPart]) -> bytes:
-    """The encoding of ``values``, one for each of ``parts``. Raises InvalidArgument naming the path of a bad part."""
+    """Return the encoding of ``values``, one for each of ``parts``. Raises InvalidArgument naming the path of a bad
+    part."""
     if len(values) != len(parts):
         names = ", ".join(part.path for part in parts)
         raise InvalidArgument("key", f"must have {len(parts)} parts: {names}", f"{len(values)} parts")
@@ -118,7 +119,7 @@ def encode_parts(values: Sequence[KeyValue], parts: Sequence[KeyPart]) -> bytes:
 
 
 def encode_part(value: KeyValue, key_type: KeyType, descending: bool = False, *, path: str = "key") -> bytes:
-    """One part. Raises InvalidArgument for a value of another type or out of range; ``path`` names it there."""
+    """Encode one part. Raises InvalidArgument for a value of another type or out of range; ``path`` names it there."""
     encoded = _NULL_PART if value is None else _ENCODERS[key_type](value, path)
     return encoded.translate(INVERTED) if descending else encoded
 
@@ -243,7 +244,7 @@ def _refuse(path: str, key_type: KeyType, value: object) -> NoReturn:
 
 
 def _as_int(value: object) -> int | None:
-    """An integer of another library (numpy's), which is no ``int``. A bool counts as none."""
+    """Return an integer of another library (numpy's), which is no ``int``. A bool counts as none."""
     if isinstance(value, bool):
         return None
     try:
@@ -253,7 +254,7 @@ def _as_int(value: object) -> int | None:
 
 
 def _exact_float(value: object) -> float | None:
-    """An int as a float, unless that would change it."""
+    """Return an int as a float, unless that would change it."""
     number = _as_int(value)
     if number is None or abs(number) > 1 << 1023 or int(float(number)) != number:
         return None
@@ -261,7 +262,7 @@ def _exact_float(value: object) -> float | None:
 
 
 def shown(value: object) -> str:
-    """A value for an error message, bounded in length."""
+    """Return a value for an error message, bounded in length."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to print an int of more than 4300 digits.

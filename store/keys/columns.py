@@ -133,7 +133,7 @@ class _Rows:
 
 
 def cut_rows(matrix: Bytes) -> list[bytes]:
-    """Each row of a matrix of bytes as ``bytes`` (12 ns a row; slicing takes 55)."""
+    """Return each row of a matrix of bytes as ``bytes`` (12 ns a row; slicing takes 55)."""
     return np.ascontiguousarray(matrix).view(f"V{matrix.shape[1]}").ravel().tolist()
 
 

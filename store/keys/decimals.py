@@ -38,7 +38,8 @@ _INVERTED: Final = bytes(range(255, -1, -1))
 
 
 def encode_decimal(value: Decimal, path: str) -> bytes:
-    """The payload of a decimal part. Raises InvalidArgument for NaN, an infinity, and numbers beyond the bounds."""
+    """Return the payload of a decimal part. Raises InvalidArgument for NaN, an infinity, and numbers beyond the
+    bounds."""
     negative, digit_values, scale = value.as_tuple()
     if not isinstance(scale, int):
         raise InvalidArgument(path, "must be a finite decimal", str(value))
@@ -65,7 +66,8 @@ def encode_decimal(value: Decimal, path: str) -> bytes:
 
 
 def decode_decimal(payload: bytes) -> Decimal:
-    """The value; whole numbers have no exponent. Raises DataLoss unless ``payload`` is an encoding to the letter."""
+    """Return the value; whole numbers have no exponent. Raises DataLoss unless ``payload`` is an encoding to the
+    letter."""
     if payload == bytes((ZERO,)):
         return Decimal(0)
     negative = payload[:1] == bytes((NEGATIVE,))

@@ -123,7 +123,7 @@ class DecodedKey:
     generation: int | None = None
 
     def text(self, names: KeyNames = NO_NAMES) -> str:
-        """One line, such as ``row shop.orders ("UA", 7) @0.1763643600000.2``."""
+        """Return one line, such as ``row shop.orders ("UA", 7) @0.1763643600000.2``."""
         parts = f"({', '.join(map(str, self.parts))})"
         match self.kind:
             case KeyKind.ROW:
@@ -166,7 +166,7 @@ class DecodedKey:
         return f"{table}.{index}" if table and index else f"{self._shown_table(names)}/{self.index_id}"
 
     def _shown_table(self, names: KeyNames) -> str:
-        """Its name, or else its id, such as ``3.7``."""
+        """Return the table's name, or else its id, such as ``3.7``."""
         return self.table_name(names) or show_table_id(self.table_id or 0)
 
 

@@ -41,7 +41,7 @@ _1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def dump(key: bytes) -> str:
-    """One line for any logical or engine key, or for any bytes: never raises."""
+    """Return one line for any logical or engine key, or for any bytes: never raises."""
     logical, version = key[:-TIMESTAMP_BYTES], key[-TIMESTAMP_BYTES:]
     try:
         return _dump_logical(key)
@@ -71,13 +71,14 @@ def show_values(values: Sequence[KeyValue], types: Sequence[KeyType]) -> str:
 
 
 def show_pair(namespace: str, generation: int, user_key: bytes) -> str:
-    """A pair's key, such as ``kv ("sessions", b'user/1')``."""
+    """Return a pair's key, such as ``kv ("sessions", b'user/1')``."""
     of_generation = f" {generation}" if generation else ""
     return f"kv{of_generation} {show_values((namespace, user_key), (KeyType.STRING, KeyType.BYTES))}"
 
 
 def show_value(value: KeyValue, key_type: KeyType | None) -> str:
-    """One value. Strings and numbers as in JSON, bytes as in Python, timestamps and dates as in RFC 3339."""
+    """Return one value as text: strings and numbers as in JSON, bytes as in Python, timestamps and dates as in RFC
+    3339."""
     if key_type is KeyType.TIMESTAMP and isinstance(value, int):
         return _show_micros(value)
     match value:

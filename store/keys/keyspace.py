@@ -88,7 +88,7 @@ def check_key_length(key: bytes, what: str) -> None:
 
 
 def prefix_range(prefix: bytes) -> KeyRange:
-    """All keys that begin with ``prefix``: whole parts behind the prefix of a row, an index or a space."""
+    """Return all keys that begin with ``prefix``: whole parts behind the prefix of a row, an index or a space."""
     return LogicalKey(prefix), LogicalKey(successor_of_prefix(prefix))
 
 
@@ -96,7 +96,7 @@ def prefix_range(prefix: bytes) -> KeyRange:
 
 
 def table_id_of(database_number: int, table_number: int) -> int:
-    """A table's id: its database's number, from 1, above its own within the database, from 1."""
+    """Return a table's id: its database's number, from 1, above its own within the database, from 1."""
     for number, what in ((database_number, "database number"), (table_number, "table number")):
         if not 1 <= number <= NUMBER_MAX:
             raise InvalidArgument(what, f"must be between 1 and {NUMBER_MAX}", str(number))
@@ -109,17 +109,17 @@ def database_number_of(table_id: int) -> int:
 
 
 def show_table_id(table_id: int) -> str:
-    """Both numbers of a table's id, such as ``3.7``: table 7 of database 3."""
+    """Return both numbers of a table's id, such as ``3.7``: table 7 of database 3."""
     return f"{database_number_of(table_id)}.{table_id & NUMBER_MAX}"
 
 
 def table_range(table_id: int) -> KeyRange:
-    """All keys of a table: its rows, and the entries of all of its indexes."""
+    """Return all keys of a table: its rows, and the entries of all of its indexes."""
     return prefix_range(TABLE_SPACE + _checked_id(table_id, "table id").to_bytes(4, "big"))
 
 
 def database_range(number: int) -> KeyRange:
-    """All keys of a database's tables, those of dropped ones that are not cleared yet too."""
+    """Return all keys of a database's tables, those of dropped ones that are not cleared yet too."""
     return prefix_range(TABLE_SPACE + number.to_bytes(2, "big"))
 
 
@@ -138,7 +138,7 @@ def staged_keys(keys: Sequence[LogicalKey]) -> list[LogicalKey]:
 
 
 def key_of_staged(staged: bytes) -> LogicalKey:
-    """The inverse of :func:`staged_key`."""
+    """Return the inverse of :func:`staged_key`."""
     return LogicalKey(TABLE_SPACE + staged[len(STAGED_SPACE) :])
 
 
@@ -162,7 +162,8 @@ def row_prefix(table_id: int) -> bytes:
 def row_key(
     table_id: int, parts: Sequence[KeyPart], values: Sequence[KeyValue], *, what: str = "primary key"
 ) -> LogicalKey:
-    """A row's key. Raises InvalidArgument for a missing, null or mistyped part, KeyTooLong with the field ``what``."""
+    """Return a row's key. Raises InvalidArgument for a missing, null or mistyped part, KeyTooLong with the field
+    ``what``."""
     encoded = row_prefix(table_id) + encode_parts(values, parts)
     check_no_nulls(parts, values)
     check_key_length(encoded, what)
@@ -187,7 +188,7 @@ def row_range(
     lower: Sequence[KeyValue] | None = None,
     upper: Sequence[KeyValue] | None = None,
 ) -> KeyRange:
-    """Rows in ``[lower, upper)``, each a prefix of the primary key; None or no values leave that side open."""
+    """Return rows in ``[lower, upper)``, each a prefix of the primary key; None or no values leave that side open."""
     return _bounded(row_prefix(table_id), parts, lower, upper, "primary key")
 
 
@@ -201,12 +202,12 @@ def index_prefix(table_id: int, index_id: int) -> bytes:
 
 
 def is_of_rows(key: bytes) -> bool:
-    """Whether it is the key of a row, or a bound of them."""
+    """Return whether it is the key of a row, or a bound of them."""
     return key[:1] == TABLE_SPACE and key[ROW_PREFIX_BYTES - 1 : ROW_PREFIX_BYTES] == b"r"
 
 
 def is_of_index(key: bytes) -> bool:
-    """Whether it is the key of an index's entry, or a bound of them."""
+    """Return whether it is the key of an index's entry, or a bound of them."""
     return key[:1] == TABLE_SPACE and key[ROW_PREFIX_BYTES - 1 : ROW_PREFIX_BYTES] == b"i"
 
 
@@ -225,7 +226,8 @@ def index_key(
     unique: bool,
     what: str = "index",
 ) -> LogicalKey:
-    """The key of one row's entry; ``primary_key`` is the row's, encoded. KeyTooLong names the index as ``what``."""
+    """Return the key of one row's entry; ``primary_key`` is the row's, encoded. KeyTooLong names the index as
+    ``what``."""
     encoded = index_prefix(table_id, index_id) + encode_parts(values, parts)
     if not unique or None in values:
         encoded += primary_key
@@ -251,7 +253,7 @@ def index_range(
 
 
 def primary_key_of_entry(entry: LogicalKey, payload: bytes, part_count: int, *, unique: bool) -> bytes:
-    """The encoded primary key that an index entry points to. Raises DataLoss for a malformed entry."""
+    """Return the encoded primary key that an index entry points to. Raises DataLoss for a malformed entry."""
     primary_key = payload if unique else entry[end_of_parts(entry, part_count, INDEX_PREFIX_BYTES) :]
     if not primary_key:
         raise DataLoss("index entry", f"no primary key in {entry.hex()}")
@@ -262,7 +264,7 @@ def primary_key_of_entry(entry: LogicalKey, payload: bytes, part_count: int, *, 
 
 
 def kv_key(namespace: str, user_key: bytes, generation: int = 0) -> LogicalKey:
-    """The key of a pair. Raises InvalidArgument for an empty namespace, KeyTooLong for a long key."""
+    """Return the key of a pair. Raises InvalidArgument for an empty namespace, KeyTooLong for a long key."""
     start = _pairs_prefix(namespace, generation)
     key = LogicalKey(start + _BYTES_TAG + user_key.replace(b"\0", ESCAPED_ZERO) + END_OF_TEXT)
     if len(key) > LOGICAL_KEY_BYTES_MAX:
@@ -290,12 +292,12 @@ def kv_range(
 
 @lru_cache(maxsize=1_024)
 def namespace_range(namespace: str) -> KeyRange:
-    """The keys of all pairs of a namespace, of all of its generations."""
+    """Return the keys of all pairs of a namespace, of all of its generations."""
     return prefix_range(_namespace_prefix(namespace))
 
 
 def namespaces_range() -> KeyRange:
-    """The keys of all pairs."""
+    """Return the keys of all pairs."""
     return prefix_range(KV_SPACE)
 
 
@@ -360,14 +362,14 @@ def _namespace_prefix(namespace: str) -> bytes:
 
 
 def meta_key(*names: str | int) -> LogicalKey:
-    """The key of a piece of catalogue or cluster state, such as ``meta_key("table", 7)``."""
+    """Return the key of a piece of catalogue or cluster state, such as ``meta_key("table", 7)``."""
     key = LogicalKey(_meta_prefix(names) + META_END)
     check_key_length(key, "/".join(map(str, names)))
     return key
 
 
 def meta_range(*names: str | int) -> KeyRange:
-    """All keys whose names begin with ``names``, the one with exactly these included."""
+    """Return all keys whose names begin with ``names``, the one with exactly these included."""
     return prefix_range(_meta_prefix(names))
 
 
@@ -394,7 +396,7 @@ def namespace_key(namespace: str) -> LogicalKey:
 
 
 def is_namespace_key(key: bytes) -> bool:
-    """Whether it is one of :func:`namespace_key`, or looks like one."""
+    """Return whether it is one of :func:`namespace_key`, or looks like one."""
     return key.startswith(_meta_prefix((_NAMESPACE,)))
 
 

@@ -109,7 +109,7 @@ class Tail(Enum):
 
 
 def length_of_body(records: Sequence[LogRecord]) -> int:
-    """How many bytes the body of a frame with these has."""
+    """Return how many bytes the body of a frame with these has."""
     return _BODY_HEAD.size + _RECORD_HEAD.size * len(records) + sum([len(each.payload) for each in records])
 
 
@@ -122,7 +122,7 @@ def encode_body(purpose: Purpose, oldest: int, records: Sequence[LogRecord] = ()
 
 
 def stored_bytes(offset: int, body_bytes: int) -> int:
-    """How long a frame at ``offset`` is in the file."""
+    """Return how long a frame at ``offset`` is in the file."""
     behind_first = HEAD_BYTES + body_bytes - _first_piece_bytes(offset)
     if behind_first <= 0:
         return _aligned(HEAD_BYTES + body_bytes + STAMP_BYTES)
@@ -131,7 +131,7 @@ def stored_bytes(offset: int, body_bytes: int) -> int:
 
 
 def encode_frame(segment: int, offset: int, body: bytes) -> bytes:
-    """The bytes that stand in ``segment`` from ``offset`` on, a multiple of ALIGNMENT."""
+    """Return the bytes that stand in ``segment`` from ``offset`` on, a multiple of ALIGNMENT."""
     place = google_crc32c.value(_PLACE.pack(segment, offset))
     head = MARK + len(body).to_bytes(4, "big") + google_crc32c.extend(place, body).to_bytes(4, "little")
     head += google_crc32c.extend(place, head).to_bytes(4, "little")
@@ -211,7 +211,7 @@ def frame_end(content: bytes, segment: int, offset: int, begins: int = 0) -> int
 
 
 def body_at(content: bytes, segment: int, offset: int, begins: int = 0) -> bytes | None:
-    """The body of the frame at ``offset``, if every byte of the frame is as it was written."""
+    """Return the body of the frame at ``offset``, if every byte of the frame is as it was written."""
     end = frame_end(content, segment, offset, begins)
     if end is None or end - begins > len(content):
         return None

@@ -69,7 +69,7 @@ class Ledger:
         return Change(places, cuts, firsts)
 
     def oldest_needed(self, change: Change) -> int:
-        """The number of the oldest segment that is needed once ``change`` is made."""
+        """Return the number of the oldest segment that is needed once ``change`` is made."""
         for held in self.segments:
             if held is self.segments[-1] or self._is_needed(held, change):
                 return held.number

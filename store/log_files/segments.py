@@ -176,8 +176,8 @@ class SegmentReader:
         self._last: Frame | None = None
 
     def take(self, content: bytes, begins: int, *, is_rest: bool) -> list[Frame]:
-        """The frames that ``content`` holds whole, from byte ``begins`` of the file on; ``is_rest`` if it holds all
-        that follows."""
+        """Return the frames that ``content`` holds whole, from byte ``begins`` of the file on; ``is_rest`` if it holds
+        all that follows."""
         frames: list[Frame] = []
         self.needs_rest = False
         if begins == 0:

@@ -85,7 +85,7 @@ class LogPass:
         self._pieces = SegmentPieces(log_files.reader, 0)
 
     def step(self, bytes_max: int) -> LogPiece:
-        """The next piece, of about ``bytes_max``."""
+        """Return the next piece, of about ``bytes_max``."""
         log_files = self._log_files
         # Before the file is read: bytes that were durable then are there.
         newest, durable_end = log_files.durable_end

@@ -32,7 +32,7 @@ class Found:
 
 
 def walk(files: LogDirectory) -> Iterator[Found]:
-    """All that the segments hold, also those that a start would remove."""
+    """Yield all that the segments hold, also those that a start would remove."""
     numbers, is_damaged = segment_numbers(files), False
     for number in numbers:
         for found in _in_file(files, number, is_last=number == numbers[-1]):

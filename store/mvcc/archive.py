@@ -53,7 +53,7 @@ _BYTES_MAX: Final = 1 << 20
 
 
 def archived_ranges() -> list[KeyRange]:
-    """The ranges of logical keys that a backup holds, ascending: all but what concerns one cluster alone."""
+    """Return the ranges of logical keys that a backup holds, ascending: all but what concerns one cluster alone."""
     start, ranges = LogicalKey(META_SPACE), list[KeyRange]()
     for name_start, name_end in sorted(meta_range(name) for name in OWN_NAMES):
         ranges.append((start, name_start))
@@ -67,13 +67,13 @@ _ARCHIVED: Final = archived_ranges()
 
 
 def archived_within(start: bytes, end: bytes) -> list[KeyRange]:
-    """The parts of logical keys in ``[start, end)`` that a backup holds, ascending."""
+    """Return the parts of logical keys in ``[start, end)`` that a backup holds, ascending."""
     within = [(max(first, LogicalKey(start)), min(last, LogicalKey(end))) for first, last in _ARCHIVED]
     return [each for each in within if each[0] < each[1]]
 
 
 def is_archived(key: bytes) -> bool:
-    """Whether a backup holds versions of this key, logical or stored."""
+    """Return whether a backup holds versions of this key, logical or stored."""
     place = bisect_right(_ARCHIVED, key, key=_start_of)
     return place > 0 and key < _ARCHIVED[place - 1][1]
 
@@ -95,7 +95,8 @@ class Window:
 
     @property
     def oldest(self) -> Timestamp:
-        """The oldest time that must be readable, so that nothing is missing: a delete above it is still there."""
+        """Return the oldest time that must be readable, so that nothing is missing: a delete above it is still
+        there."""
         if self.is_own:
             return LARGEST
         return self.at if self.since is None else self.since
@@ -113,7 +114,7 @@ class Slice:
 def read_slice(
     engine: Engine, store: VersionStore, start: bytes, end: LogicalKey, window: Window, *, after: bytes = b""
 ) -> Slice:
-    """The next versions of ``[start, end)`` that belong to ``window``, or those behind the stored key ``after``.
+    """Return the next versions of ``[start, end)`` that belong to ``window``, or those behind the stored key ``after``.
 
     Raises SnapshotTooOld, DataLoss (damage that was met, or may hide a version), Unavailable.
     """
@@ -152,7 +153,7 @@ def stored_items(engine_keys: Sequence[bytes], contents: Sequence[bytes]) -> lis
 
 
 def _of_state(found: Slice, window: Window, after: bytes) -> NDArray[np.bool_]:
-    """Whether each version belongs to the state that a window has, or begins with; or changed above it."""
+    """Return whether each version belongs to the state that a window has, or begins with; or changed above it."""
     state_at = window.at if window.since is None else window.since
     kinds = np.frombuffer(bytes(map(kind_of, found.values)), np.uint8)
     of_state: NDArray[np.bool_] = _newest(found.keys, state_at, after) & (kinds != DELETE_KIND)
@@ -173,7 +174,8 @@ def _changed(keys: list[bytes], window: Window, after: bytes) -> NDArray[np.bool
 
 
 def _newest(keys: list[bytes], ts: Timestamp, after: bytes) -> NDArray[np.bool_]:
-    """Whether each is its key's newest version at or below ``ts``; ``after`` is the stored key before the first."""
+    """Return whether each is its key's newest version at or below ``ts``; ``after`` is the stored key before the
+    first."""
     if not after:
         return newest_visible(keys, suffix_of(ts))
     return newest_visible([after, *keys], suffix_of(ts))[1:]

@@ -80,7 +80,7 @@ def changed_within(
 
 
 def first_above(stored: Sequence[Item | None], ts: Timestamp) -> Changed | None:
-    """The first of some versions that is above ``ts``."""
+    """Return the first of some versions that is above ``ts``."""
     since = suffix_of(ts)
     found = (item[0] for item in stored if item is not None and suffix_from(item[0]) < since)
     return next((Changed(logical_of(each), timestamp_of(suffix_from(each))) for each in found), None)

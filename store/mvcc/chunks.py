@@ -115,7 +115,7 @@ def _unexpired(
 
 
 def newest_visible(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
-    """Whether each item is its key's newest visible version."""
+    """Return whether each item is its key's newest visible version."""
     visible, continues = versions_of(engine_keys, read_suffix)
     counting = visible.copy()
     counting[1:] &= ~(continues & visible[:-1])
@@ -123,7 +123,7 @@ def newest_visible(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
 
 
 def versions_of(engine_keys: list[bytes], read_suffix: bytes) -> tuple[_Flags, _Flags]:
-    """Whether each item is visible; and whether each but the first is of the key before it."""
+    """Return whether each item is visible; and whether each but the first is of the key before it."""
     joined = b"".join(engine_keys)
     length = len(engine_keys[0])
     if len(joined) == length * len(engine_keys) and max(map(len, engine_keys)) == length:
@@ -149,7 +149,8 @@ def _visible_in(table: NDArray[np.uint8], read_suffix: bytes) -> _Flags:
 
 
 def _continues_in(table: NDArray[np.uint8]) -> _Flags:
-    """Whether each row but the first has the logical key of the row before it: keys differ most often at their end."""
+    """Return whether each row but the first has the logical key of the row before it: keys differ most often at their
+    end."""
     logical_end = table.shape[1] - TIMESTAMP_BYTES
     if logical_end < _WORD_BYTES:
         return _equal_rows(table[1:, :logical_end], table[:-1, :logical_end])

@@ -42,7 +42,7 @@ class Damage:
 
     @classmethod
     def at(cls, space: Space, key: bytes) -> Self:
-        """The item that is stored under ``key`` has a wrong checksum."""
+        """Return the damage of the item under ``key``, which has a wrong checksum."""
         return cls(space, key, key + b"\x00", item_text(space, key))
 
     @classmethod
@@ -58,12 +58,12 @@ class Damage:
 
     @classmethod
     def of_tree(cls, error: DataLoss) -> Self:
-        """The engine could not follow its own tree."""
+        """Return the damage of a tree that the engine could not follow."""
         return cls(Space.DATA, b"", b"", error.message())
 
 
 def item_text(space: Space, key: bytes) -> str:
-    """A stored key of the data or of the remembered requests, for people."""
+    """Return a stored key of the data or of the remembered requests, for people."""
     return dump(key) if space is Space.DATA else f"the remembered request {key[SEGMENT_BYTES:].hex()}"
 
 

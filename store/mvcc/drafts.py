@@ -110,7 +110,7 @@ class _Joined:
         return _windows(self._joined, self._end_bytes)[self._ends]
 
     def with_ends(self, ends: npt.NDArray[np.void] | np.void) -> bytearray:
-        """All pieces end to end, with other ends: one for each, or the same for all."""
+        """Return all pieces end to end, with other ends: one for each, or the same for all."""
         joined = bytearray(self._joined)
         _windows(joined, self._end_bytes)[self._ends] = ends
         return joined
@@ -159,7 +159,7 @@ class DraftedItems(Sequence[Item]):
 
 
 def _windows(joined: bytes | bytearray, size_bytes: int) -> npt.NDArray[np.void]:
-    """The bytes from each place on, as one element."""
+    """Return the bytes from each place on, as one element."""
     return np.ndarray(len(joined) - size_bytes + 1, f"V{size_bytes}", joined, strides=(1,))
 
 

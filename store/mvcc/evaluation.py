@@ -130,7 +130,7 @@ Condition: TypeAlias = Absent | Present | EtagIs | ValueIs
 
 
 def parse_etag(text: str, field: str = "condition.etag") -> EtagIs:
-    """The condition that an etag's text asks for. Raises InvalidArgument naming ``field``."""
+    """Return the condition that an etag's text asks for. Raises InvalidArgument naming ``field``."""
     try:
         return EtagIs(Timestamp.parse(text))
     except InvalidArgument as malformed:

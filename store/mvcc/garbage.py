@@ -52,7 +52,7 @@ class Garbage:
 
     @property
     def count(self) -> int:
-        """How many stored items, at least."""
+        """Return how many stored items, at least."""
         return len(self.keys) + len(self.deleted)
 
 

@@ -48,7 +48,7 @@ class PackedPayloads(Sequence[bytes]):
         return np.diff(self.ends, prepend=0).astype(np.uint32)
 
     def first(self, count: int) -> PackedPayloads:
-        """The first rows alone."""
+        """Return the first rows alone."""
         if count >= len(self):
             return self
         end = int(self.ends[count - 1]) if count else 0
@@ -66,7 +66,7 @@ class PackedPayloads(Sequence[bytes]):
         return PackedPayloads(heads, self.head_bytes, joined, np.cumsum(ends - starts), self.kernel)
 
     def as_list(self) -> Sequence[bytes]:
-        """Each payload, made once."""
+        """Return each payload, made once."""
         if self._cut is None:
             bodies = cut(self.bodies, self.lengths().astype("<u4", copy=False).tobytes())
             heads = cut_equal(self.heads, self.head_bytes) if self.head_bytes else ()

@@ -230,7 +230,7 @@ class ScanChunk:
         return self._suffixes
 
     def suffixes_of(self, rows: Sequence[int]) -> list[bytes]:
-        """The suffixes of some rows, by their numbers."""
+        """Return the suffixes of some rows, by their numbers."""
         if self._suffixes is None and self.packed is not None:
             return list(map(self.suffixes.__getitem__, rows))
         if self._suffixes is None:
@@ -266,7 +266,7 @@ class ScanSource(Protocol):
         max_rows: int = ...,
         max_bytes: int = ...,
     ) -> ScanChunk:
-        """The next rows of ``[start, end)`` at ``ts``, within the bounds unless one row alone has more. Raises
+        """Return the next rows of ``[start, end)`` at ``ts``, within the bounds unless one row alone has more. Raises
         SnapshotTooOld, DataLoss."""
 
     def snapshot(self, read_ts: Timestamp) -> Reader:

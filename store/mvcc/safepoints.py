@@ -57,7 +57,7 @@ class Safepoints:
         return self.lowest if space == META_SPACE else self.cluster
 
     def of_range(self, start: bytes, end: bytes) -> Timestamp:
-        """The highest of any key in ``[start, end)``."""
+        """Return the highest of any key in ``[start, end)``."""
         if not self.tables:
             return self.of(start) if start[:1] == META_SPACE and end <= TABLE_SPACE else self.cluster
         prefix = start[:_TABLE_PREFIX_BYTES]
@@ -76,7 +76,7 @@ class Safepoints:
                 raise SnapshotTooOld(str(ts), str(safepoint))
 
     def is_below(self, other: Safepoints) -> bool:
-        """Whether none of them is above ``other``'s of the same keys."""
+        """Return whether none of them is above ``other``'s of the same keys."""
         ids = {*self.tables, *other.tables}
         return self.cluster <= other.cluster and all(self.of_table(each) <= other.of_table(each) for each in ids)
 
@@ -98,6 +98,6 @@ NO_SAFEPOINTS: Final = Safepoints()
 
 
 def safepoints_of(reader: Reader) -> Safepoints:
-    """Those of the reader's state. Raises DataLoss."""
+    """Return the safepoints of the reader's state. Raises DataLoss."""
     version = reader.get(SAFEPOINTS_KEY)
     return NO_SAFEPOINTS if version is None else Safepoints.decode(version.payload)

@@ -116,7 +116,7 @@ class LargeTransaction:
         return self.commit_ts is not None and self.commit_ts <= ts
 
     def overlaps(self, start: bytes, end: bytes) -> bool:
-        """Whether it may write a key of ``[start, end)``."""
+        """Return whether it may write a key of ``[start, end)``."""
         return any(low < end and start < high for low, high in self.ranges)
 
     def counts(self, attempt: int) -> bool:
@@ -167,12 +167,12 @@ class Unresolved:
         return any(each.is_committed_at(ts) and each.overlaps(start, end) for each in self.committed)
 
     def covers(self, key: LogicalKey) -> bool:
-        """Whether one of them may write ``key``."""
+        """Return whether one of them may write ``key``."""
         place = bisect_right(self._starts, key)
         return place > 0 and key < self._ends[place - 1]
 
     def overlaps(self, start: bytes, end: bytes) -> bool:
-        """Whether one of them may write a key from ``start`` to ``end``, that one too."""
+        """Return whether one of them may write a key from ``start`` to ``end``, that one too."""
         place = bisect_right(self._starts, end)
         return place > 0 and start < self._ends[place - 1]
 
@@ -190,12 +190,12 @@ class Unresolved:
         return made
 
     def meets(self, keys: Sequence[LogicalKey]) -> bool:
-        """Whether one of them may write a key from the first of these to the last."""
+        """Return whether one of them may write a key from the first of these to the last."""
         return bool(self._starts and keys) and self.overlaps(min(keys), max(keys))
 
 
 def moves_staged(removal: Removal) -> bool:
-    """Whether an entry that removes this takes staged values away: it puts them in place then."""
+    """Return whether an entry that removes this takes staged values away: it puts them in place then."""
     place = bisect_left(removal.keys, STAGED_SPACE)
     first = removal.keys[place] if place < len(removal.keys) else b""
     return first[:1] == STAGED_SPACE or any(each.start[:1] == STAGED_SPACE for each in removal.cleared)

@@ -56,7 +56,7 @@ def staged_slice(
     max_rows: int,
     max_bytes: int,
 ) -> StagedSlice:
-    """The first slice of ``[start, end)``, or from its end."""
+    """Return the first slice of ``[start, end)``, or from its end."""
     bounds = staged_range(start, end)
     chunk = store.stored_chunk(*bounds, LARGEST, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
     seen = store.unresolved.seen_of(ts, zip(chunk.keys, chunk.payloads, strict=True))

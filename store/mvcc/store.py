@@ -323,7 +323,7 @@ class VersionStore:
         *,
         reverse: bool,
     ) -> tuple[LogicalKey, LogicalKey]:
-        """The range that a slice was read of. Raises as :meth:`check_readable` and :meth:`check_trusted`."""
+        """Return the range that a slice was read of. Raises as :meth:`check_readable` and :meth:`check_trusted`."""
         self.check_readable(ts, start, end)
         low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
         if doubted or self.suspect:
@@ -449,7 +449,8 @@ class Snapshot:
         return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen, as_of=self._as_of)
 
     def _get_few(self, keys: Sequence[LogicalKey], max_bytes: int | None) -> list[Version | None]:
-        """Each by a search of its own. Versions at a time do not change, so they are of one state all the same."""
+        """Read each key by a search of its own. Versions at a time do not change, so they are of one state all the
+        same."""
         found: list[Version | None] = []
         left_bytes = max_bytes
         for key in keys:

@@ -153,7 +153,7 @@ def _expiring(expires_ms: int, payload: bytes) -> bytes:
 
 
 def encode_content(engine_key: bytes, content: bytes) -> Item:
-    """An engine item of a kind and payload that stand together, as a backup has them."""
+    """Return an engine item of a kind and payload that stand together, as a backup has them."""
     of_key = checksum(engine_key)
     body = content + _pack_checksum(of_key)
     return engine_key, body + _pack_checksum(_extend(of_key, body))
@@ -170,7 +170,7 @@ def decode_version(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Vers
 
 
 def newest_in(items: Sequence[Item], key: LogicalKey) -> tuple[bool, Version | None]:
-    """Whether there is a version of ``key`` among ``items``, in the order of their keys, and the newest one, as
+    """Return whether there is a version of ``key`` among ``items``, in the order of their keys, and the newest one, as
     :func:`decode_version` returns it at its own time. Raises DataLoss."""
     for engine_key, engine_value in islice(items, bisect_left(items, key, key=_engine_key), None):
         if not engine_key.startswith(key):
@@ -198,7 +198,7 @@ def has_expired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> bool:
 
 
 def expiry_of(engine_value: bytes) -> int:
-    """The wall time in milliseconds at which a version expires, 0 for never."""
+    """Return the wall time in milliseconds at which a version expires, 0 for never."""
     return int.from_bytes(engine_value[EXPIRY]) if engine_value[0] == EXPIRING_KIND else 0
 
 

@@ -150,7 +150,8 @@ def _aggregate_slice(source: ScanSource, plan: AggregatePlan, state: AggregateSt
 
 
 def _pieces(plan: AggregatePlan, payloads: Sequence[bytes]) -> tuple[list[Piece], int]:
-    """The groups of as many of the first rows as can be looked at together, one at least, and how many those are."""
+    """Return the groups of as many of the first rows as can be looked at together, one at least, and how many those
+    are."""
     count = len(payloads)
     while True:
         try:
@@ -179,7 +180,7 @@ def _pieces_of_all(plan: AggregatePlan, payloads: Sequence[bytes]) -> list[Piece
 
 
 def _filtered(plan: AggregatePlan, columns: Mapping[str, Column], rows: int) -> tuple[Mapping[str, Column], int]:
-    """The columns of the rows that the filter is true of, and how many those are."""
+    """Return the columns of the rows that the filter is true of, and how many those are."""
     if plan.scan.filter is None:
         return columns, rows
     mask = plan.scan.filter.mask(columns, rows)

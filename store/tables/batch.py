@@ -46,8 +46,8 @@ class RowChange:
 
 
 def mutations_of(origin: Origin, changes: Collection[RowChange], failures: BuildFailures) -> Mutations:
-    """Rows and index entries to write. No two changes are of one row. ``failures`` takes the indexes that cannot be
-    built with these rows. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+    """Return rows and index entries to write. No two changes are of one row. ``failures`` takes the indexes that cannot
+    be built with these rows. Raises UniqueViolation, WriteConflict, KeyTooLong."""
     while True:
         try:
             entries = _Entries(origin, changes, failures)

@@ -95,7 +95,7 @@ def begin_build(
     declaration: IndexDeclaration,
     asker: Asker = ANYBODY,
 ) -> Evaluation:
-    """A new index of a table, to be built by a job of the caller's; replies IndexBegun.
+    """Begin a new index of a table, to be built by a job of the caller's; replies IndexBegun.
 
     Raises NotFound (database, table), InvalidArgument (a name, a path or its type), AlreadyExists, TooLarge, and
     ResourceExhausted if the caller has its share of jobs.
@@ -200,7 +200,7 @@ def _find_table(catalog: Catalog, build: StoredIndexBuild) -> TableDescriptor | 
 def _backfill(
     reader: Reader, view: TableView, index: IndexDescriptor, job: Job, pace: Pace, mutations: Mutations
 ) -> Job:
-    """The job after the next rows, DONE behind the last one. Raises CannotBuild, KeyLocked."""
+    """Return the job after the next rows, DONE behind the last one. Raises CannotBuild, KeyLocked."""
     start, end = row_range(view.table.table_id, view.table.key)
     cursor = LogicalKey(job.cursor) if job.cursor else start
     stop = end if pace.upto is None else min(end, max(pace.upto, cursor))

@@ -43,7 +43,7 @@ class CannotBuild(Exception):
 
 
 def failed(index: IndexDescriptor, problem: str, rows: Sequence[str]) -> IndexDescriptor:
-    """The index as it is when it could not be built."""
+    """Return the index as it is when it could not be built."""
     shown = tuple(each if len(each) <= _SHOWN_MAX else f"{each[:_SHOWN_MAX]}..." for each in rows[:FAILED_KEYS_MAX])
     return replace(index, state=IndexState.FAILED, failure=problem[: 5 * _SHOWN_MAX], failed_keys=shown)
 
@@ -60,7 +60,7 @@ class BuildFailures:
         indexes.setdefault(index.index_id, failed(index, found.problem, found.rows))
 
     def indexes(self, view: TableView) -> Sequence[IndexDescriptor]:
-        """Those that a write into this table still maintains."""
+        """Return the indexes that a write into this table still maintains."""
         if not self._found:
             return view.indexes
         _, gone = self._found.get(view.table.table_id, (view, {}))

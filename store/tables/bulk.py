@@ -124,7 +124,7 @@ def _delete(
     *,
     keep_deletes: bool,
 ) -> Evaluation:
-    """The rows with these keys, and their entries, are gone. Raises CannotBuild."""
+    """Delete the rows with these keys, and their entries. Raises CannotBuild."""
     old = _old_entries(reader, prepared, live)
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, 0)
     errors: RowErrors = {}
@@ -218,7 +218,7 @@ def _expiries_by_key(prepared: PreparedChunk, rows: Sequence[int], expiries: Seq
 def _accepted(
     prepared: PreparedChunk, live: Sequence[Version | None], rules: RowRules, errors: RowErrors
 ) -> Sequence[int]:
-    """The rows to write: without the refused ones, and those that are there already."""
+    """Return the rows to write: without the refused ones, and those that are there already."""
     if rules.accept_absent and not _any_stored(live):
         return range(len(prepared))
     rows = []

@@ -39,7 +39,7 @@ def apply_changes(view: TableView, document: Mapping[str, Any], changes: Mapping
 
 
 def type_at(root: AvroType, path: str, table: TableDescriptor) -> AvroType:
-    """The type at a path through records and nullable records. Raises NotFound naming the field."""
+    """Return the type at a path through records and nullable records. Raises NotFound naming the field."""
     found = root
     for depth, name in enumerate(path_names(path)):
         record = found.nullable if isinstance(found, Union) else found
@@ -64,7 +64,7 @@ def _check_paths(table: TableDescriptor, changes: Mapping[str, Any]) -> None:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one path is the other or leads to it."""
+    """Return whether one path is the other or leads to it."""
     return all(a == b for a, b in zip(path_names(one), path_names(other), strict=False))
 
 

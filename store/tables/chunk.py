@@ -217,7 +217,7 @@ class _Rows:
         return cut(self.bodies, self.lengths.astype("<u4", copy=False).tobytes())
 
     def without(self, bad: Mapping[int, CortadoError], errors: RowErrors) -> _Rows:
-        """The other rows. The errors of the bad ones go to ``errors``, under their places in the request."""
+        """Return the other rows. The errors of the bad ones go to ``errors``, under their places in the request."""
         for row, error in bad.items():
             errors[self.places[row]] = at_row(error, self.places[row])
         kept = [row for row in range(len(self.places)) if row not in bad]

@@ -66,8 +66,8 @@ class Conversion:
         return [Run(target, b"".join(bodies), lengths, versions)]
 
     def json_rows(self, runs: Sequence[Run], bytes_max: int) -> tuple[list[str], int]:
-        """The first rows of runs that this conversion made, as JSON texts, and their bytes: more than one row only as
-        long as they fit."""
+        """Return the first rows of runs that this conversion made, as JSON texts, and their bytes: more than one row
+        only as long as they fit."""
         schema = self.reader_schema if self.projection is None else self.projection.schema
         texts: list[str] = []
         size_bytes = 0
@@ -80,7 +80,7 @@ class Conversion:
         return texts, size_bytes
 
     def _convert(self, writer_id: int, payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
-        """Rows of one writer in the target schema."""
+        """Convert rows of one writer to the target schema."""
         if self.projection is None and writer_id == self.schema_id:
             return join_bodies(payloads)
         paths = None if self.projection is None else self.projection.fields
@@ -101,7 +101,7 @@ def plan_conversion(view: TableView, schema_id: int, columns: Sequence[str], *, 
 
 
 def cut(joined: bytes, lengths: Lengths) -> list[bytes]:
-    """Each of the bodies that were joined."""
+    """Return each of the bodies that were joined."""
     ends = list(accumulate(lengths.tolist(), initial=0))
     return [joined[start:end] for start, end in pairwise(ends)]
 

@@ -32,7 +32,7 @@ class IndexEntries:
 
 
 def indexed_paths(indexes: Iterable[IndexDescriptor]) -> list[str]:
-    """Paths of all fields that these indexes are of, each once."""
+    """Return paths of all fields that these indexes are of, each once."""
     return list(dict.fromkeys(part.path for index in indexes for part in index.parts))
 
 
@@ -42,7 +42,7 @@ def entries_of_columns(
     columns: Mapping[str, Column],
     primary_keys: Sequence[bytes],
 ) -> list[IndexEntries]:
-    """The entries of rows with these columns, one item for each of the table's ``indexes`` given.
+    """Return the entries of rows with these columns, one item for each of the table's ``indexes`` given.
 
     Raises InvalidArgument (KeyTooLong for one) at the first row that cannot have an entry, without saying which.
     """

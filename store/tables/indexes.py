@@ -42,14 +42,14 @@ class IndexChange:
 
 
 def index_label(table: TableDescriptor, index: IndexDescriptor) -> str:
-    """An index's name in errors."""
+    """Return an index's name in errors."""
     return f"index {index.name} of table {table.full_name}"
 
 
 def entry_of(
     table: TableDescriptor, index: IndexDescriptor, values: Sequence[KeyValue], primary_key: bytes
 ) -> IndexEntry:
-    """The entry of a row with these indexed ``values``. Raises KeyTooLong naming the index."""
+    """Return the entry of a row with these indexed ``values``. Raises KeyTooLong naming the index."""
     key = index_key(
         table.table_id,
         index.index_id,

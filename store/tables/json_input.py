@@ -13,7 +13,7 @@ from cortado.store.tables.rows import JSON_BYTES_MAX
 
 
 def encode_json_document(schema: Schema, text: str) -> bytes:
-    """The Avro body of a JSON object. Raises InvalidDocument, TooLarge."""
+    """Return the Avro body of a JSON object. Raises InvalidDocument, TooLarge."""
     return encode_document(schema, from_json_value(schema, parse_object(text, "document")))
 
 

@@ -41,8 +41,8 @@ class PreparedDocument:
 def prepare_each(
     catalog: Catalog, documents: Sequence[tuple[str, str, DocumentInput]], read: ReadInput
 ) -> Iterator[PreparedDocument | None]:
-    """Each document (of a database and table) in turn; None if there is no such table, which the evaluation refuses
-    later.
+    """Yield each document (of a database and table) in turn; None if there is no such table, which the evaluation
+    refuses later.
 
     Ends after a document that is refused, since then all are.
     """

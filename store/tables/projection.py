@@ -36,11 +36,11 @@ class Projection:
 
     @property
     def fields(self) -> list[str]:
-        """The fields of the whole document that are needed, in order."""
+        """Return the fields of the whole document that are needed, in order."""
         return list(self.tree)
 
     def prune(self, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """The projected document's columns, from the whole fields' ones."""
+        """Return the projected document's columns, from the whole fields' ones."""
         return {
             field.name: _prune(columns[field.name], field.type, self.tree[field.name])
             for field in self.schema.record.fields
@@ -88,7 +88,7 @@ def _check_path(root: Record, path: str, table_name: str) -> None:
 
 
 def _record_of(avro_type: AvroType) -> Record | None:
-    """A record, or the record of a nullable one."""
+    """Return a record, or the record of a nullable one."""
     inner = avro_type.nullable if isinstance(avro_type, Union) else avro_type
     return inner if isinstance(inner, Record) else None
 

@@ -30,7 +30,8 @@ def get_many(reader: Reader, view: TableView, keys: Sequence[Sequence[KeyValue]]
 
 
 def document_of(view: TableView, row: StoredRow, schema_id: int = 0) -> dict[str, Any]:
-    """The document as the schema of that id reads it (0: the newest version). Raises as :meth:`TableView.writer`."""
+    """Return the document as the schema of that id reads it (0: the newest version). Raises as
+    :meth:`TableView.writer`."""
     reader_id = schema_id or view.newest_id
     reader_schema = view.writer(reader_id)
     if reader_id == row.schema_id:
@@ -39,7 +40,7 @@ def document_of(view: TableView, row: StoredRow, schema_id: int = 0) -> dict[str
 
 
 def transcode(view: TableView, row: StoredRow, schema_id: int) -> StoredRow:
-    """The row as if the schema of that id had written it; 0 leaves it as it was written."""
+    """Return the row as if the schema of that id had written it; 0 leaves it as it was written."""
     if schema_id in (0, row.schema_id):
         return row
     return StoredRow(
@@ -51,7 +52,7 @@ def transcode(view: TableView, row: StoredRow, schema_id: int) -> StoredRow:
 
 
 def json_of(view: TableView, row: StoredRow, schema_id: int = 0) -> str:
-    """The document as JSON text, as the schema of that id reads it (0: the newest version)."""
+    """Return the document as JSON text, as the schema of that id reads it (0: the newest version)."""
     schema = view.writer(schema_id or view.newest_id)
     return json_text(to_json_value(schema, document_of(view, row, schema_id)))
 

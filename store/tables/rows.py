@@ -88,7 +88,7 @@ def value_at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def key_value(value: Any, key_type: KeyType) -> KeyValue:
-    """A document's value as a key's. The schema has been checked when the table was made, so every type fits."""
+    """Return a document's value as a key's. The schema has been checked when the table was made, so every type fits."""
     if value is None:
         return None
     if key_type is KeyType.TIMESTAMP and isinstance(value, datetime):
@@ -99,7 +99,7 @@ def key_value(value: Any, key_type: KeyType) -> KeyValue:
 
 
 def key_values(document: Mapping[str, Any], parts: Sequence[KeyPart]) -> tuple[KeyValue, ...]:
-    """The values of a key's or an index's parts in a document, in their order."""
+    """Return the values of a key's or an index's parts in a document, in their order."""
     return tuple(key_value(value_at(document, part.path), part.type) for part in parts)
 
 

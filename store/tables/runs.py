@@ -96,7 +96,7 @@ def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, Sequence[int]]:
 
 
 def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
-    """The Avro bodies of row payloads end to end, and their lengths."""
+    """Return the Avro bodies of row payloads end to end, and their lengths."""
     if _has_heads(payloads):
         return payloads.bodies, payloads.lengths()
     lengths = np.fromiter(map(len, payloads), dtype=np.uint32, count=len(payloads)) - np.uint32(SCHEMA_ID_BYTES)
@@ -121,7 +121,7 @@ def kernel_of(payloads: Sequence[bytes]) -> ColumnKernel | None:
 
 
 def _has_heads(payloads: Sequence[bytes]) -> TypeGuard[PackedPayloads]:
-    """Whether their schema ids lie apart from their bodies already."""
+    """Return whether their schema ids lie apart from their bodies already."""
     return isinstance(payloads, PackedPayloads) and payloads.head_bytes == SCHEMA_ID_BYTES
 
 

@@ -199,7 +199,8 @@ def scan_range(
     upper: Sequence[KeyValue] | None = None,
     prefix: Sequence[KeyValue] | None = None,
 ) -> KeyRange:
-    """The keys of rows, or of an index's entries, within these bounds. Raises InvalidArgument naming the bound."""
+    """Return the keys of rows, or of an index's entries, within these bounds. Raises InvalidArgument naming the
+    bound."""
     parts = table.key if index is None else index.parts
     if prefix:
         if lower or upper:
@@ -226,7 +227,7 @@ def _within(values: Sequence[KeyValue], parts: Sequence[KeyPart], name: str) -> 
 
 
 def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budget: Budget) -> ScanPage:
-    """The next page, from ``token`` or from the beginning. Raises InvalidPageToken, DataLoss, SnapshotTooOld."""
+    """Return the next page, from ``token`` or from the beginning. Raises InvalidPageToken, DataLoss, SnapshotTooOld."""
     deadline_ms = budget.clock_ms() + budget.ms
     page = ScanPage(next=token if token is not None else PageToken(plan.read_ts, first_key(plan), plan.limit))
     while page.next is not None:
@@ -296,7 +297,7 @@ def position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalK
 
 
 def _rows_max(plan: ScanPlan, wanted: int) -> int:
-    """How many rows a slice may look at, so that it takes some milliseconds."""
+    """Return how many rows a slice may look at, so that it takes some milliseconds."""
     if plan.conversion.json:
         rows_max = JSON_SLICE_ROWS_MAX
     elif plan.filter is None or plan.index is not None:

@@ -42,6 +42,6 @@ def table_parts(
     lower: Sequence[KeyValue] | None = None,
     upper: Sequence[KeyValue] | None = None,
 ) -> list[TablePart]:
-    """The range ``[lower, upper)`` as it was divided: adjacent parts, in order, that together are all of it."""
+    """Return the range ``[lower, upper)`` as it was divided: adjacent parts, in order, that together are all of it."""
     starts = [lower or None, *(view.decode_key(primary_key_of(part.start)) for part in parts[1:]), upper or None]
     return [TablePart(start, end, part.rows) for part, (start, end) in zip(parts, pairwise(starts), strict=True)]

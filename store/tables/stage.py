@@ -97,7 +97,8 @@ class RowStage:
             return self._change(view, primary_key, live, (old, changed), row, update.expiry)
 
     def delete(self, view: TableView, delete: Delete, row: int = 0) -> bool:
-        """Whether there was one. Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
+        """Delete a document. Returns whether there was one. Raises InvalidArgument, KeyTooLong, ConditionFailed,
+        WriteConflict."""
         primary_key = view.encode_key(delete.key)
         row_key = view.row_key(primary_key)
         live = self._live(row_key)
@@ -230,7 +231,7 @@ def read_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[st
 
 
 def encode_body(schema: Schema, document: DocumentInput) -> bytes:
-    """The Avro body of a document in ``schema``; one that came as Avro is not checked here but for its size."""
+    """Return the Avro body of a document in ``schema``; one that came as Avro is not checked here but for its size."""
     body = document.body if isinstance(document, AvroDocument) else encode_json_document(schema, document.text)
     _check_size(body)
     return body

@@ -33,7 +33,7 @@ class TableView:
         self.key_label = f"primary key of table {self.table.full_name}"
 
     def without(self, indexes: Collection[IndexDescriptor]) -> TableView:
-        """The same table, these indexes not maintained."""
+        """Return the same table, these indexes not maintained."""
         view = copy(self)
         view.indexes = tuple(each for each in self.indexes if each not in indexes)
         return view
@@ -41,7 +41,7 @@ class TableView:
     # --- schemas -----------------------------------------------------------------------------------------------
 
     def writer(self, schema_id: int, field: str = "schema_id") -> Schema:
-        """The schema of that id, which must be a version of the table's subject; NotFound or InvalidArgument."""
+        """Return the schema of that id, which must be a version of the table's subject; NotFound or InvalidArgument."""
         if schema_id == self.newest_id:
             return self.newest
         schema = self.catalog.schema(schema_id)
@@ -53,11 +53,11 @@ class TableView:
         return schema
 
     def stored_schema(self, schema_id: int) -> Schema:
-        """The schema of a stored row, checked when the row was written."""
+        """Return the schema of a stored row, checked when the row was written."""
         return self.newest if schema_id == self.newest_id else self.catalog.schema(schema_id)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """A stored row as the newest version of the subject reads it."""
+        """Return a stored row as the newest version of the subject reads it."""
         schema_id, body = decode_payload(payload)
         if schema_id == self.newest_id:
             return decode_document(self.newest, body)
@@ -66,7 +66,7 @@ class TableView:
     # --- keys --------------------------------------------------------------------------------------------------
 
     def encode_key(self, values: Sequence[KeyValue], field: str = "key") -> bytes:
-        """A whole primary key's parts, encoded. InvalidArgument names the part; KeyTooLong the table."""
+        """Return a whole primary key's parts, encoded. InvalidArgument names the part; KeyTooLong the table."""
         parts = self.table.key
         if len(values) != len(parts):
             names = ", ".join(part.path for part in parts)
@@ -80,7 +80,7 @@ class TableView:
         return primary_key
 
     def key_of(self, document: Mapping[str, Any]) -> bytes:
-        """The encoded primary key of a document. Raises InvalidDocument for a null part, KeyTooLong."""
+        """Return the encoded primary key of a document. Raises InvalidDocument for a null part, KeyTooLong."""
         values = key_values(document, self.table.key)
         for value, part in zip(values, self.table.key, strict=True):
             if value is None:
@@ -92,12 +92,12 @@ class TableView:
         return LogicalKey(self.row_prefix + primary_key)
 
     def primary_key_of(self, row_key: bytes) -> bytes:
-        """The inverse of :meth:`row_key`."""
+        """Return the inverse of :meth:`row_key`."""
         return row_key[ROW_PREFIX_BYTES:]
 
     def decode_key(self, primary_key: bytes) -> tuple[KeyValue, ...]:
         return decode_parts(primary_key, self.table.key)
 
     def show_key(self, primary_key: bytes) -> str:
-        """A row's name for people, in errors: ``shop.orders('UA', 7)``."""
+        """Return a row's name for people, in errors: ``shop.orders('UA', 7)``."""
         return f"{self.table.full_name}{show_values(self.decode_key(primary_key), self.table.key)}"
