@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 
 class InForce(Generic[_T]):
-    """One value for each place in the window of the log. ``base`` is the one where the window begins."""
+    """One value for each place in the window of the log. ``base`` is the one at the window's begin."""
 
     __slots__ = ("_changes", "base")
 

@@ -147,7 +147,7 @@ class Journal:
 
     @property
     def registry_index(self) -> int:
-        """As :attr:`configuration_index`."""
+        """Return the index of the newest registry, as :attr:`configuration_index` does."""
         return max(self._registries.places, default=self._base[0])
 
     @property

@@ -9,8 +9,8 @@ body before it is bounded by the bytes that are left, so the memory that a body 
 length. One pass of closures takes less time than a general decoder that checks nothing (docs/formats/avro.md has
 numbers).
 
-Accepted, as every Avro reader does: varints longer than they need be (up to ten bytes); array and map blocks with
-their size in bytes, which must be true; a map's key twice, where the last value counts.
+Accepted, as every Avro reader does: varints longer than they need be (up to ten bytes); array and map blocks with their
+size in bytes, which must be true; a map's key twice: the last value counts.
 """
 
 from __future__ import annotations

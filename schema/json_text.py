@@ -50,7 +50,7 @@ def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArg
 
 
 def parse_json_bytes(encoded: bytes, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
-    """As :func:`parse_json`, of a text in UTF-8."""
+    """Parse a text in UTF-8 as :func:`parse_json` does."""
     try:
         text = encoded.decode()
     except UnicodeDecodeError as error:

@@ -71,7 +71,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def parse_document_schema(text: str) -> Schema:
-    """As :func:`parse_schema`, of a schema for documents: its outermost type must be a record."""
+    """Parse a schema for documents as :func:`parse_schema` does: its outermost type must be a record."""
     schema = parse_schema(text)
     if not isinstance(schema.root, Record):
         raise InvalidSchema("schema", "the schema of documents must be a record", branch_name(schema.root))

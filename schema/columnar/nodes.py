@@ -166,7 +166,7 @@ class FloatNode(Node):
 
 
 class BytesNode(Node):
-    """bytes and string: a length, and so many bytes."""
+    """bytes and string: a length, and that many bytes."""
 
     least = 1
 

@@ -126,7 +126,7 @@ class ReadTransaction(Protocol):
         """
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
-        """As :meth:`page`, ascending, keys alone: values are not read. The flag is ``exhausted``."""
+        """Return keys alone as :meth:`page` does, ascending: values are not read. The flag is ``exhausted``."""
 
     def walk(self, space: Space, start: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, Callable[[], bytes]]]:
         """Yield items in the order in which they stand, each with a function that reads its value while it is the last

@@ -24,7 +24,7 @@ from cortado.store.engine.page_check import META_PAGES
 from cortado.store.engine.page_nodes import KeyOrder, PageKind, Pages, TreePages
 
 _PAGES_MAX: Final = 64
-"""So many are read at once: some milliseconds."""
+"""Pages that are read at once, in some milliseconds."""
 
 
 def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enough: int) -> list[bytes]:

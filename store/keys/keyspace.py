@@ -133,7 +133,7 @@ def staged_key(key: LogicalKey) -> LogicalKey:
 
 
 def staged_keys(keys: Sequence[LogicalKey]) -> list[LogicalKey]:
-    """As :func:`staged_key` for each."""
+    """Return :func:`staged_key` of each."""
     return [LogicalKey(STAGED_SPACE + key[1:]) for key in keys]
 
 
@@ -302,7 +302,7 @@ def namespaces_range() -> KeyRange:
 
 
 def kv_keys(namespace: str, user_keys: Sequence[bytes], generation: int = 0) -> list[LogicalKey]:
-    """As :func:`kv_key` for each."""
+    """Return :func:`kv_key` of each."""
     start = _pairs_prefix(namespace, generation) + _BYTES_TAG
     keys = [LogicalKey(start + each.replace(b"\0", ESCAPED_ZERO) + END_OF_TEXT) for each in user_keys]
     if keys and max(map(len, keys)) > LOGICAL_KEY_BYTES_MAX:
@@ -312,7 +312,7 @@ def kv_keys(namespace: str, user_keys: Sequence[bytes], generation: int = 0) -> 
 
 
 def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
-    """As :func:`user_key_of` for each, which are keys of one generation of ``namespace``."""
+    """Return :func:`user_key_of` of each; all are keys of one generation of ``namespace``."""
     if not keys:
         return []
     before = len(_namespace_prefix(namespace)) + GENERATION_BYTES

@@ -151,7 +151,8 @@ def _cut(content: bytes, offset: int, place: int) -> bytes:
 
 
 def _cut_large(head: bytes, body: bytes, offset: int, place: int) -> bytes:
-    """As :func:`_cut`, of more than two sectors: those between the first and the last are copied all at once."""
+    """Cut a frame of more than two sectors as :func:`_cut` does: those between the first and the last are copied all at
+    once."""
     frame = bytearray(stored_bytes(offset, len(body)))
     # The bytes in the first sector, and in the last one; whole sectors are between.
     begins = SECTOR_BYTES - offset % SECTOR_BYTES
@@ -180,7 +181,7 @@ def _stamps(place: int, sector: int, count: int) -> list[bytes]:
 
 
 def _many_stamps(place: int, sector: int, count: int) -> npt.NDArray[np.uint8]:
-    """As :func:`_stamps`, a row of bytes for each."""
+    """Return the stamps of :func:`_stamps`, a row of bytes for each."""
     numbers = np.uint64(place + sector * _STRIDE) + np.arange(count, dtype=np.uint64) * np.uint64(_STRIDE)
     return (numbers | np.uint64(0x8000_0001)).astype(np.uint32).astype(">u4").view(np.uint8).reshape(-1, STAMP_BYTES)
 

@@ -204,7 +204,7 @@ class SegmentReader:
         elif not is_rest:
             self.needs_rest = True
         else:
-            # Its first sector was not written: whatever else stands there can only be of the first frame's write.
+            # Its first sector was not written: any other bytes there can only be of the first frame's write.
             tail, problem = judge_tail(content, self.number, HEADER_BYTES)
             is_damaged = tail is Tail.DAMAGED
             self.ending = Ending.DAMAGED if is_damaged else Ending.UNFINISHED

@@ -19,7 +19,7 @@ from cortado.store.mvcc.versions import Item, suffix_of, timestamp_of
 if TYPE_CHECKING:
     from cortado.store.mvcc.store import VersionStore
 
-# So many keys at once.
+# Keys that are checked at once.
 _CHECKED_KEYS: Final = 1_000
 _SLICE_ITEMS: Final = 2_000
 _SLICE_BYTES: Final = 1 << 20

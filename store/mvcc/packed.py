@@ -74,7 +74,7 @@ class PackedPayloads(Sequence[bytes]):
         return self._cut
 
     def __eq__(self, other: object) -> bool:
-        """As a list of them."""
+        """Compare as a list of payloads does."""
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

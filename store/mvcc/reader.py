@@ -92,7 +92,7 @@ class Reader(Protocol):
         """Return the newest version at or below read_ts; None if there is none, or it is a delete or has expired."""
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
-        """As :meth:`get` for each, in the order asked.
+        """Return the result of :meth:`get` for each, in the order asked.
 
         With ``max_bytes`` it reads the first keys alone, up to the one whose version reaches that bound: the list is
         shorter then, and has one place at least. Many values may be a gigabyte together.
@@ -120,7 +120,7 @@ VALIDATION: Final = "validation"
 def get_in_pieces(
     reader: Reader, keys: Sequence[LogicalKey], *, max_bytes: int = PIECE_BYTES
 ) -> Iterator[list[Version | None]]:
-    """As :meth:`Reader.get_many` of all keys, a bounded piece at a time, in their order."""
+    """Yield the results of :meth:`Reader.get_many` for all keys, a bounded piece at a time, in their order."""
     place = 0
     while place < len(keys):
         found = reader.get_many(keys[place : place + _PIECE_KEYS], max_bytes=max_bytes)

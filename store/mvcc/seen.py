@@ -60,7 +60,7 @@ class Seen:
             self.versions[key] = suffix
 
     def note_item(self, key: LogicalKey, engine_key: bytes, engine_value: bytes) -> None:
-        """As :meth:`note`, of a version as it is stored."""
+        """Note a version as it is stored; compare :meth:`note`."""
         suffix = engine_key[-TIMESTAMP_BYTES:]
         if suffix >= self._collected_suffix and engine_value[0] != PUT_KIND:
             is_delete = engine_value[0] == DELETE_KIND

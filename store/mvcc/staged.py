@@ -73,7 +73,7 @@ class Staged(NamedTuple):
 
 
 def encode_firsts(transaction_id: bytes, attempt: int, contents: Iterable[bytes]) -> list[bytes]:
-    """As :meth:`Staged.encode` for each, of one attempt: nearly all are."""
+    """Encode each as :meth:`Staged.encode` does, for one attempt: nearly all have one."""
     head, pack = transaction_id + attempt.to_bytes(4, "little"), _LENGTH.pack
     return [head + pack(len(content)) + content for content in contents]
 
@@ -85,7 +85,7 @@ class Made(NamedTuple):
     content: bytes
 
     def item(self, key: LogicalKey) -> Item:
-        """As it will be stored."""
+        """Return the item as it will be stored."""
         return encode_content(key + self.suffix, self.content)
 
 

@@ -192,7 +192,7 @@ class VersionStore:
         self.safepoints.check(ts, start, end)
 
     def check_all_readable(self, keys: Sequence[LogicalKey], ts: Timestamp) -> None:
-        """As :meth:`check_readable`, of some keys."""
+        """Check some keys as :meth:`check_readable` does."""
         if self.unreadable or ts < self.safepoints.highest:
             for key in keys:
                 self.check_readable(ts, key, key)

@@ -62,7 +62,7 @@ class Origin:
         self._decoded_bytes = 0
 
     def decode(self, size_bytes: int) -> None:
-        """To be told before a stored document is decoded. Raises ResourceExhausted, its resource being DECODING."""
+        """Count a stored document before it is decoded. Raises ResourceExhausted with the resource DECODING."""
         self._count(size_bytes)
 
     def read(self, live: Version | None) -> Version | None:

@@ -104,8 +104,8 @@ def encode_in_turn(
     places: Sequence[int] | None = None,
     expiries: Expiries = NO_EXPIRIES,
 ) -> list[Item]:
-    """Engine items of one write after the other: at ``first``, and at the timestamps behind it in its millisecond.
-    ``places`` are those of each key's write, from 0; None where each write has one key."""
+    """Return engine items of one write after the other: at ``first``, and at the timestamps behind it in its
+    millisecond. ``places`` are those of each key's write, from 0; None if each write has one key."""
     inverted, left = _FIRST_INVERTED - (first.epoch << 48 | first.wall_ms), LOGICAL_MAX - first.logical
     turns = range(len(keys)) if places is None else places
     engine_keys = [key + _pack_suffix(inverted, left - place) for place, key in zip(turns, keys, strict=True)]
@@ -120,8 +120,8 @@ def _encode(engine_keys: list[bytes], contents: Iterable[bytes]) -> list[Item]:
 
 
 def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp, expires_ms: int = 0) -> Item:
-    """As :func:`encode_versions` for one, at a third of its cost: most writes are of one key. It expires at the wall
-    time ``expires_ms``, 0 for never."""
+    """Encode one version as :func:`encode_versions` does, at a third of its cost: most writes are of one key. It
+    expires at the wall time ``expires_ms``, 0 for never."""
     engine_key = key + suffix_of(ts)
     of_key = checksum(engine_key)
     body = content_of(payload, expires_ms) + _pack_checksum(of_key)
@@ -138,7 +138,7 @@ def content_of(payload: bytes | None, expires_ms: int = 0) -> bytes:
 def contents_of(
     keys: Sequence[LogicalKey], payloads: Iterable[bytes | None], expiries: Expiries = NO_EXPIRIES
 ) -> list[bytes]:
-    """As :func:`content_of` for each."""
+    """Return :func:`content_of` of each."""
     contents = [DELETE if payload is None else PUT + payload for payload in payloads]
     if not expiries:
         return contents
@@ -182,7 +182,7 @@ def newest_in(items: Sequence[Item], key: LogicalKey) -> tuple[bool, Version | N
 
 
 def unexpired(engine_key: bytes, engine_value: bytes, as_of: bytes) -> Version | None:
-    """As :func:`decode_version`, of an intact version that is no plain put."""
+    """Decode an intact version that is no plain put as :func:`decode_version` does."""
     if engine_value[0] != EXPIRING_KIND:
         check_deleted(engine_key, engine_value)
         return None

@@ -45,7 +45,8 @@ from cortado.store.tables.scan import (
 )
 
 REPLY_MS: Final = 1_000.0
-"""So long after the last reply, what there is leaves: a caller waits for each reply, and does not wait for ever."""
+"""This long after the last reply, the groups so far leave: a caller waits for each reply, and does not wait for
+ever."""
 
 PIECE_BYTES_MAX: Final = 1 << 20
 """The most bytes of the groups of one slice, unless one row alone makes more."""

@@ -113,7 +113,7 @@ def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> Prepared:
 
 
 def prepare_documents(view: TableView, chunk: BulkChunk) -> PreparedChunk:
-    """As :func:`prepare_chunk`, of whole rows."""
+    """Prepare a chunk of whole rows as :func:`prepare_chunk` does."""
     building = list(filter(is_building, view.indexes))
     if not building:
         return _prepare_for(view, chunk)

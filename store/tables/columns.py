@@ -1,4 +1,4 @@
-"""Columns of stored rows, whatever schemas wrote them, as one reader's schema has them."""
+"""Columns of stored rows, written with any schemas, as one reader's schema has them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def decode_indexed(view: TableView, payload: bytes, row_key: LogicalKey, failure
 def decode_group(
     view: TableView, writer_id: int, payloads: Sequence[bytes], reader: Schema, paths: Collection[str] | None
 ) -> Mapping[str, Column]:
-    """As :func:`decode_columns`, for rows that one schema wrote."""
+    """Decode rows that one schema wrote as :func:`decode_columns` does."""
     if isinstance(payloads, PackedPayloads):
         columns = _walked(payloads, view.stored_schema(writer_id), reader, paths)
         if columns is not None:

@@ -1,4 +1,4 @@
-"""Documents by key, and a stored row in whatever version and form the reader wants."""
+"""Documents by key, and a stored row in the version and form that the reader wants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def get(reader: Reader, view: TableView, key: Sequence[KeyValue]) -> StoredRow |
 
 
 def get_many(reader: Reader, view: TableView, keys: Sequence[Sequence[KeyValue]]) -> Iterator[StoredRow | None]:
-    """As :func:`get` for each key, in the order asked, read in pieces as they are taken. Errors name ``keys[i]``."""
+    """Yield the result of :func:`get` for each key, in the order asked, read in pieces as they are taken. Errors name
+    ``keys[i]``."""
     row_keys = [view.row_key(view.encode_key(key, f"keys[{place}]")) for place, key in enumerate(keys)]
     return map(_stored, chain.from_iterable(get_in_pieces(reader, row_keys, max_bytes=PIECE_BYTES)))
 

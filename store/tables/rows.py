@@ -10,7 +10,7 @@ that the reader wants. So index entries and keys are always made from a document
 subject reads it, and registering a version that would change how a key or indexed field resolves is refused.
 
 Values of a document are Python values (``datetime``, ``Decimal``, ``UUID``, ...); values of a key are
-:data:`~cortado.store.keys.types.KeyValue`, where a timestamp is an integer of microseconds.
+:data:`~cortado.store.keys.types.KeyValue`, in which a timestamp is an integer of microseconds.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def key_values(document: Mapping[str, Any], parts: Sequence[KeyPart]) -> tuple[K
 
 
 def show_values(values: Sequence[KeyValue], parts: Sequence[KeyPart]) -> str:
-    """Key values for people: ``('UA', 2013-01-01T10:00:00Z, 7)``."""
+    """Return key values as text: ``('UA', 2013-01-01T10:00:00Z, 7)``."""
     return f"({', '.join(_show(value, part.type) for value, part in zip(values, parts, strict=False))})"
 
 

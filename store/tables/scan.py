@@ -308,7 +308,7 @@ def _rows_max(plan: ScanPlan, wanted: int) -> int:
 
 
 def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> ScanPage:
-    """As many of the first rows as fit, one at least, in the form that was asked for.
+    """Convert as many of the first rows as fit, one at least, to the requested form.
 
     There a row may be many times as large as it is stored, by a reader's defaults or by the names in JSON.
     """
@@ -368,7 +368,7 @@ def read_rows(
 
 
 def _filtered(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[int]]:
-    """As many of the first rows as can be looked at together, and the places of those that the filter is true of."""
+    """Return as many of the first rows as can be filtered together, and the places of those that pass."""
     while True:
         try:
             return payloads, np.flatnonzero(_mask(plan, bound, payloads)).tolist()
