@@ -233,7 +233,7 @@ class RaftLog:
 
         Entries of this term that are not committed were counted by this leader alone: it forgets them as a crash before
         the sync would have done. It does so on leaving the term, so that no other entry can take the place in the same
-        term, and before it could tell a later leader that it holds them.
+        term. It could not yet tell a later leader that it holds them.
         """
         core, journal = self._core, self._core.journal
         if not core.is_leading or index <= core.engine.commit_index or journal.term_at(index) != journal.term:

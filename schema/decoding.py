@@ -4,10 +4,9 @@
 
     read(body, position, walk) -> (value, position after it)
 
-There is no second pass that validates: each value is checked as it is read. A reader never trusts a number from the
-body before it is bounded by the bytes that are left, so the memory that a body can ask for is in proportion to its
-length. One pass of closures takes less time than a general decoder that checks nothing (docs/formats/avro.md has
-numbers).
+There is no second pass that validates: each value is checked as it is read. A reader trusts no number from the body
+before it is bounded by the bytes that are left. So the memory that a body can ask for is in proportion to its length.
+One pass of closures takes less time than a general decoder that checks nothing (docs/formats/avro.md has numbers).
 
 Accepted, as every Avro reader does: varints longer than they need be (up to ten bytes); array and map blocks with their
 size in bytes, which must be true; a map's key twice: the last value counts.

@@ -155,7 +155,7 @@ class Schema:
     """A parsed schema: its ``root``, the declaration as ``text`` (JSON), and its identity.
 
     ``canonical`` is the Parsing Canonical Form extended by all that changes how data is read (logical types, defaults,
-    aliases), so that two declarations with equal ``fingerprint`` (SHA-256 of it) read and write the same.
+    aliases). So two declarations with equal ``fingerprint`` (SHA-256 of it) read and write the same.
     """
 
     root: AvroType

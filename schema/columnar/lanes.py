@@ -1,7 +1,7 @@
 """Many Avro bodies read side by side: a vector of positions, one *lane* for each value that is being read.
 
-The bodies lie behind each other in one buffer. A read takes each lane's position and the end of its row, and gives
-the values and the positions after them, in a handful of numpy calls whatever the number of lanes::
+The bodies lie behind each other in one buffer. A read takes each lane's position and the end of its row. It gives the
+values and the positions after them, in a handful of numpy calls for any number of lanes::
 
     buffer   [row 0 ......][row 1 ...][row 2 .........] 0 0 0 0 ... (padding)
     pos          ^              ^         ^               ^ park

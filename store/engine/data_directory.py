@@ -10,8 +10,8 @@
       log/             the log files (``cortado.store.log_files``)
 
 Directories have mode 0700 and files 0600, whatever the umask; wider ones are mended at an open (``private_files.py``).
-A flipped bit of an id would make another node of this one, so the identity carries a checksum of its ids, and its text
-is the one that they are written as, to the byte.
+A flipped bit of an id would make another node of this one. So the identity carries a checksum of its ids, and its text
+is accepted only as it would be written, to the byte.
 
 Each file is created under another name, synced, renamed, and the directory synced: there is no half-written one. A
 crash before FORMAT exists leaves a directory that never held an acknowledged write, and creation simply goes on. A

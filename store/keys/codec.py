@@ -1,7 +1,7 @@
 """Typed key parts as bytes: the order of the bytes is the order of the values.
 
-A key is a sequence of parts. Each part is a tag and a payload, and says itself where it ends, so that no key is a
-prefix of another with the same parts, and comparing two keys byte by byte compares their parts one after the other::
+A key is a sequence of parts. Each part is a tag and a payload, and tells its own end. So no key is a prefix of another
+with the same parts, and comparing two keys byte by byte compares their parts one after the other::
 
     ("UA", 1545), the second descending     30 55 41 00 01   eb 7f ff ff ff ff ff f9 f6
                                             │  └ UTF-8 │     └ all bytes of the part inverted

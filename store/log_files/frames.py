@@ -17,9 +17,9 @@ which are not stored, and a stamp is made of these and the sector's number: a fr
 wrote to another place, or that an earlier segment left, checks nowhere else.
 
 **The possible ends of the last segment.** A segment is created full of zeros. An append writes one frame behind the
-last one and syncs it, and only then does another follow. So when a crash comes, at most one frame is not synced, behind
-it there is nothing but zeros, and of each sector that it touches the disk has the old bytes (zeros at the frame's
-place) or the new ones. Disks promise that for sectors, not for bytes.
+last one and syncs it, and only then does another follow. So when a crash comes, at most one frame is not synced, and
+only zeros are behind it. For each sector that it touches, the disk has the old bytes (zeros at the frame's place) or
+the new ones. Disks promise that for sectors, not for bytes.
 
 Now each *piece* (what a frame has in one sector) ends in its stamp, which is never zero. So a piece that reads as zeros
 all over was not written, even if its payload holds zeros, and a piece that does not end in its stamp was written by no

@@ -9,8 +9,8 @@ A backup is taken at one timestamp, and has one of three shapes::
                                        history with its start  @7 @5 @2       and the state at 3 below it
 
 A slice is a page of stored versions, read in a transaction of its own, and may end between two versions of a key. The
-next one begins behind the last stored key, so whether a version is the newest visible one of its key is told from the
-one before it, across slices too.
+next one begins behind the last stored key. So the version before tells whether a version is the newest visible one of
+its key, across slices too.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A command is an :data:`Evaluate`: it reads a :class:`~cortado.store.mvcc.reader.Reader`, takes the timestamp of its
 commit, and returns an :class:`Evaluation`, or raises a ``CortadoError`` to refuse. It touches no disk, no clock and no
-network, so the node may run it against the newest state with all commands in flight laid over it, and throw the result
-away and run it again::
+network. So the node may run it against the newest state with all commands in flight laid over it, and may throw the
+result away and run it again::
 
     evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control, removal)
                                               |          |      |        `- for the log: stored items that go

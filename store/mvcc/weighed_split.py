@@ -5,8 +5,8 @@
     pages     | 60 | ? | ? | ? | 58 | ? | ? | ? | 21 | ? | ? | ? |     some are counted, others assumed to be alike
     parts     |                      |                             |     cut at begins of pages
 
-These are branch pages, each with some thousand rows below it. Some of hundreds or thousands of pages are counted, so it
-costs a small part of a pass over all keys, and the parts are as equal as those pages are like their neighbours. Parts
+These are branch pages, each with some thousand rows below it. Only some of hundreds or thousands of pages are counted,
+so it costs a small part of a pass over all keys. The parts are as equal as those pages are like their neighbours. Parts
 are adjacent whatever their content, so nothing else depends on it. A range with few pages is counted as a whole
 (:class:`~cortado.store.mvcc.split.SplitPass`).
 """

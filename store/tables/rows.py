@@ -6,8 +6,8 @@
     row payload  <schema id, 4 bytes big-endian> <Avro body>
 
 A payload names the schema that wrote it and is never rewritten when a schema evolves: it is read through the version
-that the reader wants. So index entries and keys are always made from a document as the *newest* version of the
-subject reads it, and registering a version that would change how a key or indexed field resolves is refused.
+that the reader wants. So index entries and keys are always made from a document as the *newest* version of the subject
+reads it. A version that would change how a key or indexed field resolves cannot be registered.
 
 Values of a document are Python values (``datetime``, ``Decimal``, ``UUID``, ...); values of a key are
 :data:`~cortado.store.keys.types.KeyValue`, in which a timestamp is an integer of microseconds.
