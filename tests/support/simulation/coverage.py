@@ -84,6 +84,7 @@ PATHS: Final = (
     "conflicts: write",
     "damaged items repaired",
     "damaged log files found by the patrol",
+    "deletes of messages acknowledged",
     "clocks found out of bounds",
     "claims to members that began anew",
     "disputes opened",

@@ -1,7 +1,7 @@
-"""Clients whose calls come many to a message, on a stream as a server serves one: plain puts and gets, which go
-together as runs, or not.
+"""Clients whose calls come many to a message, on a stream as a server serves one: plain puts, deletes and gets, which
+go together as runs, or not.
 
-A :class:`Messenger` puts to keys that all messengers share, and reads them and the registers of other clients, all in
+A :class:`Messenger` writes keys that all messengers share, and reads them and the registers of other clients, all in
 one message. It does not write those: so many calls at once are more than the search for an order can take. What it is
 told is judged by timestamps. What has no answer goes into the next message again, under the same request id, beside
 what is new; now and then one request stands twice in a message. Each put and each get is a call of the history by
@@ -30,7 +30,7 @@ from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.runs.methods import run_methods
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
-from support.simulation.workload import CALL_MS, NAMESPACE, REGISTERS, Client
+from support.simulation.workload import CALL_MS, NAMESPACE, NOTHING_DELETED, REGISTERS, Client
 
 if TYPE_CHECKING:
     from cortado.store.node.host import Host as NodeHost
@@ -69,10 +69,11 @@ class Services:
 
 
 @dataclass(slots=True, eq=False)
-class _Put:
-    """One put under way."""
+class _Write:
+    """One put or delete under way."""
 
     call: WriteCall
+    method: str
     request: bytes
     may_have_happened: bool = False
 
@@ -89,7 +90,7 @@ class Messenger(Client):
     ) -> None:
         super().__init__(cluster, history, name, source)
         self._services = services
-        self._open: list[_Put] = []
+        self._open: list[_Write] = []
 
     async def once(self) -> None:
         """One message."""
@@ -97,24 +98,28 @@ class Messenger(Client):
             await self._linearizable((REGISTERS[0],))
             return
         source = self._random
-        self._open += [self._new_put(key) for key in source.sample(OWN, source.randrange(6))]
+        self._open += [self._new_write(key) for key in source.sample(OWN, source.randrange(6))]
         gets = source.sample(REGISTERS + OWN, source.randrange(0, 4))
         await self._exchange(gets)
         self._open = [put for put in self._open if put.is_open]
 
-    def _new_put(self, key: bytes) -> _Put:
+    def _new_write(self, key: bytes) -> _Write:
         self._number += 1
-        token = f"{self.name}.{self._number}".encode()
+        is_delete = self._random.random() < 0.25
+        token = None if is_delete else f"{self.name}.{self._number}".encode()
         now_ms, floor = self._cluster.now_ms, self._history.acknowledged_max
-        call = WriteCall(self.name, "put", (key,), token, None, now_ms, floor)
+        call = WriteCall(self.name, "delete" if is_delete else "put", (key,), token, None, now_ms, floor)
         self._history.writes.append(call)
         request_id = bytes(self._seen) + self._random.randbytes(8)
+        if token is None:
+            delete = kv_pb2.KvDeleteRequest(namespace=NAMESPACE, key=key, request_id=request_id)
+            return _Write(call, "Delete", delete.SerializeToString())
         request = kv_pb2.KvPutRequest(namespace=NAMESPACE, key=key, value=token, request_id=request_id)
-        return _Put(call, request.SerializeToString())
+        return _Write(call, "Put", request.SerializeToString())
 
     async def _exchange(self, gets: list[bytes]) -> None:
         source, node_id = self._random, self._pick()
-        order: list[_Put | bytes] = [*self._open, *(put for put in self._open if source.random() < 0.1), *gets]
+        order: list[_Write | bytes] = [*self._open, *(put for put in self._open if source.random() < 0.1), *gets]
         # Gets among the puts: runs of both are gathered at once.
         source.shuffle(order)
         message = calls_pb2.CallBatch(calls=[_call(number, asked) for number, asked in enumerate(order, 1)])
@@ -131,8 +136,8 @@ class Messenger(Client):
                 put.may_have_happened = True
         else:
             for number, asked in enumerate(order, 1):
-                if isinstance(asked, _Put):
-                    self._put(asked, node_id, replies[number])
+                if isinstance(asked, _Write):
+                    self._wrote(asked, node_id, replies[number])
                 else:
                     self._got(asked, node_id, replies[number], start_ms, floor)
         self._give_up()
@@ -150,18 +155,17 @@ class Messenger(Client):
         assert sorted(found) == [call.id for call in message.calls]
         return found
 
-    def _put(self, put: _Put, node_id: str, reply: calls_pb2.CallReply) -> None:
+    def _wrote(self, put: _Write, node_id: str, reply: calls_pb2.CallReply) -> None:
         call = put.call
         if not reply.status:
-            answer = kv_pb2.KvPutResponse.FromString(reply.reply)
-            ts = Timestamp.parse(answer.etag)
+            ts, found = _answered(put.method, reply.reply)
             if not put.is_open:
                 # It stood twice in the message.
                 if call.outcome != "acknowledged" or call.ts != ts:
                     self._cluster.violation(f"one request was answered {ts}, and otherwise: {call}")
                 return
-            self._cluster.counts["puts of messages acknowledged"] += 1
-            self._acknowledged(call, node_id, WriteResult(ts, b""))
+            self._cluster.counts[f"{call.kind}s of messages acknowledged"] += 1
+            self._acknowledged(call, node_id, WriteResult(ts, found))
             return
         error = from_status(reply.status)
         match error:
@@ -211,8 +215,17 @@ class Messenger(Client):
                     call.outcome, call.end_ms = "did not happen", self._cluster.now_ms
 
 
-def _call(number: int, asked: _Put | bytes) -> calls_pb2.Call:
-    if isinstance(asked, _Put):
-        return calls_pb2.Call(id=number, method=_METHOD + "Put", request=asked.request)
+def _answered(method: str, reply: bytes) -> tuple[Timestamp, bytes]:
+    """When a write was committed, and whether it changed nothing."""
+    if method == "Put":
+        return Timestamp.parse(kv_pb2.KvPutResponse.FromString(reply).etag), b""
+    answer = kv_pb2.KvDeleteResponse.FromString(reply)
+    at = answer.header.timestamp
+    return Timestamp(at.epoch, at.wall_ms, at.logical), b"" if answer.existed else NOTHING_DELETED
+
+
+def _call(number: int, asked: _Write | bytes) -> calls_pb2.Call:
+    if isinstance(asked, _Write):
+        return calls_pb2.Call(id=number, method=_METHOD + asked.method, request=asked.request)
     request = kv_pb2.KvGetRequest(namespace=NAMESPACE, key=asked).SerializeToString()
     return calls_pb2.Call(id=number, method=_METHOD + "Get", request=request)

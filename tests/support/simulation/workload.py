@@ -202,7 +202,7 @@ class Client:
         if call.repeated:
             self._cluster.counts["retries answered from the table"] += 1
         # A write without an effect (a delete of nothing) is a read of the newest state.
-        if call.reply == _NOTHING_DELETED or call.ts == call.floor:
+        if call.reply == NOTHING_DELETED or call.ts == call.floor:
             if call.ts < call.floor:
                 self._cluster.violation(f"{call.kind} at {call.ts} rests on a state before {call.floor}: {call}")
         elif call.ts <= call.floor:
@@ -325,7 +325,7 @@ class Client:
             self._cluster.counts["told that there is no leader"] += 1
 
 
-_NOTHING_DELETED: Final = b"nothing"
+NOTHING_DELETED: Final = b"nothing"
 
 
 def _as_bytes(_ts: Timestamp, reply: object) -> bytes:
@@ -344,7 +344,7 @@ def _put(put: KvPut, token: bytes) -> Evaluate:
 def _delete(key: bytes) -> Evaluate:
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
         evaluation = evaluate_delete(reader, NAMESPACE, KvDelete(key))
-        return _replying(evaluation, b"deleted" if evaluation.mutations.keys else _NOTHING_DELETED)
+        return _replying(evaluation, b"deleted" if evaluation.mutations.keys else NOTHING_DELETED)
 
     return evaluate
 

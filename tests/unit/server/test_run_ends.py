@@ -30,7 +30,7 @@ from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits
 from cortado.store.server.runs import writing
 from support.nodes import NOW_MS, until
-from support.plain_calls import error, etag, get, given, put, request_id, value
+from support.plain_calls import delete, error, etag, get, given, put, request_id, value
 from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
 
 TOKENS = {name: make_token(lambda count, n=n: bytes([n]) * count) for n, name in enumerate(("root", "app"), 1)}
@@ -248,6 +248,22 @@ def test_a_quota_counts_each_call_of_a_run_and_its_bytes(tmp_path: Path, sizes: 
         assert meter.bytes is not None and meter.bytes.full_ms == pytest.approx(counted / 10)
 
     serving(scenario, authority=with_roles(tmp_path, meters))
+
+
+def test_a_run_of_deletes_frees_room_as_each_of_them_does(tmp_path: Path, sizes: list[int]) -> None:
+    async def scenario(served: Served) -> None:
+        admit = served.node.admit
+
+        def admitted(size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
+            frees_room.append(frees)
+            admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
+
+        served.node.admit = admitted  # type: ignore[method-assign]
+        await served.call([put(1), put(2), delete(3), delete(4)])
+        assert sizes == [2, 2] and frees_room == [False, True]
+
+    frees_room: list[bool] = []
+    serving(scenario, authority=with_roles(tmp_path))
 
 
 def test_what_is_full_takes_no_run(tmp_path: Path, sizes: list[int]) -> None:
