@@ -194,6 +194,15 @@ class OverlayReader:
         if self._seen is not None and (self._open is None or self._open.newest.get(key) is not found):
             self._seen.note_item(key, *found)
 
+    def _note_over_base(self, key: LogicalKey, found: Item) -> None:
+        """As :meth:`_note`, where the base has noted its own version: a layer below the open one may have a newer."""
+        if self._seen is None:
+            return
+        if self._open is None or self._open.newest.get(key) is not found:
+            self._seen.note_item(key, *found)
+        elif (before := _search(self._layers[:-1], key)) is not None:
+            self._seen.note_item(key, *before)
+
     def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
         if self._newest is not None:
             return self._newest.has_one_of(keys)
@@ -207,7 +216,7 @@ class OverlayReader:
             for place, key in enumerate(keys):
                 found = self._find(key)
                 if found is not None:
-                    self._note(key, found)
+                    self._note_over_base(key, found)
                     versions[place] = _version(found, self._base)
         return versions
 
@@ -219,7 +228,7 @@ class OverlayReader:
             for key in layer.keys_between(start, end):
                 in_flight[key] = layer.versions[key]
         for key, found in in_flight.items():
-            self._note(key, found)
+            self._note_over_base(key, found)
         if not in_flight:
             return self._base.scan(start, end, reverse=reverse, limit=limit)
         # Each key in flight may hide one of the base's, so that many more may be needed.

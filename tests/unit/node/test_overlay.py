@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import ref
 
 import pytest
@@ -12,19 +12,23 @@ from hypothesis import strategies as st
 
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.versions import Item, encode_versions, suffix_of
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import Item, encode_version, encode_versions, suffix_of
 from cortado.store.node.changefeed.recent import Applied, RecentChanges
 from cortado.store.node.overlay import Layer, Layers, OverlayReader
 from support.dict_reader import DictStore
+from support.memory_engine import MemoryEngine
 
 KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcd"])
 EXPIRES_MS = {b"gone": 1_000, b"going": 1_001}
 """Of payloads that expire: the twin's wall time is 1,000."""
 PAYLOADS = st.one_of(st.none(), st.binary(max_size=3), st.sampled_from(list(EXPIRES_MS)))
+KEY, END = LogicalKey(b"k"), LogicalKey(b"l")
 WRITES = st.lists(st.dictionaries(KEYS, PAYLOADS, max_size=5), max_size=4)
 
 
@@ -263,3 +267,16 @@ def test_a_reader_is_gone_with_its_last_user_and_keeps_no_layer_until_a_collecti
         assert is_there() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("read", [lambda r: r.get(KEY), lambda r: r.get_many([KEY]), lambda r: list(r.scan(KEY, END))])
+def test_the_version_before_the_open_batch_is_noted_or_none(read: Callable[[OverlayReader], object]) -> None:
+    store = VersionStore(MemoryEngine())
+    with store.engine.write() as txn:
+        txn.put(Space.DATA, *encode_version(KEY, b"stored", Timestamp(0, 1, 0)))
+    appended, opened = Layer(), Layer()
+    appended.add([KEY], [encode_version(KEY, b"appended", Timestamp(0, 2, 0))])
+    opened.add([KEY], [encode_version(KEY, b"open", Timestamp(0, 3, 0))])
+    seen = Seen()
+    read(OverlayReader(store.snapshot(Timestamp(0, 4, 0), seen), [appended, opened], seen))
+    assert seen.versions.get(KEY, suffix_of(Timestamp(0, 2, 0))) == suffix_of(Timestamp(0, 2, 0))
