@@ -4,7 +4,7 @@
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 10\\n": the format of all files here; written last: if it exists, all do
+      FORMAT           "cortado-data 11\\n": the format of all files here; written last: if it exists, all do
       identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
       log/             the log files (``cortado.store.log_files``)

@@ -35,9 +35,9 @@ from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
 
 PART_ROWS: Final = 250_000
 _CUTS: Final = 256
-PARTS_MAX: Final = 40_000
-"""The most files of an export: its checkpoint and its manifest name each, and both are bounded where they are read."""
 """Key ranges that a table is cut into, before they are put together again to parts."""
+PARTS_MAX: Final = 40_000
+"""The most files of an export: its checkpoint and its manifest name each, and both are bounded when they are read."""
 
 
 @dataclass(frozen=True, slots=True)

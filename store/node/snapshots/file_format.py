@@ -2,7 +2,7 @@
 
 ::
 
-    "cortado snapshot" 16 | format 4
+    "cortado snapshot" 16 | format 7
     frame H   what it is: snapshot id, cluster, group, place in the log, members
     frame B   a run of items of one space, in the order of their keys        } any number,
     frame B   ...                                                            } in the order of spaces
