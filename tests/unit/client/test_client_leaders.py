@@ -321,7 +321,7 @@ def test_what_a_new_leader_refuses_is_the_answer(cluster: FakeCluster, client: C
 
 
 def test_without_any_leader_nothing_has_happened_and_every_node_is_named(cluster: FakeCluster, client: Client) -> None:
-    kv = client.with_timeout(1).kv("n")
+    kv = client.with_timeout(5).kv("n")
     kv.put(b"k", b"v")
     cluster.elect(None)
     with pytest.raises((NotLeader, Unavailable)) as raised:
