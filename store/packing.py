@@ -15,6 +15,8 @@ from struct import Struct, pack, unpack
 from typing import Final
 
 LENGTH_BYTES: Final = 4
+_KEPT_PIECES_MAX: Final = 2_000
+"""Python keeps the formats of a hundred calls, at 32 bytes for each piece."""
 
 
 def join(pieces: Collection[bytes]) -> tuple[bytes, bytes]:
@@ -28,6 +30,11 @@ def cut(joined: bytes, packed_lengths: bytes) -> tuple[bytes, ...]:
     if len(packed_lengths) % LENGTH_BYTES:
         raise ValueError(f"{len(packed_lengths)} bytes of lengths are not a multiple of {LENGTH_BYTES}")
     count = len(packed_lengths) // LENGTH_BYTES
+    if 0 < count <= _KEPT_PIECES_MAX and packed_lengths == packed_lengths[:LENGTH_BYTES] * count:
+        size_bytes = int.from_bytes(packed_lengths[:LENGTH_BYTES], "little")
+        if size_bytes * count == len(joined):
+            # Pieces of one length: Python keeps their format, and so it takes a quarter of the time.
+            return unpack(f"{size_bytes}s" * count, joined)
     lengths = unpack(f"<{count}I", packed_lengths)
     if sum(lengths) != len(joined):
         raise ValueError(f"there are {len(joined)} bytes, and the lengths say {sum(lengths)}")

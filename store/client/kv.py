@@ -18,7 +18,7 @@ from cortado.store.client.streams import items
 from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_pairs
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, text_of
 from cortado.store.names import check_namespace
 from cortado.store.packing import cut, cut_equal, join
 
@@ -470,7 +470,7 @@ def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
 def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
     # What was written at once has one timestamp, and neighbours often were.
-    etags = {each: str(Timestamp.from_bytes(each)) for each in set(versions)}
+    etags = {each: text_of(each) for each in set(versions)}
     pairs = zip(
         cut(packed.keys, packed.key_lengths),
         cut(packed.values, packed.value_lengths),

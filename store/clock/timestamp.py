@@ -90,6 +90,12 @@ class Timestamp:
         return datetime.fromtimestamp(min(self.wall_ms, 253402300799000) / 1000, UTC)
 
 
+def text_of(encoded: bytes) -> str:
+    """The text of a timestamp's 12 bytes, without the object: for the etags of a page."""
+    high, logical = _LAYOUT.unpack(encoded)
+    return f"{high >> 48}.{high & WALL_MS_MAX}.{logical}"
+
+
 ZERO: Final = Timestamp(0, 0, 0)
 LARGEST: Final = Timestamp(EPOCH_MAX, WALL_MS_MAX, LOGICAL_MAX)
 

@@ -315,8 +315,7 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
     """Return :func:`user_key_of` of each; all are keys of one generation of ``namespace``."""
     if not keys:
         return []
-    before = len(_namespace_prefix(namespace)) + GENERATION_BYTES
-    start = keys[0][:before] + _BYTES_TAG
+    start = beginning_of_user_keys(namespace, keys[0])
     skipped = len(start)
     if not (min(keys).startswith(start) and max(keys).startswith(start) and set(map(_end_of, keys)) == _ENDS):
         return list(map(user_key_of, keys))
@@ -325,6 +324,11 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
     if 0 in b"".join(parts):
         return [part if 0 not in part else user_key_of(key) for part, key in zip(parts, keys, strict=True)]
     return parts
+
+
+def beginning_of_user_keys(namespace: str, key: LogicalKey) -> bytes:
+    """What ``key``, a pair's of ``namespace``, has before the text that is the user's key."""
+    return key[: len(_namespace_prefix(namespace)) + GENERATION_BYTES] + _BYTES_TAG
 
 
 def user_key_of(key: LogicalKey) -> bytes:

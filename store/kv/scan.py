@@ -12,16 +12,17 @@ A scan is a value: nothing is held open between slices. All slices read at one t
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.keys.codec import INVERTED
-from cortado.store.keys.keyspace import user_keys_of
+from cortado.store.keys.keyspace import beginning_of_user_keys, user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
-from cortado.store.mvcc.reader import ScanSource
+from cortado.store.mvcc.packed import PackedPayloads
+from cortado.store.mvcc.reader import ScanChunk, ScanSource
 from cortado.store.names import check_namespace
-from cortado.store.packing import cut_equal
+from cortado.store.packing import LENGTH_BYTES, cut, cut_equal, join
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 
 
@@ -61,26 +62,30 @@ class KvScan:
         return encode_token(PageToken(self.read_ts, resume, self.remaining), self.request.shape())
 
 
+Joined: TypeAlias = tuple[bytes, bytes]
+"""As :func:`cortado.store.packing.join` makes it."""
+
+
 @dataclass(frozen=True, slots=True)
 class KvSlice:
-    """Keys, values, and commit timestamps end to end (12 bytes each) in scan order, perhaps none; ``rest`` is None
-    where the scan ends."""
+    """Keys and values end to end with their lengths, and commit timestamps end to end (12 bytes each), in scan order,
+    perhaps none; ``rest`` is None where the scan ends."""
 
-    keys: list[bytes]
-    values: list[bytes]
+    keys: Joined
+    values: Joined
     versions: bytes
     rest: KvScan | None
 
-    def etags(self) -> list[Timestamp]:
-        """The timestamps, decoded. What was written at once has one, and neighbours often were."""
-        versions = cut_equal(self.versions, TIMESTAMP_BYTES)
-        decoded = {each: Timestamp.from_bytes(each) for each in set(versions)}
-        return list(map(decoded.__getitem__, versions))
+    def __len__(self) -> int:
+        return len(self.versions) // TIMESTAMP_BYTES
 
     @property
     def pairs(self) -> list[KvPair]:
         """The same, pair by pair."""
-        return list(map(KvPair, self.keys, self.values, self.etags()))
+        versions = cut_equal(self.versions, TIMESTAMP_BYTES)
+        # What was written at once has one timestamp, and neighbours often were.
+        etags = {each: Timestamp.from_bytes(each) for each in set(versions)}
+        return list(map(KvPair, cut(*self.keys), cut(*self.values), map(etags.__getitem__, versions)))
 
 
 def begin_scan(request: KvScanRequest, read_ts: Timestamp, generation: int) -> KvScan:
@@ -107,14 +112,36 @@ def read_slice(source: ScanSource, scan: KvScan, *, rows_max: int = 2000, bytes_
     chunk = source.scan_chunk(
         scan.start, scan.end, scan.read_ts, reverse=reverse, max_rows=rows_max, max_bytes=bytes_max
     )
-    values = [b""] * len(chunk.keys) if scan.request.keys_only else list(chunk.payloads)
-    keys = user_keys_of(scan.request.namespace, chunk.keys)
-    versions = b"".join(chunk.suffixes).translate(INVERTED)
-    remaining = None if scan.remaining is None else scan.remaining - len(keys)
+    remaining = None if scan.remaining is None else scan.remaining - len(chunk.payloads)
     if chunk.resume is None or remaining == 0:
         rest = None
     elif reverse:
         rest = replace(scan, end=chunk.resume, remaining=remaining)
     else:
         rest = replace(scan, start=chunk.resume, remaining=remaining)
-    return KvSlice(keys, values, versions, rest)
+    values = _no_values(chunk) if scan.request.keys_only else _values(chunk)
+    return KvSlice(_user_keys(scan.request.namespace, chunk), values, chunk.versions(), rest)
+
+
+def _user_keys(namespace: str, chunk: ScanChunk) -> Joined:
+    """Where the kernel packed the slice, it cuts the keys, too, and none of them becomes an object."""
+    packed, payloads = chunk.packed, chunk.payloads
+    if packed is not None and len(packed) and isinstance(payloads, PackedPayloads) and payloads.kernel is not None:
+        start = beginning_of_user_keys(namespace, packed.logical_key(0))
+        # The keys are in order, so what the first and the last begin with, all of them do.
+        if all(packed.logical_key(place).startswith(start) for place in (0, len(packed) - 1)):
+            found = payloads.kernel.texts(packed.joined, packed.ends, len(start))
+            if found is not None:
+                return found[0], found[1].astype("<u4", copy=False).tobytes()
+    return join(user_keys_of(namespace, chunk.keys))
+
+
+def _values(chunk: ScanChunk) -> Joined:
+    payloads = chunk.payloads
+    if isinstance(payloads, PackedPayloads) and not payloads.head_bytes:
+        return payloads.bodies, payloads.lengths().astype("<u4", copy=False).tobytes()
+    return join(payloads)
+
+
+def _no_values(chunk: ScanChunk) -> Joined:
+    return b"", bytes(LENGTH_BYTES * len(chunk.payloads))

@@ -229,13 +229,13 @@ class ScanChunk:
             self._suffixes = list(map(suffix_from, self._engine_keys)) if packed is None else packed.each_suffix()
         return self._suffixes
 
-    def suffixes_of(self, rows: Sequence[int]) -> list[bytes]:
-        """Return the suffixes of some rows, by their numbers."""
-        if self._suffixes is None and self.packed is not None:
-            return list(map(self.suffixes.__getitem__, rows))
-        if self._suffixes is None:
-            return list(map(suffix_from, map(self._engine_keys.__getitem__, rows)))
-        return [self._suffixes[row] for row in rows]
+    def versions(self, rows: Sequence[int] | None = None) -> bytes:
+        """Return commit timestamps end to end, 12 bytes a row: of all rows, or of some by their numbers."""
+        if self.packed is not None and self._suffixes is None:
+            table = np.frombuffer(self.packed.suffixes, np.uint8).reshape(-1, TIMESTAMP_BYTES)
+            return (~(table if rows is None else table[np.asarray(rows, np.intp)])).tobytes()
+        suffixes = self.suffixes if rows is None else map(self.suffixes.__getitem__, rows)
+        return b"".join(suffixes).translate(INVERTED)
 
     def cut(self, count: int, *, reverse: bool) -> ScanChunk:
         """Return its first ``count`` rows, one at least; the next slice begins with the rest."""
@@ -246,7 +246,7 @@ class ScanChunk:
         return ScanChunk(self.keys[:count], self.suffixes[:count], self.payloads[:count], resume, self.expiries)
 
     def timestamps(self) -> list[Timestamp]:
-        """Return the commit timestamps, decoded. A caller that wants their bytes alone inverts the suffixes instead."""
+        """Return the commit timestamps, decoded. :meth:`versions` gives their bytes for less."""
         suffixes = self.suffixes
         # Rows of one commit have one timestamp, and neighbours often are of one commit.
         decoded = {each: Timestamp.from_bytes(each.translate(INVERTED)) for each in set(suffixes)}

@@ -1,5 +1,5 @@
-"""Requests to the scan kernel, if there is one, about columns: to make them from Avro bodies, and to group by them
-(:mod:`cortado.store.mvcc.kernel`).
+"""Requests to the scan kernel about rows that it has packed: texts of their keys, columns of their Avro bodies, and
+groups by these (:mod:`cortado.store.mvcc.kernel`).
 
 The kernel knows no schemas. It takes a *program*: an operation for each field, in the order in which the fields lie in
 a body, so that a body is walked once, whichever fields are wanted::
@@ -93,6 +93,10 @@ class Grouped(NamedTuple):
 
 
 class ColumnKernel(Protocol):
+    def texts(self, keys: bytes, ends: NDArray[np.int64], before: int) -> tuple[bytes, NDArray[np.uint32]] | None:
+        """Return the texts that keys have behind their first ``before`` bytes: end to end, and the length of each. The
+        keys lie end to end and end at ``ends``. None if another reader must read them."""
+
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
         """Return each slot, for bodies that lie end to end and end at ``ends``; None if another reader must read
         them."""

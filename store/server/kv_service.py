@@ -43,7 +43,6 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import NEVER
 from cortado.store.mvcc.reader import VALIDATION, Reader, ScanSource
 from cortado.store.node.replica import Replica
-from cortado.store.packing import join
 from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.convert import condition_value, dropped_message, expiry_value, read_at_text
 from cortado.store.server.listing import PAGE_ITEMS_MAX
@@ -309,7 +308,7 @@ class _ScanSteps:
         def step() -> tuple[bytes, Step | None]:
             rows_max = SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left)
             reply, found = self.read(scan, rows_max, SLICE_BYTES_MAX)
-            left = None if page_left is None else page_left - len(found.keys)
+            left = None if page_left is None else page_left - len(found)
             return reply, None if found.rest is None or left == 0 else self.step(found.rest, left)
 
         return step
@@ -332,8 +331,8 @@ class _ScanSteps:
 
 
 def _pack(found: KvSlice, into: kv_pb2.KvPackedPairs) -> None:
-    into.keys, into.key_lengths = join(found.keys)
-    into.values, into.value_lengths = join(found.values)
+    into.keys, into.key_lengths = found.keys
+    into.values, into.value_lengths = found.values
     into.versions = found.versions
 
 

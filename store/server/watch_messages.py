@@ -55,7 +55,7 @@ class Changes:
         of_places = (
             {place: expiries[key] for place, key in enumerate(chunk.keys) if key in expiries} if expiries else {}
         )
-        versions = b"".join(chunk.suffixes).translate(INVERTED)
+        versions = chunk.versions()
         return cls(chunk.keys, versions, list(chunk.payloads), expiries=of_places)
 
     def part(self, begin: int, end: int) -> Changes:

@@ -103,11 +103,6 @@ def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
     return b"".join(map(_body, payloads)), lengths
 
 
-def join_versions(suffixes: Sequence[bytes]) -> bytes:
-    """Commit timestamps, 12 bytes a row, from the inverted ones that end the engine's keys."""
-    return (~np.frombuffer(b"".join(suffixes), dtype=np.uint8)).tobytes()
-
-
 def take_rows(payloads: Sequence[bytes], rows: Sequence[int]) -> Sequence[bytes]:
     """Some of the payloads, by their places in rising order."""
     if len(rows) == len(payloads):

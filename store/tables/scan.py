@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.filter.bind import compile_filter
 from cortado.store.filter.truth import BoundFilter
-from cortado.store.keys.codec import encode_parts
+from cortado.store.keys.codec import INVERTED, encode_parts
 from cortado.store.keys.keyspace import (
     KeyRange,
     index_prefix,
@@ -42,12 +42,11 @@ from cortado.store.keys.keyspace import (
 )
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, ScanSource, Version
-from cortado.store.mvcc.versions import suffix_of
 from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.convert import Conversion, plan_conversion
 from cortado.store.tables.indexes import index_label
-from cortado.store.tables.runs import Run, join_versions, take_rows
+from cortado.store.tables.runs import Run, take_rows
 from cortado.store.tables.view import TableView
 
 SLICE_ROWS_MAX: Final = 2_000
@@ -273,10 +272,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     if len(chosen) > wanted:
         chosen = chosen[:wanted]
         looked_at = chosen[-1] + 1
-    suffixes: Sequence[bytes] = ()
-    if plan.with_versions:
-        suffixes = chunk.suffixes_of(chosen) if versions is None else [suffix_of(versions[row].ts) for row in chosen]
-    made = _converted(plan, take_rows(payloads, chosen), suffixes)
+    made = _converted(plan, take_rows(payloads, chosen), _timestamps(plan, chunk, versions, chosen))
     if page.rows and page.bytes + made.bytes > PAGE_BYTES_MAX:
         page.is_full = True
         return
@@ -286,6 +282,17 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     position = position_after(plan, chunk, looked_at)
     remaining = None if token.remaining is None else token.remaining - made.rows
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
+
+
+def _timestamps(
+    plan: ScanPlan, chunk: ScanChunk, versions: Sequence[Version] | None, chosen: Sequence[int]
+) -> bytes:
+    """Of the chosen rows, where they were asked for."""
+    if not plan.with_versions:
+        return b""
+    if versions is None:
+        return chunk.versions(None if len(chosen) == len(chunk.payloads) else chosen)
+    return b"".join([versions[row].suffix for row in chosen]).translate(INVERTED)
 
 
 def position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalKey | None:
@@ -307,8 +314,9 @@ def _rows_max(plan: ScanPlan, wanted: int) -> int:
     return rows_max if plan.filter is not None else min(rows_max, wanted)
 
 
-def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> ScanPage:
-    """Convert as many of the first rows as fit, one at least, to the requested form.
+def _converted(plan: ScanPlan, payloads: Sequence[bytes], versions: bytes) -> ScanPage:
+    """Convert as many of the first rows as fit, one at least, to the requested form. ``versions`` are their timestamps,
+    or nothing.
 
     There a row may be many times as large as it is stored, by a reader's defaults or by the names in JSON.
     """
@@ -316,9 +324,7 @@ def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[byt
     while True:
         made = ScanPage(rows=count)
         try:
-            made.runs = conversion.runs(
-                payloads[:count], join_versions(suffixes[:count]) if plan.with_versions else b""
-            )
+            made.runs = conversion.runs(payloads[:count], versions[: count * TIMESTAMP_BYTES])
         except TooLarge:
             # The size of the defaults is known before they are made.
             if count <= 1:

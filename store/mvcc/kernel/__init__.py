@@ -4,9 +4,10 @@
 
     seam.py        which path a process runs, and why; compiles in a child process, loads what is compiled
     scanning.py    one slice: a pinned tree, scratch memory, and what the kernel packed, as a ScanChunk
-    walking.py     columns of the bodies of such a slice, and groups by them (asked by cortado.store.mvcc.walks)
+    walking.py     texts of a slice's keys, columns of its bodies, groups by these (asked by cortado.store.mvcc.walks)
     bodies.py    ┐ compiled: Avro bodies, walked field by field, checked, and written to columns
     groups.py    │ compiled: rows with equal values, numbered
+    texts.py     │ compiled: texts, cut out of keys
     rows.py      │ compiled: the newest visible version of each key, checked and packed
     tree.py      │ compiled: a place in one of LMDB's trees, moved from item to item
     pages.py     │ compiled: one page, one item; every pointer is checked before it is followed

@@ -6,8 +6,11 @@
                                         backwards: the last visible one before one that is not, or another key
 
 Every version that is passed is checked, visible or not; where a key has many, searches go past most of them, as the
-Python path's do. A slice ends between two keys, never within one, once it has its rows, bytes or versions; it says with
-which key the next one begins, or backwards before which it ends.
+Python path's do. Neighbouring keys tend to have similar numbers of versions: behind a key with many, the next key's are
+searched past at once.
+
+A slice ends between two keys, never within one, once it has its rows, bytes or versions; it says with which key the
+next one begins, or backwards before which it ends.
 
 Whatever is not as it should be (a pointer, an order, a checksum, a kind that is not known) is STRANGE: what was packed
 is not to be used, and the Python path reads the slice again, which finds out what it is and says so.
@@ -108,6 +111,8 @@ _EXPIRY_BYTES: Final = EXPIRY_BYTES
 _EXPIRY_MASK: Final = np.uint64((1 << 48) - 1)
 # A search on the leaf costs less than passing by so many versions.
 _MANY_VERSIONS: Final = 3
+# Behind a key with more versions than these, the next key's are searched past at once.
+_FEW_VERSIONS: Final = 2
 _NEIGHBOUR_BYTES_MAX: Final = 1 << 14
 _NO_ROW: Final = 0
 
@@ -261,15 +266,15 @@ def _follows(before: Any, item: Any) -> Any:
 
 @compiled
 def _pass_to(tree: Any, limits: Any, terms: Any, out: Any, item: Any, suffix: Any) -> Any:
-    """As :func:`_seek_version`, forwards. All that is passed are versions of one key, so the last of them is one:
-    else keys are out of their order, and the search has passed by another key's."""
+    """As :func:`_seek_version`, forwards; and whether anything was passed. All that is passed are versions of one key,
+    so the last of them is one: else keys are out of their order, and the search has passed by another key's."""
     found = _seek_version(tree, terms, out, item, suffix)
     if found < END or move(tree, out[PLACE], -1) != FOUND:
-        return -1
+        return -1, False
     last = _look(tree, limits, out)
     if last[0] < 0 or (last[0] != item[0] and _follows(item, last) != 1):
-        return -1
-    return move(tree, out[PLACE], 1) if found == FOUND else END
+        return -1, False
+    return (move(tree, out[PLACE], 1) if found == FOUND else END), last[0] != item[0]
 
 
 @compiled
@@ -299,7 +304,7 @@ def _forwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
     at = terms
     before = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     is_taken = False
-    passed = 0
+    passed, searched, has_many = 0, False, False
     found = _begin(tree, limits, terms, out)
     while found == FOUND:
         item = _look(tree, limits, out)
@@ -315,7 +320,8 @@ def _forwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
                 return _ends_before(terms, out, item[0], item[1])
             set_number(state, _LOGICAL_KEYS, number_at(state, _LOGICAL_KEYS) + 1)
             is_taken = False
-            passed = 0
+            has_many = has_many if searched else passed > _FEW_VERSIONS
+            passed, searched = 0, False
         if not is_taken and _is_visible(times, item[0], item[1]):
             took = _take(times, limits, out, item)
             if took == NO_ROOM and number_at(state, _LOGICAL_KEYS) > 1:
@@ -327,11 +333,12 @@ def _forwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
         before = item
         _count(limits, out, item)
         passed += 1
-        if passed <= _MANY_VERSIONS:
+        if passed <= _MANY_VERSIONS and not (has_many and is_taken):
             found = move(tree, place, 1)
         else:
-            passed = 0
-            found = _pass_to(tree, limits, terms, out, item, at + (LAST_AT if is_taken else READ_AT))
+            found, has_passed = _pass_to(tree, limits, terms, out, item, at + (LAST_AT if is_taken else READ_AT))
+            has_many = has_passed or passed > _FEW_VERSIONS
+            passed, searched = 0, True
     return DONE if found == END else STRANGE
 
 
@@ -342,7 +349,7 @@ def _backwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
     nothing = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     before, newest, finished = nothing, nothing, nothing
     is_past = False
-    passed = 0
+    passed, searched, has_many = 0, False, False
     found = _begin(tree, limits, terms, out)
     while found >= END:
         item = nothing
@@ -369,7 +376,8 @@ def _backwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
             set_number(state, _LOGICAL_KEYS, number_at(state, _LOGICAL_KEYS) + 1)
             newest = nothing
             is_past = False
-            passed = 0
+            has_many = has_many if searched else passed > _FEW_VERSIONS
+            passed, searched = 0, False
         if not is_past and _is_visible(times, item[0], item[1]):
             newest = item
         else:
@@ -377,13 +385,14 @@ def _backwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
         passed += 1
         before = item
         _count(limits, out, item)
-        if passed > _MANY_VERSIONS:
+        if passed > _MANY_VERSIONS or has_many:
             # To the newest visible one, or past those that are not; what lies before it is another key's, or newer.
-            passed = 0
             found = _seek_version(tree, terms, out, item, at + (FIRST_AT if is_past else READ_AT))
             before = _look(tree, limits, out) if found == FOUND else nothing
             if before[0] <= 0 or (before[0] != item[0] and _follows(before, item) != 1):
                 return STRANGE
+            has_many = before[0] != item[0] or passed > _FEW_VERSIONS
+            passed, searched = 0, True
             newest = newest if is_past else before
             is_past = True
         found = move(tree, place, -1)

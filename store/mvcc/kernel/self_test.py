@@ -50,12 +50,19 @@ def check_kernel(kernel: RowKernel) -> None:
     held[-30] ^= 1
     if _rows(kernel, tree, early, reverse=False) is not None or _columns(b"\x07abc\x00", [5]) is not None:
         raise ValueError("it does not notice damage")
+    if _texts(b"k,a\0\xffb\0\1k,123456789\0\1", [8, 21]) != (b"a\0b123456789", [3, 9]) or _texts(b"k,a\0\2", [5]):
+        raise ValueError("it cuts other texts out of keys")
     repeated = np.array([7, 5, 7], np.int64)
     grouped = CompiledColumns().group([Walked(repeated, None, None)], 3)
     if grouped is None or [each.tolist() for each in grouped] != [[0, 1, 0], [0, 1]]:
         raise ValueError("it groups other rows")
     if _columns(b"\x06abc\x00\x02d\x02\x09", [5, 9]) != [b"abcd", [0, 3, 4], [0, -5], [False, True]]:
         raise ValueError("it makes other columns than were written")
+
+
+def _texts(keys: bytes, ends: list[int]) -> tuple[bytes, list[int]] | None:
+    found = CompiledColumns().texts(keys, np.array(ends, np.int64), 2)
+    return None if found is None else (found[0], found[1].tolist())
 
 
 def _columns(bodies: bytes, ends: list[int]) -> list[object] | None:

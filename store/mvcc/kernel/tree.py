@@ -140,16 +140,18 @@ def move(tree: Any, place: Any, step: Any) -> Any:
 
 
 @compiled
-def _descend(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    number = tree[ROOT]
-    for level in range(tree[DEPTH]):
-        if _enter(tree, place, level, number) == DAMAGED:
-            return DAMAGED
+def _descend(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
+    """To a leaf, from the page at the level ``top``, which was entered before."""
+    for level in range(top, tree[DEPTH]):
+        if level > top:
+            above = LEVEL * (level - 1)
+            number = child_on(tree, number_at(place, above), number_at(place, above + 1))
+            if _enter(tree, place, level, number) == DAMAGED:
+                return DAMAGED
         index = _sought(tree, place, level, key, key_bytes)
         if index == DAMAGED:
             return DAMAGED
         set_number(place, LEVEL * level + 1, index)
-        number = child_on(tree, number_at(place, LEVEL * level), index) if level < tree[DEPTH] - 1 else 0
     return FOUND
 
 
@@ -157,10 +159,18 @@ def _descend(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
     """To the first item at or after a key: FOUND, END where all are below it (the place is then behind the last item),
     or DAMAGED."""
-    leaf = LEVEL * (tree[DEPTH] - 1)
     if tree[DEPTH] == 0:
         return END
-    if _descend(tree, place, key, key_bytes) == DAMAGED:
+    if _enter(tree, place, 0, tree[ROOT]) == DAMAGED:
+        return DAMAGED
+    return _seek_below(tree, place, key, key_bytes, 0)
+
+
+@compiled
+def _seek_below(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
+    """As :func:`seek`, of a key below the page at the level ``top``, which was entered before."""
+    leaf = LEVEL * (tree[DEPTH] - 1)
+    if _descend(tree, place, key, key_bytes, top) == DAMAGED:
         return DAMAGED
     # The item before, which may be on the leaf before.
     before = move(tree, place, -1)
@@ -181,8 +191,26 @@ def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 
 
 @compiled
+def _seek_around(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
+    """As :func:`seek`, from the lowest page above the leaf that has the key between two of its own: those above it are
+    not entered again."""
+    level = tree[DEPTH] - 2
+    while level > 0:
+        page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
+        low, low_bytes = key_on(tree, page, 1)
+        high, high_bytes = key_on(tree, page, count - 1)
+        if low < 0 or high < 0:
+            return DAMAGED
+        if compare(low, low_bytes, key, key_bytes) <= 0 and compare(high, high_bytes, key, key_bytes) > 0:
+            break
+        level -= 1
+    return _seek_below(tree, place, key, key_bytes, max(level, 0))
+
+
+@compiled
 def seek_from(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """As :func:`seek`, of a key that is likely on the leaf where the place is: no page is entered then."""
+    """As :func:`seek`, of a key that is likely on the leaf where the place is, or near it: no page is entered then, or
+    few."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     page, count = number_at(place, leaf), number_at(place, leaf + 2)
     first, first_bytes = key_on(tree, page, 0)
@@ -190,7 +218,7 @@ def seek_from(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
     if first < 0 or last < 0:
         return DAMAGED
     if compare(first, first_bytes, key, key_bytes) >= 0 or compare(last, last_bytes, key, key_bytes) < 0:
-        return seek(tree, place, key, key_bytes)
+        return _seek_around(tree, place, key, key_bytes)
     index = _sought(tree, place, tree[DEPTH] - 1, key, key_bytes)
     if index <= 0 or index >= count:
         return DAMAGED

@@ -1,4 +1,4 @@
-"""Columns of bodies, and groups of rows, by the kernel: memory for what is wanted, and what was written there."""
+"""Texts of keys, columns of bodies, and groups of rows, by the kernel: memory for each, and what was written there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cortado.store.mvcc.kernel import bodies as compiled
 from cortado.store.mvcc.kernel import groups as compiled_groups
+from cortado.store.mvcc.kernel import texts as compiled_texts
 from cortado.store.mvcc.walks import OPERATION_NUMBERS, Grouped, Program, Slot, Walked
 
 _BYTES_MAX: Final = 2**31 - 1
@@ -43,6 +44,16 @@ class _Memory:
 
 class CompiledColumns:
     """A :class:`~cortado.store.mvcc.walks.ColumnKernel`. On any thread, and on several at once."""
+
+    def texts(self, keys: bytes, ends: NDArray[np.int64], before: int) -> tuple[bytes, NDArray[np.uint32]] | None:
+        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
+        key_bytes, ends = np.frombuffer(keys, np.uint8), np.ascontiguousarray(ends, np.int64)
+        if len(ends) and ends[-1] != len(keys):
+            return None
+        found, lengths = np.empty(len(keys), np.uint8), np.empty(len(ends), np.uint32)
+        given = _address(key_bytes), _address(ends), len(ends), before
+        filled = compiled_texts.cut_texts(given, _address(found), _address(lengths))
+        return None if filled == compiled_texts.STRANGE else (found[:filled].tobytes(), lengths)
 
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
         """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
