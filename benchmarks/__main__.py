@@ -35,6 +35,7 @@ NAMES: Final = (
     "peers",
     "node",
     "client",
+    "pages",
     "tables",
     "transfer",
     "backup",

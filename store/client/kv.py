@@ -251,7 +251,7 @@ class AsyncKeyValue:
             packed=True,
         )
         page = await self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
-        return list(_unpacked(page.packed)), page.next_page_token
+        return list(unpacked(page.packed)), page.next_page_token
 
     async def _pages(self, request: kv_pb2.KvScanRequest, *, is_empty: bool) -> AsyncGenerator[Iterable[KvPair], None]:
         if is_empty:
@@ -259,7 +259,7 @@ class AsyncKeyValue:
         if 0 < request.limit <= _PAGE_PAIRS_MAX:
             # Most often all of it, for less than a stream costs.
             page = await self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
-            yield _unpacked(page.packed)
+            yield unpacked(page.packed)
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
@@ -267,7 +267,7 @@ class AsyncKeyValue:
         async with aclosing(replies):
             async for reply in replies:
                 # A server that does not pack has them one by one. All are out of the reply before somebody reads them.
-                pairs = iter([*map(_pair, reply.pairs)]) if reply.pairs else _unpacked(reply.packed)
+                pairs = iter([*map(_pair, reply.pairs)]) if reply.pairs else unpacked(reply.packed)
                 del reply
                 yield pairs
 
@@ -467,7 +467,8 @@ def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
     return kv_pb2.KvRange(prefix=_bytes(prefix, "prefix"))
 
 
-def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
+def unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
+    """The pairs of a page that came packed."""
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
     # What was written at once has one timestamp, and neighbours often were.
     etags = {each: text_of(each) for each in set(versions)}

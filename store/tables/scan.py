@@ -284,9 +284,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
 
 
-def _timestamps(
-    plan: ScanPlan, chunk: ScanChunk, versions: Sequence[Version] | None, chosen: Sequence[int]
-) -> bytes:
+def _timestamps(plan: ScanPlan, chunk: ScanChunk, versions: Sequence[Version] | None, chosen: Sequence[int]) -> bytes:
     """Of the chosen rows, where they were asked for."""
     if not plan.with_versions:
         return b""

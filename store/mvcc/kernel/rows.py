@@ -112,7 +112,7 @@ _EXPIRY_MASK: Final = np.uint64((1 << 48) - 1)
 # A search on the leaf costs less than passing by so many versions.
 _MANY_VERSIONS: Final = 3
 # Behind a key with more versions than these, the next key's are searched past at once.
-_FEW_VERSIONS: Final = 2
+_FEW_VERSIONS: Final = 3
 _NEIGHBOUR_BYTES_MAX: Final = 1 << 14
 _NO_ROW: Final = 0
 
@@ -223,10 +223,11 @@ def _look(tree: Any, limits: Any, out: Any) -> Any:
 
 
 @in_place
-def _count(limits: Any, out: Any, item: Any) -> Any:
-    """An item was looked at."""
+def _count(limits: Any, out: Any, item: Any, passed: Any) -> Any:
+    """An item was looked at, behind ``passed`` others of its key. These count half: they are checked, not copied."""
     state = out[STATE]
     looked = item[1] if limits[KEYS_ONLY] else item[1] + item[3]
+    looked = looked >> 1 if passed else looked
     set_number(state, LOOKED_BYTES, number_at(state, LOOKED_BYTES) + looked)
     set_number(state, VERSIONS, number_at(state, VERSIONS) + 1)
 
@@ -331,7 +332,7 @@ def _forwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
             is_taken = True
             passed = 0
         before = item
-        _count(limits, out, item)
+        _count(limits, out, item, passed)
         passed += 1
         if passed <= _MANY_VERSIONS and not (has_many and is_taken):
             found = move(tree, place, 1)
@@ -382,9 +383,9 @@ def _backwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
             newest = item
         else:
             is_past = True
-        passed += 1
         before = item
-        _count(limits, out, item)
+        _count(limits, out, item, passed)
+        passed += 1
         if passed > _MANY_VERSIONS or has_many:
             # To the newest visible one, or past those that are not; what lies before it is another key's, or newer.
             found = _seek_version(tree, terms, out, item, at + (FIRST_AT if is_past else READ_AT))
