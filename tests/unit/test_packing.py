@@ -7,7 +7,9 @@ import pytest
 from cortado.store.packing import cut, cut_equal, join
 
 
-@pytest.mark.parametrize("pieces", [(), (b"",), (b"ab", b"", b"c"), tuple(b"%d" % i for i in range(2_000))])
+@pytest.mark.parametrize(
+    "pieces", [(), (b"",), (b"ab", b"", b"c"), (b"",) * 3, (b"ab",) * 2_001, tuple(b"%d" % i for i in range(2_000))]
+)
 def test_what_was_joined_is_cut_again(pieces: tuple[bytes, ...]) -> None:
     joined, lengths = join(pieces)
     assert joined == b"".join(pieces)
@@ -26,6 +28,7 @@ def test_lengths_are_little_endian() -> None:
         (b"abc", b"\2\0\0\0", "there are 3 bytes, and the lengths say 2"),
         (b"", b"\xff\xff\xff\xff", "there are 0 bytes, and the lengths say 4294967295"),
         (b"a", b"", "there are 1 bytes, and the lengths say 0"),
+        (b"abcd", b"\3\0\0\0" * 2, "there are 4 bytes, and the lengths say 6"),
     ],
 )
 def test_lengths_that_contradict_the_bytes_are_told(joined: bytes, lengths: bytes, problem: str) -> None:

@@ -20,16 +20,18 @@ from cortado.errors import Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.mapped import MappedFile
-from cortado.store.keys.keyspace import row_key
+from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, suffix_of
 from support.engines import open_lmdb
 from support.kernels import row_kernel
-from support.scans_alike import HIGHEST, LOWEST, History, a_key, at, by_kernel, by_python
+from support.scans_alike import HIGHEST, LOWEST, History, a_key, at, by_kernel, by_python, tree_of
 
 ROOT = Path(__file__).parents[3]
+DEPTH = 4
+"""The place of that number in a tree."""
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +83,39 @@ def test_keys_of_many_versions_are_passed_by_searches(engine: LmdbEngine, revers
         expected = by_python(store, (LOWEST, HIGHEST), at(number), reverse=reverse, rows=50, size=1 << 20)
         found = by_kernel(kernel, mapped, (LOWEST, HIGHEST), at(number), reverse=reverse, rows=4, size=1 << 20)
         assert found == expected
+
+
+def test_searches_from_leaf_to_leaf_of_a_deep_tree_find_what_python_finds(engine: LmdbEngine) -> None:
+    kernel, mapped, store = row_kernel(), mapped_of(engine), VersionStore(engine)
+    draw = Random(11)
+    keys = [kv_key("n", b"key-%05d" % number) for number in range(400)]
+    with engine.write() as txn:
+        for place, key in enumerate(keys):
+            # Neighbours have about as many, and now and then there is one that has not.
+            count = [12, 4, 1, 30][place // 100] if draw.random() < 0.9 else draw.randrange(1, 15)
+            for number in range(1, 1 + count):
+                payload = None if draw.random() < 0.1 else draw.randbytes(draw.choice([20, 200, 900]))
+                txn.put(Space.DATA, *encode_version(key, payload, at(number)))
+    assert tree_of(mapped)[DEPTH] >= 3, "else all searches begin at the root"
+    for number in (0, 1, 3, 4, 5, 12, 30):
+        for reverse in (False, True):
+            expected = by_python(store, (LOWEST, HIGHEST), at(number), reverse=reverse, rows=2_000, size=1 << 20)
+            found = by_kernel(kernel, mapped, (LOWEST, HIGHEST), at(number), reverse=reverse, rows=150, size=1 << 16)
+            assert found == expected
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("versions", [3, 4, 11])
+def test_old_versions_do_not_end_a_slice_early(engine: LmdbEngine, reverse: bool, versions: int) -> None:
+    keys = [kv_key("n", b"key-%05d" % number) for number in range(200)]
+    with engine.write() as txn:
+        for key in keys:
+            for number in range(1, 1 + versions):
+                txn.put(Space.DATA, *encode_version(key, bytes(200), at(number)))
+    suffix = suffix_of(at(versions))
+    wanted = Slice(LOWEST, HIGHEST, suffix, suffix, reverse, len(keys), 2 * len(keys) * 260)
+    found = row_kernel().read(mapped_of(engine), wanted)
+    assert found is not None and len(found.payloads) == len(keys)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,7 +1,7 @@
 """Pages of pairs, packed from the kernel's buffers, and the same pairs one by one, and as Python reads them.
 
 Keys are of one length and of many, with zeros among them; pairs are overwritten and deleted, and expire; transactions
-have writes of their own; scans end by rows, bytes and a limit, either way, with values and without, and go on by tokens.
+have writes of their own; scans end by rows, bytes and a limit, either way, with values or without, and go on by token.
 """
 
 from __future__ import annotations
