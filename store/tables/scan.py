@@ -285,7 +285,7 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
 
 
 def _timestamps(plan: ScanPlan, chunk: ScanChunk, versions: Sequence[Version] | None, chosen: Sequence[int]) -> bytes:
-    """Of the chosen rows, where they were asked for."""
+    """The timestamps of the chosen rows; none where they were not asked for."""
     if not plan.with_versions:
         return b""
     if versions is None:

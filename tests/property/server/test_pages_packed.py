@@ -140,10 +140,12 @@ def test_packed_pages_are_those_of_pairs_one_by_one_and_of_python(
         try:
             kv = KeyValueService(node)
             times = await write(kv, draw, clock)
+            # All is applied behind this. What a page of the past passes by, and so its end, depends on that.
+            await kv.scan_page(kv_pb2.KvScanRequest(namespace=NAMESPACE))
             for _ in range(SCANS):
                 request = a_request(draw, times)
                 if not request.at.HasField("timestamp"):
-                    # What is read now and later would be read at two times.
+                    # Without a time, each of the reads below would be at a time of its own.
                     request.at.wall_ms = clock.now_ms
                 use_kernel(node, kernel)
                 by_kernel = await pages_of(kv, request, packed=True)
