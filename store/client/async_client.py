@@ -58,7 +58,7 @@ class AsyncClient(ClientTransactions, ClientServices):
                 print(document.value)
 
     ``timeout_s`` bounds each call, all its retries included, and of a stream each wait for the next message. Reads and
-    writes are repeated where that is safe; what cannot be decided in time is OutcomeUnknown, never a failure. All
+    writes are repeated if that is safe; a write undecided in time raises OutcomeUnknown, never a failure. All
     errors are :mod:`cortado.errors`.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
@@ -66,7 +66,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
     the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
     always read at the leader. ``tls`` encrypts the connections.
-    ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
+    ``token`` identifies the caller if the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
     past, in documents, keys and bounds alike.
@@ -150,11 +150,11 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._connection.new_request_id(self._timeout_s)
 
     def with_request_id(self, request_id: bytes) -> Self:
-        """The same client, for one write, which has this id: made again, also by another process, it has no second
-        effect, and returns what it returned. For an application that keeps ids with what it has to do.
+        """Return the same client for one write with this id. Repeated, also by another process, the write has no second
+        effect and returns its first result. An application can store the id with its own task.
 
         Another write with the same id is refused with InvalidArgument, one that the cluster may have forgotten with
-        OutcomeUnknown. Views share the connection. Raises InvalidArgument for what is no id.
+        OutcomeUnknown. Views share the connection. Raises InvalidArgument if ``request_id`` is not an id.
         """
         if not isinstance(request_id, bytes) or len(request_id) != REQUEST_ID_BYTES:
             raise InvalidArgument("request_id", f"must be {REQUEST_ID_BYTES} bytes", shown(request_id))
@@ -164,16 +164,16 @@ class AsyncClient(ClientTransactions, ClientServices):
         return view
 
     async def open_call(self, method: Method, request: Any) -> Any:
-        """The reply to a request that somebody else made, of any unary method. A write without an id gets a new one."""
+        """Return the reply to a ready request of any unary method. A write without an id gets a new one."""
         if not hasattr(request, "request_id"):
-            # Of a change a silence is no failure.
+            # If a change gets no reply, its outcome is unknown: that is not a failure.
             return await self._connection.call(method, request, timeout_s=self._timeout_s, changes=method.changes)
         if request.request_id:
             return await self._connection.call(method, request, timeout_s=self._timeout_s)
         return await self._connection.write(method, request, timeout_s=self._timeout_s)
 
     async def open_call_at(self, address: str, method: Method, request: Any) -> Any:
-        """As :meth:`open_call`, in one attempt at the node at this address, whoever leads."""
+        """Send as :meth:`open_call`, in one attempt to the node at this address, the leader or not."""
         return await self._connection.ask_node(address, method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
@@ -364,37 +364,37 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._tables.undrop_database(name, as_name, number)
 
     async def namespaces(self) -> list[str]:
-        """The names of all namespaces that have pairs, in order."""
+        """Return the names of all namespaces that have pairs, in order."""
         return await self._namespaces.names()
 
     async def drop_namespace(self, namespace: str) -> DropRecord:
-        """Takes all pairs of a namespace away at once. Reads at an earlier time still find them, and they may be
+        """Drop all pairs of a namespace at once. Reads at an earlier time still find them, and they may be
         undropped, until the grace is over: the time for which the cluster keeps old versions. Raises NotFound."""
         return await self._namespaces.drop(namespace)
 
     async def undrop_namespace(self, namespace: str, *, number: int | None = None) -> None:
         """Brings back the pairs that were dropped last, or those of a record's ``number``, with their history.
 
-        Raises NotFound, AlreadyExists where there are pairs, and InvalidArgument where the grace is over.
+        Raises NotFound, AlreadyExists if there are pairs, and InvalidArgument if the grace is over.
         """
         await self._namespaces.undrop(namespace, number)
 
     async def dropped(self) -> list[DropRecord]:
-        """What was dropped and is not cleared yet, oldest first."""
+        """Return the drops that are not cleared yet, oldest first."""
         return await self._tables.dropped()
 
     async def tables(self, database: str | None = None) -> list[TableDescriptor]:
-        """The tables of a database, or of all. Raises NotFound."""
+        """Return the tables of a database, or of all. Raises NotFound."""
         return await self._tables.list(database)
 
     async def describe(self, full_name: str) -> TableDescriptor:
-        """A table's key, subject and indexes as they are now, or at the time of a view. Raises NotFound."""
+        """Return a table's key, subject and indexes as they are now, or at the time of a view. Raises NotFound."""
         return await self._tables.describe(full_name)
 
     async def check_table(
         self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None, repair: bool = False
     ) -> CheckReport:
-        """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp.
+        """Verify that the table's indexes hold exactly the entries of its rows, at one timestamp.
 
         With ``repair``, which excludes ``at``, missing entries are put and stray ones deleted, in the newest state.
         """
@@ -422,24 +422,24 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._tables.built(full_name, started)
 
     async def drop_index(self, full_name: str, name: str) -> None:
-        """Takes an index away, also one that is being built. Raises NotFound."""
+        """Drop an index, also one that is being built. Raises NotFound."""
         await self._tables.drop_index(full_name, name)
 
     async def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
-        """A table's indexes as they are now, each with its state. Raises NotFound."""
+        """Return a table's indexes as they are now, each with its state. Raises NotFound."""
         return (await self._tables.describe(full_name)).indexes
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
 
     async def status(self, address: str | None = None) -> Status:
-        """What one node says of itself, whoever leads: the one at ``address``, by default the first of this client's
-        endpoints that answers. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
+        """Return the status of one node, the leader or not: the one at ``address``, by default the first of this
+        client's endpoints that answers. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
         return status_from_proto(
             await self._ask(self._connection.stubs.cluster.Status, cluster_pb2.StatusRequest(), address)
         )
 
     async def clock(self, address: str | None = None) -> ClockReading:
-        """The clock of one node, which is found as by :meth:`status`."""
+        """Return the clock of one node, which is found as by :meth:`status`."""
         return clock_from_proto(
             await self._ask(self._connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(), address)
         )
@@ -450,22 +450,22 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self.open_call_at(check_endpoint(address), method, request)
 
     async def now(self) -> Timestamp:
-        """A timestamp to read at: what is committed by now is at or below it, what is written later above.
+        """Return a timestamp to read at: commits until now are at or below it, later writes above.
 
-        Of a view of the past, the time that it reads at.
+        A view of the past returns the time that it reads at.
 
-        It is that of a linearizable read, not the clock's: of a time above what is stored the server would know nothing
-        after a crash, and if its clock then went back, a later write might come to stand below.
+        The timestamp is that of a linearizable read, not the clock's. After a crash the server would not know of a time
+        above its stored ones. If its clock then went back, a later write might get a timestamp below that time.
         """
         stub, request = self._connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(is_read=True)
         reply = await self._connection.call(stub, request, timeout_s=self._timeout_s)
         return timestamp_of(reply.header.timestamp)
 
     async def accept_loss(self, key: bytes) -> None:
-        """Gives up the damaged version under this stored key (:attr:`DamagedItem.key`), of which no member has a whole
-        copy: from its timestamp on the key does not exist, on every replica.
+        """Give up the damaged version under this stored key (:attr:`DamagedItem.key`) if no member has a whole copy:
+        from its timestamp on the key does not exist, on every replica.
 
-        Raises InvalidArgument where it is not damaged, Unavailable where not every member has said so.
+        Raises InvalidArgument if it is not damaged, Unavailable if not every member has confirmed that.
         """
         if not isinstance(key, bytes):
             raise InvalidArgument("key", "must be bytes", type(key).__name__)
@@ -476,7 +476,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def bump_epoch(self, from_epoch: int) -> int:
         """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
 
-        Raises InvalidArgument where the epoch is not ``from_epoch`` any more.
+        Raises InvalidArgument if the epoch is not ``from_epoch`` any more.
         """
         request = cluster_pb2.BumpEpochRequest(from_epoch=whole(from_epoch, "from_epoch", 0, _EPOCH_MAX))
         stub = self._connection.stubs.cluster

@@ -21,7 +21,7 @@ _MS_MAX: Final = 100 * 366 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class TokenInfo:
-    """What is known of a token; ``expires_ms`` is wall time, 0 for never."""
+    """A token's metadata; ``expires_ms`` is wall time, 0 for never."""
 
     token_id: str
     created_ms: int
@@ -38,7 +38,7 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalInfo:
-    """Somebody who calls. ``kind`` is certificate or token."""
+    """A principal, its tokens and its grants. ``kind`` is certificate or token."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class AuthStatus:
 
 @dataclass(frozen=True, slots=True)
 class WhoAmI:
-    """Who calls, by what the call has shown; None where that is nobody, who may call while roles are off."""
+    """The caller that the call's credentials identify; None if unauthenticated, as may be while roles are off."""
 
     enabled: bool
     principal: PrincipalInfo | None
@@ -81,30 +81,30 @@ class AsyncAuth:
         self._stub = connection.stubs.auth
 
     async def enable(self, principal: str, *, kind: str = "token") -> Issued:
-        """Switches roles on, and makes ``principal`` an admin in the same step; from then on what nobody was given is
-        denied. Raises InvalidArgument where they are on already."""
+        """Switch roles on, and make ``principal`` an admin in the same step. From then on only granted calls are
+        allowed. Raises InvalidArgument if roles are on already."""
         request = pb.EnableAuthRequest(principal=text(principal, "principal"), kind=text(kind, "kind"))
         token = self._new_token(request, 0) if kind == "token" else None
         return Issued(await self._change(self._stub.Enable, request), token)
 
     async def disable(self) -> AuthStatus:
-        """Switches roles off: everybody who reaches the cluster may do everything. Principals and grants stay."""
+        """Switch roles off: every caller that reaches the cluster may do everything. Principals and grants stay."""
         reply = await self._connection.write(self._stub.Disable, pb.DisableAuthRequest(), timeout_s=self._timeout_s)
         return _status(reply)
 
     async def status(self) -> AuthStatus:
-        """Whether roles are on."""
+        """Return whether roles are on, with the counts of principals and admins."""
         return _status(
             await self._connection.call(self._stub.Status, pb.AuthStatusRequest(), timeout_s=self._timeout_s)
         )
 
     async def who_am_i(self) -> WhoAmI:
-        """Who this client is to the cluster."""
+        """Return the principal that the cluster takes this client for."""
         reply = await self._connection.call(self._stub.WhoAmI, pb.WhoAmIRequest(), timeout_s=self._timeout_s)
         return WhoAmI(reply.enabled, _principal(reply.principal) if reply.HasField("principal") else None)
 
     async def principals(self) -> list[PrincipalInfo]:
-        """All, by name."""
+        """Return all principals, by name."""
         found: list[PrincipalInfo] = []
         request = pb.ListPrincipalsRequest()
         while True:
@@ -115,8 +115,7 @@ class AsyncAuth:
             request.page_token = reply.next_page_token
 
     async def create(self, principal: str, *, kind: str = "token", lifetime_ms: int = 0) -> Issued:
-        """A principal that may do nothing yet. Its token holds for ``lifetime_ms``, 0 for ever. Raises
-        AlreadyExists."""
+        """Create a principal without grants. Its token holds for ``lifetime_ms``, 0 for ever. Raises AlreadyExists."""
         request = pb.CreatePrincipalRequest(principal=text(principal, "principal"), kind=text(kind, "kind"))
         if kind != "token" and lifetime_ms:
             raise InvalidArgument("lifetime_ms", "must be 0 for a principal without a token", str(lifetime_ms))
@@ -124,7 +123,7 @@ class AsyncAuth:
         return Issued(await self._change(self._stub.CreatePrincipal, request), token)
 
     async def rotate(self, principal: str, *, overlap_ms: int, lifetime_ms: int = 0) -> Issued:
-        """A new token; the one before it holds for ``overlap_ms`` more. Raises NotFound."""
+        """Issue a new token; the one before it holds for ``overlap_ms`` more. Raises NotFound."""
         request = pb.RotateTokenRequest(
             principal=text(principal, "principal"), overlap_ms=whole(overlap_ms, "overlap_ms", 0, _MS_MAX)
         )
@@ -132,17 +131,17 @@ class AsyncAuth:
         return Issued(await self._change(self._stub.RotateToken, request), token)
 
     async def revoke(self, principal: str, *, token_id: str = "") -> PrincipalInfo | None:
-        """Takes ``principal`` away, or one of its tokens: then what is left is returned. Raises NotFound."""
+        """Remove ``principal``, or one of its tokens: then return the principal that is left. Raises NotFound."""
         request = pb.RevokePrincipalRequest(principal=text(principal, "principal"), token_id=text(token_id, "token_id"))
         reply = await self._connection.write(self._stub.RevokePrincipal, request, timeout_s=self._timeout_s)
         return _principal(reply.principal) if reply.HasField("principal") else None
 
     async def grant(self, principal: str, role: str, resource: str) -> PrincipalInfo:
-        """Gives a role. Raises NotFound."""
+        """Grant a role. Raises NotFound."""
         return await self._change(self._stub.Grant, _grant(principal, role, resource))
 
     async def revoke_grant(self, principal: str, role: str, resource: str) -> PrincipalInfo:
-        """Takes a role away; what runs by it ends within a second. Raises NotFound."""
+        """Revoke a role; calls that run by it end within a second. Raises NotFound."""
         return await self._change(self._stub.RevokeGrant, _grant(principal, role, resource))
 
     def _new_token(self, request: Any, lifetime_ms: int) -> Token:

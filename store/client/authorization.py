@@ -1,14 +1,14 @@
-"""Who a client's calls are made for: its own token, or somebody else's that it hands on.
+"""The credentials of a client's calls: its own token, or another caller's that it hands on.
 
 ::
 
     Client(token="ctd_...")            a token's text
     Client(token=Path("app.token"))    a file that holds one, and is read again when it is replaced; a pipe is read once
-    ON_BEHALF                          of the task that runs: what its caller has shown to us, passed on as it is, or
-                                       as one that counts only where roles are on
+    ON_BEHALF                          of the task that runs: its caller's credentials, passed on as they are, or
+                                       as ones that count only if roles are on
 
-A client that hands on others' credentials never adds its own: :data:`ON_BEHALF` replaces them, also where it holds none
-(``Bearer`` with nothing behind it), and then the call is nobody's.
+A client that hands on others' credentials never adds its own: :data:`ON_BEHALF` replaces them. If it holds none
+(``Bearer`` with nothing behind it), the call is unauthenticated.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ Metadata: TypeAlias = tuple[tuple[str, str], ...]
 HEADER: Final = "authorization"
 _FILE_BYTES_MAX: Final = 4_096
 _LOOK_S: Final = 1.0
-"""A file is not looked at more often."""
+"""The shortest time between two looks at a file."""
 
 NOBODY: Final = BEARER
-"""A header that shows nothing, and so is not ourselves."""
+"""A header without credentials: the call is unauthenticated, and not this client's own."""
 ON_BEHALF: Final[ContextVar[str]] = ContextVar("cortado_on_behalf", default="")
-"""A header's text, or empty: nobody but ourselves."""
+"""A header's text; if empty, calls carry this client's own credentials."""
 
 
 def only_with_roles(header: str) -> str:
-    """``header``, as that of a call which is refused while the cluster has no roles: then it would be allowed whatever
-    it shows."""
+    """Return ``header`` marked so that a cluster without roles refuses the call, which it would allow with any
+    credentials otherwise."""
     return f"{ONLY_WITH_ROLES}{token_of(header)}"
 
 
 class Authorization:
-    """A client's own. Its text is in no repr and in no error."""
+    """A client's own credentials. Their text is in no repr and in no error."""
 
     def __init__(self, token: TokenSource | None, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        """Raises InvalidArgument for what is no token, or a file that holds none."""
+        """Raises InvalidArgument if ``token`` is not a token, or names a file that holds none."""
         self._monotonic_s = monotonic_s
         self._path = token if isinstance(token, Path) else None
         self._looked_s = float("-inf")
@@ -61,7 +61,7 @@ class Authorization:
             self._header = _bearer(check_token(str(token)))
 
     def check_goes_to(self, address: str, *, is_encrypted: bool) -> None:
-        """Raises InvalidArgument where a token of ours would go over a network unencrypted."""
+        """Raise InvalidArgument if this client's token would go over a network unencrypted."""
         if not self._header or is_encrypted:
             return
         from cortado.store.addresses import is_loopback
@@ -71,21 +71,21 @@ class Authorization:
             raise InvalidArgument("token", f"would go to {address} unencrypted: give the certificates' authority, too")
 
     def header(self) -> str:
-        """Whose a call is that is made now; empty for nobody's."""
+        """Return the header of a call that is made now; empty without credentials."""
         return ON_BEHALF.get() or self._own()
 
     def of_call(self) -> str:
-        """What a call says on a stream that was opened as ourselves, where that is something else, or may have become
-        something else since."""
+        """Return a call's header on a stream that was opened with this client's own credentials. It is empty unless
+        the call's differ, or may have changed since."""
         return ON_BEHALF.get() or ("" if self._path is None else self._own())
 
     def of_stream(self) -> Metadata | None:
-        """Of the stream that many calls share, whoever they are made for."""
+        """Return the metadata of the stream that many calls share: always this client's own credentials."""
         own = self._own()
         return ((HEADER, own),) if own else None
 
     def metadata(self) -> Metadata | None:
-        """Of a gRPC call of its own: this, and the caller's trace."""
+        """Return the metadata of a gRPC call of its own: the header, and the caller's trace."""
         header, trace = self.header(), trace_metadata()
         if not header:
             return trace
@@ -94,7 +94,7 @@ class Authorization:
     def _own(self) -> str:
         if self._path is not None and self._monotonic_s() - self._looked_s > _LOOK_S:
             self._looked_s = self._monotonic_s()
-            # It is being replaced, or is gone: what was read before counts until it is refused.
+            # The file is being replaced, or is gone: the token read before counts until it is refused.
             with suppress(InvalidArgument):
                 self._header = _bearer(_read(self._path))
         return self._header
@@ -104,7 +104,7 @@ NOBODYS: Final = Authorization(None)
 
 
 def check_source(source: TokenSource, field: str) -> None:
-    """Raises InvalidArgument naming ``field`` for what is no token, or a file that holds none."""
+    """Raise InvalidArgument naming ``field`` if ``source`` is not a token, or names a file that holds none."""
     if isinstance(source, Path):
         _read(source, field)
     else:

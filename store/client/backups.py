@@ -1,4 +1,4 @@
-"""What a backup asks of a cluster: which ranges there are, and the versions of each."""
+"""A backup's calls to a cluster: the plan of its ranges, and the versions of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAN_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """Logical keys in ``[start, end)``, about so many ``keys``."""
+    """Logical keys in ``[start, end)``; ``keys`` is their approximate count."""
 
     start: bytes
     end: bytes
@@ -36,7 +36,7 @@ class PlannedRange:
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
     """``ranges`` are to be read at ``timestamp``, in the cluster of that id. From ``oldest`` on all
-    versions are there; what changed since a time is known from ``restored`` on, when a restore has ended.
+    versions are there. Changes are known from ``restored`` on, the time at which a restore ended.
     ``roles_enabled``: roles are on in the cluster."""
 
     cluster_id: str
@@ -49,9 +49,9 @@ class BackupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which versions: the state at ``at``; or what changed above ``since``, deletes too. Of that the newest of each key
-    or, with ``history``, all; ``with_start`` adds the state at ``since``. ``restore_id``: of what a restore under
-    way has put so far."""
+    """The versions to read: the state at ``at``; or the changes above ``since``, deletes too. The newest of each key is
+    read, with ``history`` all; ``with_start`` adds the state at ``since``. ``restore_id`` restricts the read to the
+    versions that this restore, still under way, has put so far."""
 
     at: Timestamp
     since: Timestamp | None = None
@@ -61,7 +61,7 @@ class Wanted:
 
 
 class VersionSource:
-    """Everything that belongs to a backup, as it is committed. A value has its kind before its payload.
+    """All versions that belong to a backup, as they are committed. A value has its kind before its payload.
 
     ``roles_enabled``: whether roles are on, as the newest reply has it.
     """
@@ -96,8 +96,8 @@ class AsyncBackups:
         self._timeout_s = timeout_s
 
     async def plan(self, *, at: At = None, range_bytes: int = 0) -> BackupPlan:
-        """Ranges of about ``range_bytes`` each as they are stored (0: the server's choice), and the timestamp of a
-        backup that sees all that was acknowledged. Raises TimestampInFuture, SnapshotTooOld."""
+        """Return ranges of about ``range_bytes`` each as they are stored (0: the server's choice), and the timestamp
+        of a backup that sees all acknowledged writes. Raises TimestampInFuture, SnapshotTooOld."""
         self._connection.check_present("a backup")
         request = pb.PlanBackupRequest(at=at_to_proto(at), range_bytes=range_bytes)
         method = self._connection.stubs.backups.Plan
@@ -113,13 +113,13 @@ class AsyncBackups:
 
     @property
     def restores(self) -> AsyncRestores:
-        """What a restore asks of a cluster."""
+        """A restore's calls to a cluster."""
         return AsyncRestores(self._connection)
 
     async def read(self, start: bytes, end: bytes, wanted: Wanted) -> AsyncGenerator[bytes, None]:
-        """The versions of a range, as runs of bytes (``docs/formats/backup.md``), the last of which may be empty.
+        """Yield the versions of a range as runs of bytes (``docs/formats/backup.md``); the last run may be empty.
 
-        A stream that breaks goes on at another member. Raises SnapshotTooOld where they cannot be read any more,
+        A stream that breaks goes on at another member. Raises SnapshotTooOld if the versions were collected, and
         DataLoss.
         """
         request = pb.ReadBackupRequest(
@@ -137,9 +137,9 @@ class AsyncBackups:
             yield reply.run
 
     def follow(self, after: Timestamp, source: VersionSource, *, resolved_ms: int = 1_000) -> AsyncWatch[bytes, bytes]:
-        """All versions of ``source`` above ``after``, in the order of their commits: logical keys, and values that
-        begin with their kind. A watch as any other: it goes on over changes of leader, and raises SnapshotTooOld
-        where what it needs was collected."""
+        """Watch all versions of ``source`` above ``after``, in the order of their commits: logical keys, and values
+        that begin with their kind. The watch goes on over changes of leader, and raises SnapshotTooOld if versions
+        that it needs were collected."""
         options = WatchOptions(after=after, resolved_ms=resolved_ms)
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 

@@ -1,4 +1,4 @@
-"""What is kept of old versions: leases, which keep what somebody reads, and who holds them."""
+"""Garbage collection, and the leases that keep old versions for their readers."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ OWNER_CHARS_MAX: Final = 100
 LABEL_CHARS_MAX: Final = 200
 ID_BYTES: Final = 16
 END_S: Final = 2.0
-"""So long its end is tried to be told; after that it ends by itself."""
+"""The time in which a holder tries to tell the cluster of the end; after that the lease ends by itself."""
 _KEEPS_PER_TTL: Final = 3
-"""Two may be lost before the third saves it."""
+"""Two keep-alives may be lost before the third saves the lease."""
 _AGAIN_S: Final = 1.0
-"""After a keep-alive that had no success."""
+"""The wait after a keep-alive that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldLease:
-    """A lease that there is: what is read at ``timestamp`` or above is kept for its holder, of whom the leader heard
-    ``silent_s`` ago last, and who must be heard every ``ttl_s``. With a ``consumer`` it is his place, which he moved
-    ``silent_s`` ago last, and is to move every ``ttl_s``; ``owner`` alone moves it, where that is not empty.
-    It belongs to ``principal``, empty where there was none: no other one keeps or ends it, but operators."""
+    """An existing lease: it keeps the versions that reads at ``timestamp`` or above need. The leader last heard its
+    holder ``silent_s`` ago, and must hear it every ``ttl_s``. With a ``consumer`` it is the consumer's place, last
+    moved ``silent_s`` ago and due every ``ttl_s``; only ``owner`` moves it, if that is not empty.
+    It belongs to ``principal``, empty without one: only that principal and operators keep or end it."""
 
     lease_id: str
     timestamp: Timestamp
@@ -54,10 +54,10 @@ class HeldLease:
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
     """How far back reads can go: to ``safepoint``, which is ``lag_s`` ago. ``holder`` is the lease that it waits for,
-    None where that is ``retention_ms`` alone (-1: for ever). ``tables`` have safepoints of their own.
+    None if it follows from ``retention_ms`` alone (-1: for ever). ``tables`` have safepoints of their own.
 
-    ``removed`` counts the stored items that went on the node that leads, since its start. ``pending`` of the ``pieces``
-    into which it divides what is stored wait to be looked at.
+    ``removed`` counts the stored items that the leader's node removed since its start. The node divides its store
+    into ``pieces``; ``pending`` of them wait to be looked at.
     """
 
     safepoint: Timestamp
@@ -71,7 +71,7 @@ class CollectionStatus:
 
 
 class LeaseKeeper:
-    """Says again and again, beside what its holder does, that the holder of a lease lives."""
+    """Sends the keep-alives of a lease, beside its holder's work."""
 
     def __init__(self, connection: Connection, lease_id: bytes, *, ttl_s: float, timeout_s: float) -> None:
         self._connection = connection
@@ -81,18 +81,18 @@ class LeaseKeeper:
         self._over = connection.runtime.signal()
         self._kept = connection.runtime.signal()
         self.is_lost = False
-        """The cluster says that there is no such lease any more."""
+        """The cluster has answered that the lease does not exist any more."""
 
     def begin(self) -> None:
-        """Once."""
+        """Start the keep-alives; call it once."""
         self._connection.runtime.beside(self._keep())
 
     def end(self) -> None:
-        """It says nothing more; :meth:`ended` waits for what it says just now."""
+        """Stop the keep-alives; :meth:`ended` waits for the one under way."""
         self._over.give()
 
     async def ended(self) -> None:
-        """After :meth:`end`; returns soon, whatever the network does."""
+        """Wait, after :meth:`end`, for the last keep-alive: at most ``END_S``, in any state of the network."""
         await self._kept.wait(END_S)
 
     async def _keep(self) -> None:
@@ -109,7 +109,7 @@ class LeaseKeeper:
                 except Cancelled:
                     return  # The client was closed.
                 except CortadoError:
-                    # Nobody leads, or the network is cut: the lease may live for its whole time once somebody does.
+                    # No leader, or the network is cut: the lease may live for its whole time once there is a leader.
                     wait_s = min(_AGAIN_S, self._every_s)
         finally:
             self._kept.give()
@@ -117,20 +117,20 @@ class LeaseKeeper:
 
 @public_face
 class AsyncLease:
-    """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
+    """Keeps the versions that reads at a timestamp or above need, for as long as its block lasts::
 
         async with client.lease(label="nightly report") as lease:
             past = client.at(lease.timestamp)
             async for document in past.table("shop.items").scan():
                 ...
 
-    It keeps itself alive beside what the block does. Where the cluster could not be told in time that its holder is
-    alive, it ends, as does one that is a day old; then :attr:`timestamp` raises LeaseExpired, and reads below what was
-    collected since raise SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
+    It keeps itself alive while the block runs. It ends if no keep-alive reaches the cluster in time, and when it is
+    a day old. Then :attr:`timestamp` raises LeaseExpired, and reads below the versions collected since raise
+    SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
     longer than you read.
 
-    One that is shared has as its id what its request says. So whoever says the same finds it, wherever he runs, and
-    acquires it where it has ended; and it ends once none of them has been heard of for its time to live.
+    The id of a shared lease derives from its request. So all processes with the same request find the same lease, and
+    acquire it again if it has ended. It ends when no holder has been heard for its time to live.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class AsyncLease:
 
     @property
     def timestamp(self) -> Timestamp:
-        """At which to read. Raises LeaseExpired where it has ended, Unsupported before its block."""
+        """The timestamp to read at. Raises LeaseExpired if the lease has ended, Unsupported before its block."""
         if self._is_over or self._keeper.is_lost:
             raise LeaseExpired(self.lease_id)
         if self._timestamp is None:
@@ -196,7 +196,7 @@ class AsyncLease:
         if not self._is_shared:
             request = pb.ReleaseLeaseRequest(lease_id=self._request.lease_id)
             release = self._connection.stubs.collection.ReleaseLease
-            # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
+            # If the cluster does not answer, the lease ends by itself: its keep-alives have stopped.
             with suppress(CortadoError):
                 await self._connection.write(release, request, timeout_s=min(self._timeout_s, END_S))
         await self._keeper.ended()
@@ -204,7 +204,7 @@ class AsyncLease:
 
 @public_face
 class AsyncCollection:
-    """Who keeps old versions from being collected."""
+    """The leases that keep old versions from being collected, and the collection's state."""
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
         self._connection = connection
@@ -212,12 +212,12 @@ class AsyncCollection:
         self._stub = connection.stubs.collection
 
     async def leases(self) -> list[HeldLease]:
-        """All leases that there are, the oldest timestamp first."""
+        """Return all leases, the oldest timestamp first."""
         reply = await self._connection.call(self._stub.ListLeases, pb.ListLeasesRequest(), timeout_s=self._timeout_s)
         return [_held(each) for each in reply.leases]
 
     async def status(self) -> CollectionStatus:
-        """How far back reads can go, what keeps it so, and what was removed."""
+        """Return how far back reads can go, for which lease, and how many items were removed."""
         found = await self._connection.call(self._stub.Status, pb.CollectionStatusRequest(), timeout_s=self._timeout_s)
         return CollectionStatus(
             timestamp_of(found.safepoint),
@@ -231,9 +231,9 @@ class AsyncCollection:
         )
 
     async def run(self) -> int:
-        """Looks at once for what may be removed by now, and removes it; how many stored items that were.
+        """Collect garbage at once; return how many stored items were removed.
 
-        The timeout bounds each wait for a word of how it goes, not the whole of it.
+        The timeout bounds each wait for a report of progress, not the whole run.
         """
         replies = self._connection.replies(self._stub.Run, pb.RunCollectionRequest(), timeout_s=self._timeout_s)
         removed = 0
@@ -245,12 +245,12 @@ class AsyncCollection:
     async def move_consumer(
         self, consumer: str, at: At, *, label: str = "", ttl_s: float = CONSUMER_TTL_S_DEFAULT, owner: str = ""
     ) -> HeldLease:
-        """Keeps what is above ``at``, a timestamp, for a consumer who comes and goes, instead of what was kept for him.
+        """Keep the versions above ``at``, a timestamp, for a consumer that comes and goes, and no longer those before.
 
-        Who takes changes in batches moves it behind each. It is a lease that nobody has to keep alive: it ends where it
-        was not moved for ``ttl_s``, 1 second to 30 days; by :meth:`end_lease`; and while the disk is nearly full. Until
-        then nobody but the first one's ``owner``, such as a query, moves it.
-        Raises InvalidArgument where it is another owner's, SnapshotTooOld where what he needs is gone,
+        A consumer of batches moves its place behind each batch. The place is a lease without keep-alives: it ends if
+        it was not moved for ``ttl_s``, 1 second to 30 days; by :meth:`end_lease`; and while the disk is nearly full.
+        Until then only the first ``owner``, such as a query, moves it.
+        Raises InvalidArgument if it is another owner's, SnapshotTooOld if versions that it needs were collected,
         TimestampInFuture, ResourceExhausted.
         """
         request = pb.AcquireLeaseRequest(
@@ -272,8 +272,8 @@ class AsyncCollection:
         return _held(reply.lease)
 
     async def end_lease(self, lease_id: str) -> bool:
-        """Ends a lease: what its holder reads may be collected then. False where there is none. With roles on, one of
-        another principal is none, except for operators."""
+        """End a lease: the versions that it kept may be collected then. Return False if it does not exist. With roles
+        on, another principal's lease counts as missing, except for operators."""
         encoded = hexadecimal(lease_id, "lease_id", ID_BYTES)
         request = pb.ReleaseLeaseRequest(lease_id=encoded)
         ended: bool = (await self._connection.write(self._stub.ReleaseLease, request, timeout_s=self._timeout_s)).ended
@@ -314,7 +314,7 @@ def check_label(label: str) -> str:
 
 
 def _id_of(request: pb.AcquireLeaseRequest) -> bytes:
-    """The same for all that ask for the same."""
+    """Return the id of a shared lease: equal requests have equal ids."""
     return blake2b(request.SerializeToString(deterministic=True), digest_size=ID_BYTES).digest()
 
 

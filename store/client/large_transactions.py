@@ -3,12 +3,12 @@
 ::
 
     begin ......... the cluster keeps a record of it, and a lease of the same id
-    stage ......... bulk loads, each for a task and an attempt of it; what is staged is locked for others
-    keep .......... beside it: whoever works on the transaction says that it lives (Collection.KeepLease)
-    commit ........ names of each task the attempt that counts, and may be repeated for a day; or abort
+    stage ......... bulk loads, each for a task and an attempt of it; staged rows are locked for others
+    keep .......... beside it: each process of the transaction sends keep-alives (Collection.KeepLease)
+    commit ........ names the attempt of each task that counts, and may be repeated for a day; or abort
 
-Nobody sees a staged row before the commit, the transaction's own process neither. So its tables load, and nothing else:
-:class:`StagingView` refuses what reads, and what would write at once.
+No reader sees a staged row before the commit, not even the transaction's own process. So its tables only load:
+:class:`StagingView` refuses reads, and writes that would take effect at once.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ LargeTransactionState: TypeAlias = Literal["open", "committed", "aborted"]
 
 @dataclass(frozen=True, slots=True)
 class LargeTransactionRecord:
-    """What the cluster knows of a large transaction, up to a day after its end.
+    """The cluster's record of a large transaction, kept up to a day after its end.
 
-    It may write ``tables``, began at ``start``, and was ``committed`` then, None where it was not. ``is_resolved``:
-    what it has staged is in place, or away. ``cause`` says why it was aborted: as that of TransactionAborted.
-    ``principal`` is whose it is, empty where there was none.
+    It may write ``tables`` and began at ``start``. ``committed`` is its commit's timestamp, or None. ``is_resolved``:
+    its staged rows are in place, or removed. ``cause`` says why it was aborted: as that of TransactionAborted.
+    ``principal`` owns it; empty without one.
     """
 
     transaction_id: str
@@ -70,7 +70,7 @@ class LargeTransactionRecord:
 
 
 class StagingView:
-    """Of tables whose bulk loads stage rows, and which do nothing else."""
+    """The view of tables whose bulk loads stage rows, and which do nothing else."""
 
     commits = False
 
@@ -93,7 +93,7 @@ class StagingView:
 
     @asynccontextmanager
     async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:
-        """What a table is like is asked as ever, and nothing else. Raises Unsupported."""
+        """Allow the request for a table's description. Raises Unsupported for any other read."""
         if not is_begun and request.DESCRIPTOR.name != "DescribeTableRequest":
             raise self.refusal(request.DESCRIPTOR.name.removesuffix("Request"))
         yield nothing_more
@@ -106,8 +106,8 @@ class AsyncStaging:
         async with client.large_transactions.staging(transaction_id, task=7, attempt=1) as staging:
             await staging.table("shop.orders").bulk(rows)
 
-    It keeps the transaction alive for as long as its block lasts, and its end ends nothing: who commits names the
-    attempts that count.
+    It keeps the transaction alive for as long as its block lasts. The block's end does not end the transaction: the
+    commit names the attempts that count.
     """
 
     def __init__(self, client: AsyncClient, connection: Connection, view: StagingView, keeper: LeaseKeeper) -> None:
@@ -126,7 +126,7 @@ class AsyncStaging:
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncClient.table`.
+        """Return a handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncClient.table`.
 
         They are all or nothing: a row that is refused is raised, and so is a key that this transaction has staged
         before (AlreadyExists). With mode "insert" or "replace" a row must be unchanged since the transaction began, and
@@ -159,9 +159,9 @@ class AsyncLargeTransaction:
             await txn.table("shop.orders").bulk(rows)
         print(txn.timestamp)
 
-    Leaving the block commits; an exception aborts, and nothing of it happens. What it stages is seen by nobody before,
-    and locked for every other writer. It keeps itself alive beside what the block does; where the cluster hears nothing
-    of its process for ``ttl_s``, it is aborted.
+    Leaving the block commits; an exception aborts the whole transaction. Staged rows are invisible before the commit,
+    and locked for every other writer. The transaction keeps itself alive while the block runs. If the cluster hears
+    nothing of its process for ``ttl_s``, it is aborted.
     """
 
     def __init__(
@@ -196,14 +196,14 @@ class AsyncLargeTransaction:
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncStaging.table`."""
+        """Return a handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncStaging.table`."""
         return self._staging.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
     async def commit(self) -> Timestamp:
-        """Makes all that it has staged visible, at the timestamp that it returns; leaving the block does it.
+        """Make all staged rows visible, and return the commit's timestamp; leaving the block does it.
 
-        It may be repeated, for a day, and then returns the same: so call it again after OutcomeUnknown. Raises
-        TransactionAborted where it was aborted before.
+        It may be repeated for a day and then returns the same: so call it again after OutcomeUnknown. Raises
+        TransactionAborted if it was aborted before.
         """
         self._timestamp = await self._transactions.commit(self.transaction_id, {0: 0})
         return self._timestamp
@@ -223,7 +223,7 @@ class AsyncLargeTransaction:
             if kind is None:
                 await self.commit()
             else:
-                # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
+                # If the cluster does not answer, the transaction ends by itself: its keep-alives have stopped.
                 with suppress(CortadoError):
                     await self._transactions._abort(self.transaction_id, END_S)
         finally:
