@@ -1,26 +1,26 @@
-"""Who calls, and whether they may: every call of the API passes here before its method does.
+"""Authentication and authorization: every call of the API passes here before it reaches its method.
 
 ::
 
-    a call ─► credential ─────────► rule of the method ─► allowed by what is applied? ─► the method
+    a call ─► credential ─────────► rule of the method ─► allowed by applied state? ──► the method
               token, or the name     (permissions.py)      no: denied, and audited        │
               in a certificate                                                            a write: once more, where it
                                                                                           is appended (auth/caller.py)
 
-**Who is nobody is not listened to**: once roles are on, a call's message is not even received where its caller is not
-known (:meth:`Authority.check_known`). So strangers hold no places of those who are.
+**Unauthenticated calls are refused before their message is received**, once roles are on
+(:meth:`Authority.check_known`). So unknown callers hold no places of known ones.
 
-**Decided from replicated state.** It is what this node has applied, at a leader what is committed, and in memory. A
-follower that lags never denies: it sends the caller to the leader, which knows; what it allows is a read of what it has
-applied. So does one whose roles are hidden by damage.
+**Decided from replicated state.** It is the state that this node has applied, at a leader the committed state, and in
+memory. A follower that lags never denies: it sends the caller to the leader, which knows. A call that it allows reads
+its applied state. A node whose roles are hidden by damage does the same.
 
-**Streams** are looked at again four times a second, and ended where they are no longer allowed.
+**Streams** are checked again four times a second, and ended if they are no longer allowed.
 
-**Quotas** (:mod:`cortado.store.quotas`) are looked at behind that, once it is known who calls. A stream that has begun
+**Quotas** (:mod:`cortado.store.quotas`) are checked after that, once the caller is known. A stream that has begun
 is not refused for its rate: it waits before its next message.
 
-While roles are off nothing is denied, and a write is checked where it is appended all the same: whoever switches roles
-on is before or behind it in the log.
+While roles are off no call is denied. A write is still checked when it is appended: the entry that switches roles on
+is before or behind it in the log.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ R = TypeVar("R")
 
 NOBODY: Final = Credential()
 LOOK_S: Final = 0.25
-"""So often open streams are looked at."""
+"""The time between two checks of the open streams."""
 _LOCAL: Final = frozenset({Permission.VIEW, Permission.OPERATE})
-"""What asks this very node, so that no other one can answer for it."""
+"""The permissions of calls that ask this very node: no other node can answer for it."""
 
 CREDENTIAL: Final[ContextVar[Credential]] = ContextVar("cortado_credential", default=NOBODY)
-"""What the call that is served has shown. Set before each, since many begin in one task."""
+"""The credential of the call that is served. Set before each call, since many begin in one task."""
 
 
 def credential_of(authorization: str, certificate: str = "") -> Credential:
-    """What a caller shows. A header counts alone, also where it holds no token: whoever calls on behalf of others says
-    so by it, and is never taken for them."""
+    """Return a caller's credential. If there is a header, it alone counts, even without a token: a client that calls
+    on behalf of others sends one, so that its own certificate never counts for their calls."""
     if authorization:
         return Credential(token=token_of(authorization), needs_roles=counts_only_with_roles(authorization))
     return Credential(certificate=certificate)
 
 
 def credential_of_call(context: Context, authorization: str) -> Credential:
-    """As :func:`credential_of`, of a call whose ``authorization`` metadata are that."""
+    """Return the :func:`credential_of` a call with this ``authorization`` metadata."""
     if authorization:
         return credential_of(authorization)
     names: Any = context.auth_context().get("x509_subject_alternative_name", ())
@@ -75,7 +75,7 @@ def credential_of_call(context: Context, authorization: str) -> Credential:
 
 
 class OpenStream:
-    """A stream that is served. Without an ``authority`` everybody may open one, and nobody ends it."""
+    """A stream that is served. Without an ``authority`` every caller may open one, and no check ends it."""
 
     def __init__(self, name: str, authority: Authority | None = None) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class OpenStream:
         self._meters = NO_METERS if authority is None else authority.meters
         self._counted: list[Meter] = []
         self._counted_of = -1
-        """The generation of quotas that ``_counted`` are of."""
+        """The generation of quotas that ``_counted`` belongs to."""
         self._added: Sequence[Demand] = ()
         self._rule = None if name.removeprefix(PACKAGE) in CARRIERS else rule_of(name)
         self._credential = CREDENTIAL.get()
@@ -93,7 +93,7 @@ class OpenStream:
         self._looked_by: Roles | None = None
 
     def admit(self, message: Message, size_bytes: int) -> None:
-        """Let one in, of so many bytes. Raises Unauthenticated, PermissionDenied, NotLeader, QuotaExceeded."""
+        """Let a message of ``size_bytes`` in. Raises Unauthenticated, PermissionDenied, NotLeader, QuotaExceeded."""
         rule = self._rule
         if self._authority is None or rule is None:
             return
@@ -112,7 +112,7 @@ class OpenStream:
                 self._meters.take_bytes(self._counting(), size_bytes)
 
     def sent(self, size_bytes: int) -> bool:
-        """Count so many bytes of a reply. Returns whether :meth:`pace` has to be awaited before the next one."""
+        """Count the bytes of a reply. Returns whether :meth:`pace` has to be awaited before the next one."""
         if not self._meters.by_target:
             return False
         counted = self._counting()
@@ -120,8 +120,8 @@ class OpenStream:
         return self._meters.owed_ms(counted) > 0
 
     async def pace(self) -> None:
-        """Wait until what the stream has taken is paid, or the quota is gone. Raises what the stream is denied with
-        meanwhile."""
+        """Wait until the stream's debt to its quotas is paid, or the quota is gone. Raises the stream's denial, if
+        one comes meanwhile."""
         while self._meters.by_target and self._refusal is None:
             owed_ms = self._meters.owed_ms(self._counting())
             if not owed_ms:
@@ -137,7 +137,7 @@ class OpenStream:
         return self._counted
 
     async def follow(self, replies: AsyncGenerator[R, None]) -> AsyncGenerator[R, None]:
-        """``replies``, until they end, or the stream is no longer allowed: then what it is denied with is raised."""
+        """Yield ``replies`` until they end. Raises the denial if the stream is no longer allowed."""
         while True:
             self._waiting = asyncio.current_task()
             try:
@@ -156,10 +156,10 @@ class OpenStream:
             yield reply
 
     def look(self) -> None:
-        """End it where it is no longer allowed."""
+        """End the stream if it is no longer allowed."""
         if self._authority is None or self._refusal is not None or self._is_as_before(self._authority):
             return
-        # Who calls is another one where roles were switched.
+        # After a switch of roles the caller is another one.
         self._counted_of = -1
         for caller in self.callers:
             try:
@@ -171,7 +171,7 @@ class OpenStream:
                 return
 
     def _is_as_before(self, authority: Authority) -> bool:
-        """Whether the last look decided by the same: nothing of the roles has changed, and the caller is still known.
+        """Return whether the last look decided by the same state: unchanged roles, and a caller that is still known.
         There are four looks a second at each of thousands of streams."""
         roles, before = authority.roles, self._looked_by
         self._looked_by = roles
@@ -180,16 +180,16 @@ class OpenStream:
         return not roles.is_enabled or all(authority.remembers(each.credential) for each in self.callers)
 
     def ended(self, error: CortadoError | None) -> None:
-        """It is over."""
+        """Audit the end of the stream."""
         if self._authority is not None and self._rule is not None and self.callers:
             self._authority.ended(self.name, self._rule, self.callers[0], None, error)
 
 
 class Authority:
-    """For one server. Everything here runs on the loop."""
+    """Checks the calls of one server. All its methods run on the loop."""
 
     def __init__(self, host: Host, audit: Audit, meters: Meters = NO_METERS, *, needs_roles: bool = False) -> None:
-        """Where it ``needs_roles``, every call is refused while they are off: nothing else says who calls."""
+        """If it ``needs_roles``, every call is refused while they are off: nothing else identifies the caller."""
         self._host = host
         self._needs_roles = needs_roles
         self._audit = audit
@@ -201,8 +201,8 @@ class Authority:
     def guarded(
         self, name: str, method: Callable[[Any], Awaitable[R]], serialized: Callable[[R], bytes]
     ) -> Callable[[Any], Awaitable[bytes]]:
-        """A unary ``method`` for those alone who may call it, as far as their quotas reach; the call is audited where
-        it has to be."""
+        """Return a unary ``method`` that only allowed callers reach, within their quotas. The call is audited as
+        :meth:`check` and :meth:`ended` do."""
         rule, check, meters = rule_of(name), self.checker(name), self.meters
 
         async def call(request: Any) -> bytes:
@@ -224,7 +224,7 @@ class Authority:
         return call
 
     def _count(self, rule: Rule, caller: Caller, request: Message) -> Sequence[Meter]:
-        """What a call counts for, where there is room for it. Raises QuotaExceeded."""
+        """Return the meters that a call counts for, if they have room for it. Raises QuotaExceeded."""
         meters = self.meters
         if meters.any_full and rule.adds is not None:
             meters.check_room(rule.adds(request))
@@ -234,8 +234,8 @@ class Authority:
         return counted
 
     def lets_in(self, rule: Rule, caller: Caller, request: Message, calls: int, request_bytes: int) -> bool:
-        """Whether so many calls like ``request`` may begin together, which quotas count then. Where they may not, each
-        is to be refused by itself: nothing is audited or counted here."""
+        """Return whether this number of calls like ``request`` may begin together; if so, quotas count them. If not,
+        the caller refuses each by itself: this method audits and counts none of them."""
         if self._denial(caller) is not None:
             return False
         meters = self.meters
@@ -246,12 +246,12 @@ class Authority:
         return meters.begin_many(self.meters_of(caller), calls, request_bytes)
 
     def meters_of(self, caller: Caller) -> Sequence[Meter]:
-        """What a call of data that was let in counts for."""
+        """Return the meters that an admitted call of data counts for."""
         return self.meters.of(caller.name, caller.demands) if self.meters.by_target else ()
 
     def check_known(self, name: str) -> None:
-        """Before anything of a call is received. Raises as :meth:`check` does, where nobody may call so who shows what
-        this call does."""
+        """Check a call's credential before its message is received. Raises as :meth:`check` does if no call with this
+        credential is allowed."""
         credential = self._demanding(CREDENTIAL.get())
         if self.remembers(credential) if self.roles.is_enabled else not credential.needs_roles:
             return
@@ -261,8 +261,8 @@ class Authority:
             raise self._refused(name, caller, refusal, None, is_local=rule_of(name).asks_this_node)
 
     def know_carrier(self) -> bool:
-        """Look the principal of a stream of calls up, for its share; whether it is known. A stream without one is
-        served, too: its calls may have principals of their own."""
+        """Look up the principal of a stream of calls, for its share; return whether it is known. A stream without
+        one is served, too: its calls may have principals of their own."""
         caller = Caller(self._demanding(CREDENTIAL.get()), ())
         is_known = self._denial(caller) is None
         if not is_known:
@@ -272,15 +272,15 @@ class Authority:
 
     @property
     def roles(self) -> Roles:
-        """What calls are decided by; another object after each change."""
+        """The roles that decide about calls; another object after each change."""
         return self._host.meta.roles.committed
 
     def remembers(self, credential: Credential) -> bool:
-        """Whether it was found before to be somebody's, and still is."""
+        """Return whether the credential was found before to be a principal's, and still is."""
         return self.roles.remembers(credential, self._now_ms)
 
     def checker(self, name: str) -> Callable[[Any], Caller]:
-        """What lets a request of the method begin; raises as :meth:`check` does."""
+        """Return the function that lets a request of the method begin; it raises as :meth:`check` does."""
         rule = rule_of(name)
 
         def check(request: Any) -> Caller:
@@ -291,7 +291,7 @@ class Authority:
         return check
 
     def caller(self, rule: Rule, request: Message, credential: Credential) -> Caller:
-        """Who asks for what."""
+        """Return the caller of a request, with its demands."""
         stored, hidden = rule.stored, rule.hidden
         demands, frees = rule.of(request), rule.frees_by(request)
         caller = Caller(self._demanding(credential), demands, owns_names=rule.owns_names, frees=frees)
@@ -305,8 +305,8 @@ class Authority:
         return credential._replace(needs_roles=True) if self._needs_roles else credential
 
     def check(self, name: str, caller: Caller, request: Message | None = None) -> None:
-        """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss where damage hides who
-        may what. What it writes is checked again."""
+        """Let a call begin, or raise Unauthenticated, PermissionDenied, NotLeader, or DataLoss if damage hides the
+        roles. Its writes are checked again."""
         CALLER.set(caller)
         refusal = self._denial(caller)
         if refusal is not None:
@@ -319,8 +319,8 @@ class Authority:
     def _refused(
         self, name: str, caller: Caller, refusal: CortadoError, request: Message | None, *, is_local: bool
     ) -> CortadoError:
-        """What to raise for a ``refusal``, which is audited where it is ours to say. ``is_local``: the call asks this
-        very node."""
+        """Return the error to raise for a ``refusal``. It is audited if this node may decide it. ``is_local``: the call
+        asks this very node."""
         leadership = self._host.meta.driver.leadership
         if not leadership.is_ready and not is_local:
             return leadership.not_leader()
@@ -335,12 +335,12 @@ class Authority:
         return self._host.clock.reading().wall_ms
 
     def ended(self, name: str, rule: Rule, caller: Caller, request: Message | None, error: CortadoError | None) -> None:
-        """A call that was let in is over: it is audited where it changes more than data, or was denied at its end."""
+        """Audit the end of an admitted call if it changes more than data, or was denied at its end."""
         self._audit.ended(name, caller, error, request, changes=rule.changes)
 
     @contextmanager
     def stream(self, name: str) -> Iterator[OpenStream]:
-        """A stream that begins, looked at until the block ends."""
+        """Open a stream, which is checked until the block ends."""
         stream = OpenStream(name, self)
         self._streams.add(stream)
         if self._timer is None:
@@ -363,7 +363,7 @@ class Authority:
         roles, before = self.roles, self._looked_by
         self._looked_by = roles
         if roles is before and not roles.is_enabled:
-            # Nothing can be denied that was let in.
+            # While roles are off, no admitted stream can be denied.
             return
         for stream in list(self._streams):
             stream.look()
