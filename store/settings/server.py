@@ -88,10 +88,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting(
         "front",
-        choice(NATIVE, "grpc"),
-        NATIVE,
-        "What serves clients: the native front, or the gRPC library, whose calls cost several times as much and whose "
-        "connections have fewer bounds.",
+        choice("grpc", NATIVE),
+        "grpc",
+        "What serves clients: the gRPC library, or the native front, whose calls cost a fraction and whose connections "
+        "are bounded.",
         NODE,
     ),
     Setting(
