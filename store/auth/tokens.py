@@ -16,14 +16,16 @@ from typing import Final
 
 from cortado.errors import InvalidArgument
 
-BEARER: Final = "Bearer "
-"""Begins the header ``authorization`` of a call."""
-ONLY_WITH_ROLES: Final = "Bearer-with-roles "
+BEARER: Final = "Bearer"
+"""The scheme of the header ``authorization`` of a call."""
+ONLY_WITH_ROLES: Final = "Bearer-with-roles"
 """The same, for a call that is refused while roles are off."""
 NO_SCHEME: Final = "?"
 """Stands for the token of a header of another scheme; no token reads so."""
 
-_SCHEMES: Final = frozenset(each.strip().lower() for each in (BEARER, ONLY_WITH_ROLES))
+_UNPRINTABLE: Final = "-"
+"""Stands for a token with characters that no header carries; no token reads so."""
+_SCHEMES: Final = frozenset(each.lower() for each in (BEARER, ONLY_WITH_ROLES))
 
 DIGEST_BYTES: Final = 32
 ID_CHARS: Final = 16
@@ -61,6 +63,17 @@ def token_id_of(text: str) -> str:
     return found[1] if found else ""
 
 
+def header_of(token: str, scheme: str = BEARER) -> str:
+    """Return the header that carries ``token``; without a token it is the scheme alone.
+
+    No header begins or ends with a blank, or has a control character (RFC 9113, §8.2.1): servers reset such calls.
+    """
+    token = token.strip(" ")
+    if not token:
+        return scheme
+    return f"{scheme} {token if token.isascii() and token.isprintable() else _UNPRINTABLE}"
+
+
 def token_of(authorization: str) -> str:
     """Return the token in a header; :data:`NO_SCHEME` if its scheme is not one of ours. A scheme has any case (RFC
     9110)."""
@@ -70,7 +83,7 @@ def token_of(authorization: str) -> str:
 
 def counts_only_with_roles(authorization: str) -> bool:
     """Return whether a header's call is refused while roles are off."""
-    return authorization.partition(" ")[0].lower() == ONLY_WITH_ROLES.strip().lower()
+    return authorization.partition(" ")[0].lower() == ONLY_WITH_ROLES.lower()
 
 
 def digest_of(text: str) -> bytes:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, holds_token, token_of
+from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, header_of, holds_token, token_of
 from cortado.store.client.traces import trace_metadata
 from cortado.store.named_files import read_named
 
@@ -42,7 +42,7 @@ ON_BEHALF: Final[ContextVar[str]] = ContextVar("cortado_on_behalf", default="")
 def only_with_roles(header: str) -> str:
     """Return ``header`` marked so that a cluster without roles refuses the call, which it would allow with any
     credentials otherwise."""
-    return f"{ONLY_WITH_ROLES}{token_of(header)}"
+    return header_of(token_of(header), ONLY_WITH_ROLES)
 
 
 class Authorization:
@@ -55,10 +55,10 @@ class Authorization:
         self._looked_s = float("-inf")
         self._header = ""
         if self._path is not None:
-            self._header = _bearer(_read(self._path))
+            self._header = header_of(_read(self._path))
             self._looked_s = monotonic_s()
         elif token is not None:
-            self._header = _bearer(check_token(str(token)))
+            self._header = header_of(check_token(str(token)))
 
     def check_goes_to(self, address: str, *, is_encrypted: bool) -> None:
         """Raise InvalidArgument if this client's token would go over a network unencrypted."""
@@ -96,7 +96,7 @@ class Authorization:
             self._looked_s = self._monotonic_s()
             # The file is being replaced, or is gone: the token read before counts until it is refused.
             with suppress(InvalidArgument):
-                self._header = _bearer(_read(self._path))
+                self._header = header_of(_read(self._path))
         return self._header
 
 
@@ -109,10 +109,6 @@ def check_source(source: TokenSource, field: str) -> None:
         _read(source, field)
     else:
         check_token(source, field)
-
-
-def _bearer(token: str) -> str:
-    return f"{BEARER}{token}"
 
 
 def _read(path: Path, field: str = "token") -> str:

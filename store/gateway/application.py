@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
 from cortado.store.addresses import is_loopback
-from cortado.store.auth.tokens import BEARER, NO_SCHEME
+from cortado.store.auth.tokens import NO_SCHEME, header_of
 from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_roles
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
@@ -202,15 +202,15 @@ def _authorization(headers: Headers) -> str:
         raise Refused(400, InvalidArgument("Authorization", "must be given once at most, in ASCII"))
     scheme, _, rest = given[0].partition(" ") if given else ("", "", "")
     if scheme.lower() == "bearer":
-        return f"{BEARER}{rest.lstrip(' ')}"
+        return header_of(rest)
     if scheme.lower() != "basic":
         # Of another scheme, so of no principal: no scheme of ours is taken from outside.
-        return f"{BEARER}{NO_SCHEME}" if given else ""
+        return header_of(NO_SCHEME) if given else ""
     try:
         _, _, password = b64decode(rest.lstrip(" "), validate=True).decode("ascii").partition(":")
     except ValueError:
         return NOBODY
-    return f"{BEARER}{password}"
+    return header_of(password)
 
 
 @lru_cache(maxsize=64)

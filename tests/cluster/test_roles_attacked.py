@@ -174,7 +174,7 @@ def test_no_token_is_in_anything_that_is_written(world: World) -> None:
     written: list[str] = []
     for shown in (token, WRONG):
         with Client(world.server.endpoint, token=shown) as client:
-            written += [repr(client), repr(client._core._connection._authorization), repr(vars(client._core))]
+            written += [repr(client), repr(client._core._connection._channels._authorization), repr(vars(client._core))]
             written.append(_fails(lambda client=client: client.kv("others").put(b"k", b"v")))
             written.append(_fails(lambda client=client: list(client.kv("others").scan())))
             written.append(_fails(lambda client=client: client.status()))

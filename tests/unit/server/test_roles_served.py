@@ -509,7 +509,7 @@ def test_denials_and_changes_are_audited_and_no_value_or_token_is(
         audited.kv("carts").get(KEY)
         with pytest.raises(PermissionDenied):
             audited.kv("carts").put(KEY, VALUE)
-        token = audited._core._connection._authorization.header().removeprefix("Bearer ")
+        token = audited._core._connection._channels._authorization.header().removeprefix("Bearer ")
 
     def told() -> list[tuple[str, ...]]:
         return [

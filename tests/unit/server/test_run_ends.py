@@ -20,7 +20,7 @@ from cortado.errors import (
 from cortado.proto.v1 import calls_pb2
 from cortado.store.auth import changes
 from cortado.store.auth.stored import Kind
-from cortado.store.auth.tokens import BEARER, Token, make_token
+from cortado.store.auth.tokens import Token, header_of, make_token
 from cortado.store.node.host import Host
 from cortado.store.observe.requests import Ended
 from cortado.store.quotas.meters import Meters
@@ -180,7 +180,7 @@ async def grant(node: Host) -> None:
 
 
 def by(token: Token, calls: Sequence[calls_pb2.Call]) -> list[calls_pb2.Call]:
-    return [given(call, authorization=BEARER + token.text) for call in calls]
+    return [given(call, authorization=header_of(token.text)) for call in calls]
 
 
 def audited(directory: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from cortado.errors import (
     ResourceExhausted,
 )
 from cortado.proto.v1 import calls_pb2, kv_pb2
-from cortado.store.auth.tokens import BEARER
+from cortado.store.auth.tokens import header_of
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.server.calls_service import CallsLimits
@@ -99,7 +99,7 @@ def test_puts_and_deletes_happen_in_the_order_of_their_message(sizes: list[int])
 def test_a_run_has_one_namespace_and_one_credential(sizes: list[int]) -> None:
     async def scenario(served: Served) -> None:
         calls = [put(1), put(2), put(3, namespace="m"), put(4, namespace="m")]
-        calls += [given(put(number), authorization=BEARER + "x") for number in (5, 6)]
+        calls += [given(put(number), authorization=header_of("x")) for number in (5, 6)]
         await served.call(calls)
         assert sizes == [2, 2, 2]
 
