@@ -3,9 +3,9 @@
 ::
 
     bytes ─► frames.py ─► connection.py ─► events: Opened, Data, Reset, Drained, PingAnswered, Ended
-                           │   ▲   states.py: what a stream may do next, as a table
-                           │   `── header_blocks.py ─► fields.py: HPACK (RFC 7541), and what a request's fields may be
-                           `─► bytes to send: what flow control lets through, in turn over the streams
+                           │   ▲   states.py: the transitions of a stream, as a table
+                           │   `── header_blocks.py ─► fields.py: HPACK (RFC 7541), and the checks of a request's fields
+                           `─► bytes to send: as far as flow control allows, in turn over the streams
 
     grpc.py: messages in the bytes of a stream, status and deadline in its fields
 
@@ -14,5 +14,5 @@ that is at fault is reset; a connection that is at fault ends with GOAWAY. Nothi
 
 Time comes in by the door: a connection is made with a clock, which its budgets refill by.
 
-Not here: server push, CONNECT, priorities (they are read and ignored), and what trailers of requests say.
+Not here: server push, CONNECT, priorities (they are read and ignored), and the content of requests' trailers.
 """

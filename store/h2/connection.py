@@ -4,14 +4,14 @@
 
     feed(bytes), advance() ─► events, until has_more is False ─► outgoing.py: answers, and bytes to write
 
-``advance`` does some milliseconds of work and no more; whoever drives it lets others run between.
+``advance`` does some milliseconds of work and no more; its driver lets other tasks run between two calls.
 
-A peer may send ``stream_window`` to each stream, and ``connection_window`` to all, beyond what was consumed. Whoever
-waits for a longer message says so (:meth:`Connection.expect`). Then the stream's window opens for the rest of it, and
-these bytes hold nothing of the connection's window: messages that arrive together don't stop each other.
+A peer may send ``stream_window`` bytes to each stream, and ``connection_window`` to all, beyond those consumed. A
+reader that waits for a longer message says so (:meth:`Connection.expect`). Then the stream's window opens for the rest
+of it, and these bytes take nothing of the connection's window: messages that arrive together don't stop each other.
 
-A stream that this side has reset, or answered before its request was whole, is remembered for a while: what was under
-way to it is ignored.
+A stream that this side has reset, or answered before its request was whole, is remembered for a while: frames that were
+under way to it are ignored.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from cortado.store.h2.states import State, next_state
 from cortado.store.h2.streams import Stream
 
 _SKIPPED_MAX: Final = 64
-"""So many gaps between numbers of streams are remembered; clients leave none."""
+"""The number of remembered gaps between numbers of streams; clients leave none."""
 _STREAMS_A_FRAME: Final = 32
-"""The windows of so many streams are changed in the time that a frame takes."""
+"""The number of windows of streams that are changed in the time of one frame."""
 
 
 class Connection(Outgoing):
@@ -53,7 +53,7 @@ class Connection(Outgoing):
         self.has_acknowledged = False
         """The peer knows our settings."""
         self.is_over = False
-        """It has failed: what is left is to write what it says."""
+        """The connection has failed: only its last bytes are still to be written."""
         self.has_more = False
         """There may be events without further bytes."""
         told = {
@@ -65,14 +65,14 @@ class Connection(Outgoing):
         if limits.connection_window > WINDOW_FIRST:
             self._emit(frames.window_update(0, limits.connection_window - WINDOW_FIRST))
 
-    # --- what comes --------------------------------------------------------------------------------------------
+    # --- frames ------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         if not self.is_over:
             self._reader.feed(data)
 
     def advance(self) -> list[Event]:
-        """What the next bytes mean. It has to be called again while :attr:`has_more`."""
+        """Return the events of the next bytes. It has to be called again while :attr:`has_more`."""
         self.has_more = False
         cost = 0
         try:
@@ -99,7 +99,7 @@ class Connection(Outgoing):
         return self._has_preface
 
     def _receive(self, frame: Frame) -> int:
-        """Take a frame in; returns what it cost."""
+        """Take a frame in; return its cost."""
         kind = frame.kind
         if self._block_of is not None and (kind != frames.CONTINUATION or frame.stream_id != self._block_of.stream_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block is interrupted")
@@ -180,7 +180,7 @@ class Connection(Outgoing):
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, f"a header block of more than {limit} bytes")
 
     def _whole(self, frame: Frame, block: bytes) -> int:
-        """A header block is whole, which began with ``frame``: a request's, or its trailers'."""
+        """Take a whole header block, which began with ``frame``: a request's, or its trailers'. Return its cost."""
         self._check_block(block)
         stream_id, is_last = frame.stream_id, bool(frame.flags & frames.END_STREAM)
         cost = 0
@@ -231,7 +231,7 @@ class Connection(Outgoing):
         self._events.append(Reset(stream_id, int.from_bytes(frame.payload, "big")))
 
     def _check_gone(self, stream_id: int, happened: Happened) -> None:
-        """Of a stream that is not open: whether that may still come, or is a fault."""
+        """Raise a fault if this must not happen to a stream that is not open."""
         if not stream_id % 2:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id}, and clients' have odd numbers")
         if happened is Happened.HEADERS and any(stream_id in gap for gap in self._skipped):
@@ -241,7 +241,7 @@ class Connection(Outgoing):
         if stream_id not in self._cut:
             next_state(State.IDLE if stream_id > self._last_id else State.CLOSED, happened)
 
-    # --- what concerns the connection --------------------------------------------------------------------------
+    # --- frames of the connection ------------------------------------------------------------------------------
 
     def _on_settings(self, frame: Frame) -> int:
         settings = frames.settings_of(frame)
@@ -264,8 +264,8 @@ class Connection(Outgoing):
         return self._widen_streams(window)
 
     def _widen_streams(self, window: int) -> int:
-        """Change the windows of all streams, once for the last of a frame's values: it may have thousands. Returns what
-        that cost."""
+        """Change the windows of all streams, once for the last of a frame's values: it may have thousands. Return the
+        cost."""
         change = window - self._send_window_of_streams
         if not change:
             return 0
@@ -313,18 +313,18 @@ class Connection(Outgoing):
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE of a client")
 
     def _on_unknown(self, _frame: Frame) -> None:
-        """GOAWAY, too: a client that opens no more streams goes by itself."""
+        """Ignore the frame; GOAWAY, too: a client that opens no more streams goes by itself."""
         self._spend("others")
 
-    # --- windows of what comes ---------------------------------------------------------------------------------
+    # --- receive windows ---------------------------------------------------------------------------------------
 
     @property
     def unread(self) -> int:
-        """Bytes that have arrived, and that nobody waits for."""
+        """The bytes that have arrived, and that no reader waits for."""
         return self._limits.connection_window - self._recv_window - self._owed
 
     def consumed(self, stream_id: int, count: int) -> None:
-        """So many bytes of the stream are not held any more."""
+        """Record that ``count`` bytes of the stream are not held any more."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return  # All of it was given back when it closed.
@@ -335,7 +335,7 @@ class Connection(Outgoing):
                 self._open_window(stream, owed)
 
     def expect(self, stream_id: int, count: int) -> None:
-        """Somebody waits for so many bytes beyond those that have arrived: let them come."""
+        """Let ``count`` bytes come beyond those that have arrived: a reader waits for them."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -350,7 +350,7 @@ class Connection(Outgoing):
     # --- ends --------------------------------------------------------------------------------------------------
 
     def fail(self, code: ErrorCode, problem: str) -> list[Event]:
-        """End the connection for what its driver found."""
+        """End the connection for a problem that its driver found."""
         if not self.is_over:
             self._fail(ConnectionFault(code, problem))
         return self._taken_events()
@@ -361,7 +361,7 @@ class Connection(Outgoing):
         self._events.append(Ended(fault.code, fault.problem))
 
     def _spend(self, what: str) -> None:
-        """Take one of a rate of the limits."""
+        """Take one from a rate of the limits. Raises ConnectionFault if its budget is used up."""
         budget = self._budgets.get(what)
         if budget is None:
             budget = self._budgets[what] = Budget(getattr(self._limits, what), self._now_s())

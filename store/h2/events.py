@@ -1,4 +1,4 @@
-"""What a connection tells whoever serves it."""
+"""The events that a connection hands to its server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cortado.store.h2.limits import ErrorCode
 
 @dataclass(slots=True)
 class Opened:
-    """A request has begun; nothing follows its fields where ``is_last``."""
+    """A request has begun; nothing follows its fields if ``is_last``."""
 
     stream_id: int
     head: Head
@@ -20,7 +20,7 @@ class Opened:
 
 @dataclass(slots=True)
 class Data:
-    """Bytes of a request, none where trailers have ended it. They count against its windows until they are consumed."""
+    """Bytes of a request, none if trailers have ended it. They count against its windows until they are consumed."""
 
     stream_id: int
     data: bytes

@@ -1,7 +1,7 @@
 """The fields of a request (RFC 9113 §8.2 and §8.3): checked once, and kept for the calls that repeat them.
 
-Whatever is malformed resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case;
-values have no NUL, CR or LF, and no blank at either end.
+A malformed request resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case; values
+have no NUL, CR or LF, and no blank at either end.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ONCE: Final = frozenset({b"content-length", b"host"})
 
 
 class Head:
-    """What the fields of a request say. ``metadata`` are those that are no pseudo-fields, in their order, as
-    text where they are ASCII."""
+    """The fields of a request. ``metadata`` are those that are no pseudo-fields, in their order, as text if they are
+    ASCII."""
 
     __slots__ = ("content_length", "fields", "list_bytes", "metadata", "method", "path", "plan")
 
@@ -41,7 +41,7 @@ class Head:
         """The last one of each name."""
         self.list_bytes = list_bytes
         self.plan: object = None
-        """Whatever its server makes of it, for the calls that repeat it."""
+        """A value that the server derives from these fields, for the calls that repeat them."""
         self.content_length = _content_length(self.fields)
         if not self.path.startswith(b"/"):
             raise _malformed(f":path {self.path[:100]!r}, which does not begin with a slash")
@@ -77,7 +77,7 @@ def _divided(fields: Sequence[Field]) -> tuple[dict[bytes, bytes], list[Field]]:
 
 
 def check_trailers(fields: Sequence[Field]) -> None:
-    """Raises StreamFault for those that are malformed."""
+    """Check the fields of trailers. Raises StreamFault for those that are malformed."""
     for name, value in fields:
         if name.startswith(b":"):
             raise _malformed(f"{name[:100]!r} in trailers")

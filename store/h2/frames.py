@@ -1,4 +1,4 @@
-"""Frames (RFC 9113 §4 and §6): their layout, and what each kind may look like.
+"""Frames (RFC 9113 §4 and §6): their layout, and the form of each kind.
 
 ::
 
@@ -60,7 +60,7 @@ class Frame(NamedTuple):
 
 class _Form(NamedTuple):
     """``on_stream``: whether the frame belongs to a stream, or to the connection; None for either. ``length`` of its
-    payload: exactly, or at least where it is ``least``."""
+    payload: exactly, or at least that if ``least``."""
 
     name: str
     on_stream: bool | None
@@ -83,7 +83,7 @@ _FORMS: Final = {
 
 
 class FrameReader:
-    """Cuts frames out of bytes that arrive in any pieces. It holds what was not asked for yet."""
+    """Cuts frames out of bytes that arrive in any pieces. It holds the bytes that were not asked for yet."""
 
     def __init__(self, frame_bytes: int) -> None:
         self._frame_bytes = frame_bytes
@@ -97,11 +97,11 @@ class FrameReader:
 
     @property
     def held(self) -> int:
-        """Bytes that are no frame yet, or were not asked for."""
+        """The number of bytes that are no frame yet, or were not asked for."""
         return len(self._buffer) - self._at
 
     def starts_with(self, expected: bytes) -> bool | None:
-        """Take ``expected``, which the bytes begin with. None where that is not known yet."""
+        """Take ``expected`` if the bytes begin with it, and return whether they do. None if that is not known yet."""
         begin = self._buffer[self._at : self._at + len(expected)]
         if begin == expected:
             self._at += len(expected)
@@ -109,7 +109,8 @@ class FrameReader:
         return None if expected.startswith(begin) else False
 
     def next(self) -> Frame | None:
-        """The next whole frame. Raises ConnectionFault for one that is too large, or is not formed as its kind is."""
+        """Return the next whole frame. Raises ConnectionFault for one that is too large, or is not formed as its kind
+        is."""
         buffer, at = self._buffer, self._at
         begin = at + HEAD_BYTES
         if begin > len(buffer):
@@ -132,7 +133,7 @@ class FrameReader:
 def _check(kind: int, stream_id: int, length: int) -> None:
     form = _FORMS.get(kind)
     if form is None:
-        return  # An unknown kind is ignored, whatever it looks like (§5.5).
+        return  # A frame of an unknown kind is ignored, in any form (§5.5).
     if form.on_stream is not None and form.on_stream != bool(stream_id):
         where = "a stream" if stream_id else "the connection"
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{form.name} on {where}")
@@ -141,7 +142,7 @@ def _check(kind: int, stream_id: int, length: int) -> None:
 
 
 def unpadded(frame: Frame) -> bytes:
-    """The content of DATA or HEADERS: without padding (§6.1), and without a priority (§6.2). Raises ConnectionFault."""
+    """Return the content of DATA or HEADERS: without padding (§6.1) and priority (§6.2). Raises ConnectionFault."""
     kind, flags, stream_id, payload = frame
     if not flags & (PADDED | PRIORITIZED):
         return payload
@@ -159,7 +160,8 @@ def unpadded(frame: Frame) -> bytes:
 
 
 def check_priority(stream_id: int, payload: bytes) -> None:
-    """Of a PRIORITY frame, or within HEADERS: it says nothing to us, and must be one (§6.3). Raises ConnectionFault."""
+    """Check the priority of a PRIORITY frame, or within HEADERS (§6.3). It is ignored otherwise. Raises
+    ConnectionFault."""
     if len(payload) != _PRIORITY_BYTES:
         raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a priority of {len(payload)} bytes")
     if int.from_bytes(payload[:4], "big") & 0x7FFF_FFFF == stream_id:
@@ -167,7 +169,7 @@ def check_priority(stream_id: int, payload: bytes) -> None:
 
 
 def settings_of(frame: Frame) -> list[tuple[int, int]]:
-    """What a SETTINGS frame says, in its order (§6.5). Raises ConnectionFault."""
+    """Return the (name, value) pairs of a SETTINGS frame, in its order (§6.5). Raises ConnectionFault."""
     payload = frame.payload
     if len(payload) % _SETTING_BYTES or (payload and frame.flags & ACK):
         raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
@@ -175,7 +177,7 @@ def settings_of(frame: Frame) -> list[tuple[int, int]]:
     return [(int.from_bytes(each[:2], "big"), int.from_bytes(each[2:], "big")) for each in pieces]
 
 
-# --- what a server sends ---------------------------------------------------------------------------------------
+# --- encoding --------------------------------------------------------------------------------------------------
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:

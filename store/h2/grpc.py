@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2: messages in the bytes of a stream, and what stands in its fields.
+"""gRPC over HTTP/2: messages in the bytes of a stream, status and deadline in its fields.
 
 A message is a byte (0: as it is, 1: compressed), four bytes of its length, and itself. A response ends with trailers
 that hold a status; one without a message is the trailers alone.
@@ -17,7 +17,7 @@ from cortado.store.h2.header_blocks import block
 PREFIX_BYTES: Final = 5
 CONTENT_TYPE: Final = b"application/grpc"
 _SMALL_BYTES: Final = 1_024
-"""A piece of fewer bytes is kept with those before it."""
+"""A piece of fewer bytes is joined to those before it."""
 
 _TIMEOUT: Final = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _UNIT_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
@@ -52,7 +52,7 @@ class Messages:
         if not data:
             return
         self._held += len(data)
-        # An object for each would hold thirty times the bytes of a message that comes two by two.
+        # If a message arrives two bytes at a time, an object for each piece would hold thirty times its bytes.
         if len(data) < _SMALL_BYTES and self._pieces:
             last = self._pieces[-1]
             if not isinstance(last, bytearray):
@@ -64,14 +64,14 @@ class Messages:
 
     @property
     def missing(self) -> int:
-        """So many bytes have to come before there is a message; the next one's prefix at least. Raises Unsupported for
-        one that is compressed, TooLarge for one that is too large."""
+        """The number of bytes that have to come before there is a message; the next one's prefix at least. Raises
+        Unsupported for a compressed message, TooLarge for one that is too large."""
         if self._held < PREFIX_BYTES:
             return PREFIX_BYTES - self._held
         return PREFIX_BYTES + self._length() - self._held
 
     def next(self) -> bytes | None:
-        """The next whole message. Raises as :attr:`missing`, and InvalidArgument where the bytes end within one."""
+        """Return the next whole message. Raises as :attr:`missing`, and InvalidArgument if the bytes end within one."""
         if self._held >= PREFIX_BYTES and (size := PREFIX_BYTES + self._length()) <= self._held:
             whole = self._joined()
             message = whole[PREFIX_BYTES:size]
@@ -101,7 +101,7 @@ class Messages:
 
 
 def timeout_s(value: bytes) -> float:
-    """Of ``grpc-timeout``. Raises InvalidArgument."""
+    """Return the seconds of a ``grpc-timeout``. Raises InvalidArgument."""
     found = _TIMEOUT.fullmatch(value)
     if found is None:
         raise InvalidArgument("metadata.grpc-timeout", "is no duration, such as 10S or 250m", repr(value[:20]))
@@ -109,7 +109,7 @@ def timeout_s(value: bytes) -> float:
 
 
 def status_trailers(code: int, message: str, metadata: Iterable[tuple[str, str | bytes]] = ()) -> bytes:
-    """The trailers of a response that ends so. What is no text is sent in base 64 (names end with ``-bin``)."""
+    """Return the trailers of a response with this status. Bytes are sent in base 64 (names end with ``-bin``)."""
     fields = [(b"grpc-status", str(code).encode())]
     if message:
         fields.append((b"grpc-message", percent_encoded(message)))

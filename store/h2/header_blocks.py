@@ -3,7 +3,7 @@
 A client sends the same block for most of its calls, as soon as both sides have its fields in their tables. So a block
 that was seen in the same state of the table is looked up by its bytes, without being decoded again.
 
-Caveat: the library ends in the middle of a block where it refuses one, and knows its table no more. Every refusal of it
+Caveat: if the library refuses a block, it stops in the middle, and its table is wrong from then on. So each refusal
 ends the connection.
 """
 
@@ -20,25 +20,26 @@ from cortado.store.h2.limits import ConnectionFault, ErrorCode
 
 _KNOWN_MAX: Final = 64
 _KNOWN_BYTES_MAX: Final = 1_024
-"""Of a block that is remembered."""
+"""The size limit of a block that is remembered."""
 _FIELD_BYTES: Final = 32
 _MULTIPLE: Final = 7
 """Bits of each further byte of an integer."""
 
 
 class HeaderBlocks:
-    """Those that one connection receives."""
+    """The header blocks that one connection receives."""
 
     def __init__(self, list_bytes_max: int) -> None:
         self._decoder = Decoder(max_header_list_size=list_bytes_max)
         self._known: dict[bytes, Head] = {}
 
     def knows(self, block: bytes) -> bool:
-        """Whether it is looked up, and not decoded."""
+        """Return whether the block is looked up, and not decoded."""
         return block in self._known
 
     def request(self, block: bytes) -> Head:
-        """Raises ConnectionFault for what cannot be decoded or is too much, StreamFault for what is malformed."""
+        """Return the fields of a request's block. Raises ConnectionFault for a block that cannot be decoded or is too
+        large, StreamFault for malformed fields."""
         known = self._known.get(block)
         if known is not None:
             return known
@@ -50,8 +51,7 @@ class HeaderBlocks:
         return head
 
     def fields(self, block: bytes) -> list[Field]:
-        """Those of a block that is no request's. It is decoded for the table's sake, at the least. Raises
-        ConnectionFault."""
+        """Decode a block that is no request's: if for nothing else, to keep the table right. Raises ConnectionFault."""
         before = self._state()
         try:
             fields = cast("list[Field]", self._decoder.decode(block, raw=True))
@@ -66,14 +66,14 @@ class HeaderBlocks:
         return fields
 
     def _state(self) -> tuple[object, int, int]:
-        """Of the table: its newest entry, which is another object after each insertion, its length and its bound."""
+        """Return the table's newest entry, which is another object after each insertion, its length and its bound."""
         table = self._decoder.header_table
         entries = table.dynamic_entries
         return (entries[0] if entries else None), len(entries), table.maxsize
 
 
 def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
-    """An integer (§5.1), in the last bits of a byte that begins with those of ``first``."""
+    """Encode an integer (§5.1), in the last bits of a byte that begins with those of ``first``."""
     most = (1 << prefix_bits) - 1
     if value < most:
         return bytes((first | value,))
@@ -87,7 +87,7 @@ def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """A field that no table keeps (§6.2.2), without Huffman's code."""
+    """Encode a field that no table keeps (§6.2.2), without Huffman's code."""
     return b"\x00" + integer(len(name), 7) + name + integer(len(value), 7) + value
 
 

@@ -1,4 +1,4 @@
-"""Every limit of a connection, and the error code that stands for it beyond.
+"""Every limit of a connection, and the error code that a peer gets beyond it.
 
 ======================  =====================================================  =====================================
 limit                   beyond it                                              code
@@ -75,27 +75,27 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class H2Limits:
-    """Of one connection. The default of each is above what gRPC's own clients do."""
+    """The limits of one connection. gRPC's own clients stay below each default."""
 
     frame_bytes: int = 16_384
-    """RFC 9113 lets no peer send more unless it was told to."""
+    """RFC 9113 allows no peer a larger frame unless a setting raises the limit."""
     header_list_bytes: int = 16 << 10
     """As RFC 9113 §6.5.2 counts it: 32 bytes for each field beside name and value."""
     header_list_bytes_max: int = 32 << 10
     header_block_bytes: int = 16 << 10
-    """Compressed, with all CONTINUATION frames. To decode so many may take 10 ms."""
+    """Compressed, with all CONTINUATION frames. To decode this many bytes may take 10 ms."""
     continuations: int = 8
     streams: int = 1_024
     stream_window: int = 65_535
-    """What a peer may send to a stream that nobody reads."""
+    """The bytes that a peer may send to a stream without a reader."""
     connection_window: int = 64 << 20
-    """The same, of all streams. It is what all of them may hold: were it less, streams that nobody reads could use it
-    up, and the one that somebody waits for would get nothing."""
+    """The same for all streams: as many bytes as all of them may hold. If it were less, streams without readers could
+    use it up, and a stream that a reader waits for would get nothing."""
     output_bytes: int = 4 << 20
-    """Of answers that the peer does not read: to control frames, and to calls that end without a message. Messages wait
-    with their streams."""
+    """The bytes of answers that the peer does not read: to control frames, and to calls that end without a message.
+    Messages wait in their streams."""
     resets: Rate = Rate(2_000, 500)
-    """Streams that the peer resets, or that are at fault, or refused."""
+    """Streams that the peer resets, that are at fault, or that are refused."""
     pings: Rate = Rate(2_000, 200)
     settings: Rate = Rate(50, 5)
     empty_frames: Rate = Rate(2_000, 200)
@@ -103,11 +103,12 @@ class H2Limits:
     others: Rate = Rate(40_000, 20_000)
     """WINDOW_UPDATE and PRIORITY frames, frames of an unknown kind, and DATA of streams that are over."""
     slice_cost: int = 256
-    """One call of ``advance`` looks at so many frames, or at header_block_bytes of header blocks: some milliseconds."""
+    """The number of frames that one call of ``advance`` reads, or else header_block_bytes of header blocks: some
+    milliseconds."""
 
 
 class Budget:
-    """What is left of a :class:`Rate`."""
+    """The rest of a :class:`Rate`."""
 
     __slots__ = ("_left", "_rate", "_since_s")
 
@@ -117,7 +118,7 @@ class Budget:
         self._since_s = now_s
 
     def take(self, now_s: float) -> bool:
-        """Take one. False where there is none."""
+        """Take one; return False if none is left."""
         rate = self._rate
         self._left = min(self._left + (now_s - self._since_s) * rate.per_s, rate.burst)
         self._since_s = now_s

@@ -1,11 +1,11 @@
-"""What a connection sends: answers in, bytes out, as far as the peer's windows and the writer's room let them through.
+"""The sending half of a connection: answers in, bytes out, as far as the peer's windows and the writer's room allow.
 
 ::
 
-    send_head, send_data, send_end, reset ─► taken(), which is to be written ─► pump(): what had to wait, in turn
+    send_head, send_data, send_end, reset ─► taken(): bytes to write ─► pump(): frames of the data that waited, in turn
 
-Of many streams that wait, each sends a frame in its turn. A stream whose own window is shut waits for that alone, and
-costs the others nothing.
+If many streams wait, each sends a frame in its turn. A stream with a shut window waits for that alone, and costs the
+others nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cortado.store.h2.streams import Stream
 
 WINDOW_FIRST: Final = 65_535
 FRAME_BYTES: Final = 16_384
-"""Every peer takes so much in a frame. More would only make others wait longer."""
+"""Every peer accepts a frame of this size. Larger frames would only make other streams wait longer."""
 _OUT_BYTES: Final = 256 << 10
-"""DATA is not made into frames while so many bytes were not taken."""
+"""While more bytes than this were not taken, no further frames of DATA are made."""
 _CUT_MAX: Final = 4_096
 
 
@@ -49,7 +49,7 @@ class Outgoing:
         self._out_bytes = 0
 
     def send_head(self, stream_id: int, block: bytes) -> None:
-        """The fields of a response. Like all that is sent, it goes nowhere where the stream is no more."""
+        """Send the fields of a response. Like all methods that send, it does nothing if the stream is over."""
         stream = self._streams.get(stream_id)
         if stream is not None:
             stream.state = next_state(stream.state, Happened.SENT)
@@ -68,7 +68,7 @@ class Outgoing:
             stream.is_held = bool(stream.queue)
 
     def send_end(self, stream_id: int, block: bytes, *, drops_unbegun: bool = False) -> None:
-        """Trailers, behind the data; or all of a response without any."""
+        """Send the trailers, behind the data; or all of a response without data."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -80,7 +80,7 @@ class Outgoing:
             self._send_trailers(stream, block)
 
     def send_reply(self, stream_id: int, head: bytes, data: bytes, trailers: bytes) -> None:
-        """A whole response: in one piece, where the windows let it through."""
+        """Send a whole response: in one piece, if the windows let it through."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -109,36 +109,36 @@ class Outgoing:
             self._cut_off(stream_id, code, is_told=False)
 
     def queued(self, stream_id: int) -> int:
-        """Bytes of the stream that wait for its peer."""
+        """Return the number of the stream's bytes that wait for its peer."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.queued
 
     def stalled(self, before_s: float) -> list[int]:
-        """The streams whose queues have not moved since ``before_s``."""
+        """Return the streams with queues that have not moved since ``before_s``."""
         return [each.id for each in self._streams.values() if each.queue and each.moved_s < before_s]
 
     @property
     def unsent(self) -> int:
-        """Bytes that were not taken to be written. What waits in streams is not among them."""
+        """The number of bytes that were not taken to be written, without those that wait in streams."""
         return self._out_bytes
 
     def say_going(self, ping: bytes) -> None:
-        """The first of two GOAWAYs: streams that are under way are served. ``ping`` is answered behind them."""
+        """Send the first of two GOAWAYs: streams that are under way are served. ``ping`` is answered behind them."""
         self._emit(frames.goaway(STREAM_ID_MAX, ErrorCode.NO_ERROR) + frames.frame(frames.PING, 0, 0, ping))
 
     def say_gone(self) -> None:
-        """The second: later streams than those that have come are not begun."""
+        """Send the second GOAWAY: streams that come later are not begun."""
         self._last_accepted = self._last_id
         self._emit(frames.goaway(self._last_id, ErrorCode.NO_ERROR))
 
     def taken(self) -> bytes:
-        """What is to be written."""
+        """Take the bytes that are to be written."""
         out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out, self._out_bytes = [], 0
         return out
 
     def pump(self) -> list[Event]:
-        """Make more of what waits into frames, after :meth:`taken`."""
+        """Make more of the waiting data into frames, after :meth:`taken`."""
         self._flow()
         return self._taken_events()
 
@@ -180,7 +180,7 @@ class Outgoing:
     # --- ends --------------------------------------------------------------------------------------------------
 
     def _cut_off(self, stream_id: int, code: ErrorCode, *, is_told: bool = True) -> None:
-        """Reset a stream. It is told where somebody serves it and does not know."""
+        """Reset a stream. If ``is_told``, an event tells the task that serves it."""
         self._emit(frames.rst_stream(stream_id, code))
         self._remember_cut(stream_id)
         stream = self._streams.get(stream_id)
@@ -209,8 +209,8 @@ class Outgoing:
         return events
 
     def _credit(self, count: int) -> None:
-        """Give the connection's window back, in parts that are as large as what is left of it: all of it may be held by
-        streams that wait for the one that this is for."""
+        """Give bytes back to the connection's window once they are as many as the rest of it. All the others may be
+        held by streams that wait for the stream that needs these."""
         self._owed += count
         if self._owed and self._owed >= self._recv_window:
             self._recv_window += self._owed

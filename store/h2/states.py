@@ -1,4 +1,4 @@
-"""What a stream may do next (RFC 9113 §5.1), as a table. A server pushes nothing, so no stream is reserved.
+"""The transitions of a stream (RFC 9113 §5.1), as a table. A server pushes nothing, so no stream is reserved.
 
 ::
 
@@ -17,7 +17,7 @@
                sent    └──────► closed ◄─────┘  received
                               └────────┘
 
-A pair that stands neither in :data:`NEXT` nor in :data:`FAULTS` is something that this side does not do.
+If a pair stands neither in :data:`NEXT` nor in :data:`FAULTS`, this side never makes that event happen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Event(Enum):
     RESET = auto()
     WINDOW = auto()
     SENT = auto()
-    """HEADERS or DATA of ours."""
+    """HEADERS or DATA that this side has sent."""
     SENT_END = auto()
     SENT_RESET = auto()
 
@@ -94,7 +94,7 @@ FAULTS: Final[dict[tuple[State, Event], type[ConnectionFault | StreamFault]]] = 
 
 
 def next_state(state: State, event: Event) -> State:
-    """Raises ConnectionFault or StreamFault for what a peer must not do."""
+    """Return the state after ``event``. Raises ConnectionFault or StreamFault if a peer must not cause it."""
     found = NEXT.get((state, event))
     if found is not None:
         return found

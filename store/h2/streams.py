@@ -1,4 +1,4 @@
-"""One stream of a connection: its state, its windows, and what waits to be sent."""
+"""One stream of a connection: its state, its windows, and its queue of data to send."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cortado.store.h2.states import State
 
 
 class Stream:
-    """``unread`` and ``credited`` are what has arrived and was not consumed: the first counts against the connection's
-    window, the second does not, since somebody waits for it."""
+    """``unread`` and ``credited`` count bytes that have arrived and were not consumed. The first counts against the
+    connection's window; the second does not, since a reader waits for it."""
 
     __slots__ = (
         "credited",
@@ -38,19 +38,19 @@ class Stream:
         self.send_window = send_window
         self.received = self.unread = self.credited = 0
         self.expected = 0
-        """So many bytes that arrive next are credited."""
+        """The number of bytes that are credited when they arrive next."""
         self.queue: deque[bytes] = deque()
         self.offset = 0
-        """So many bytes of the first of ``queue`` were sent."""
+        """The number of bytes of the first of ``queue`` that were sent."""
         self.queued = 0
         self.moved_s = 0.0
         """When the last bytes left ``queue``, or the first ones came to it."""
         self.is_held = False
-        """Whoever has sent is told once nothing waits."""
+        """The sender gets an event (Drained) once nothing waits."""
         self.trailers: bytes | None = None
 
     def arrived(self, count: int) -> int:
-        """Count bytes in. Returns those that somebody waits for."""
+        """Count bytes in. Return the number of those that a reader waits for."""
         credited = min(self.expected, count)
         self.expected -= credited
         self.credited += credited
@@ -58,7 +58,7 @@ class Stream:
         return credited
 
     def expect(self, count: int) -> int:
-        """Somebody waits for so many bytes more. Returns how many arrived before, and are credited now."""
+        """Record that a reader waits for ``count`` bytes more. Return how many arrived before, and are credited now."""
         credited = self.unread
         self.unread = 0
         self.credited += credited
@@ -66,14 +66,14 @@ class Stream:
         return credited
 
     def consume(self, count: int) -> int:
-        """Count bytes out. Returns those to give back to the connection's window."""
+        """Count bytes out. Return the number to give back to the connection's window."""
         credited = min(self.credited, count)
         self.credited -= credited
         self.unread -= count - credited
         return count - credited
 
     def taken(self, room: int) -> bytes:
-        """The next piece of what waits to be sent."""
+        """Take the next piece of the queue, of at most ``room`` bytes."""
         first, offset = self.queue[0], self.offset
         end = offset + room
         if end < len(first):
@@ -87,7 +87,7 @@ class Stream:
         return piece
 
     def drop_unbegun(self) -> None:
-        """Forget what waits to be sent, but for the rest of a message that has begun."""
+        """Empty the queue, but for the rest of a message that has begun."""
         rest = [self.queue[0]] if self.offset else []
         self.queue = deque(rest)
         self.queued = sum(map(len, rest)) - self.offset

@@ -1,12 +1,12 @@
 """Large blocks go back to the system when they are freed.
 
 glibc gives a block a mapping of its own from 128 KiB on, but raises that bound, up to 32 MiB, whenever such a block is
-freed; what is smaller lies in heaps, one for each of several threads, where one block that stays keeps all before it.
-A server's large blocks are messages of a few MiB that come and go in bursts: without this it held half as much again
-as was in flight (measured: 735 MiB instead of 480, under 48 bulk streams of chunks of 4 MiB).
+freed. Smaller blocks lie in heaps, one for each of several threads; there one block that stays keeps all before it. A
+server's large blocks are messages of a few MiB that come and go in bursts: without this the process held half as much
+again as was in flight (measured: 735 MiB instead of 480, under 48 bulk streams of chunks of 4 MiB).
 
-What is smaller leaves holes in the heaps, which go back only when they are asked for: after a burst, once little is in
-flight, since the heaps are locked for some 100 us a MiB meanwhile.
+Smaller blocks leave holes in the heaps. The holes go back only on request: after a burst, once little is in flight,
+since the heaps are locked for some 100 us a MiB meanwhile.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BURST_BYTES: Final = 64 << 20
 CALM_BYTES: Final = 4 << 20
 LOOK_S: Final = 1.0
 
-# Of <malloc.h>.
+# From <malloc.h>.
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 
 
 def give_back_large_blocks() -> None:
-    """For this process, from now on. Nothing changes where the C library knows no such settings."""
+    """Set this for the process, from now on. Nothing changes if the C library has no such settings."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN)
@@ -36,8 +36,8 @@ def give_back_large_blocks() -> None:
 
 
 async def give_back_after_bursts(received: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Give back what is free, once ``BURST_BYTES`` were received since the last time, and no more than ``CALM_BYTES``
-    are in flight. Runs until it is cancelled; returns at once where the C library cannot."""
+    """Give back free blocks once ``BURST_BYTES`` were received since the last time and at most ``CALM_BYTES`` are in
+    flight. Runs until it is cancelled; returns at once if the C library cannot do it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is None:
         return

@@ -1,4 +1,4 @@
-"""Allowances: each principal may do something so often at once, and then so often in a time.
+"""Allowances: each principal may do a thing a number of times at once, and then once in each interval.
 
 An allowance is kept as a time: each use moves it forward by ``every_ms``, and it is never further ahead of now than all
 uses at once would move it. Callers that are not known share the allowance of the empty name.
@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES_MAX: Final = 2_048
-"""More than there are principals. Beyond it, names whose allowance is whole again are forgotten."""
+"""More than there are principals. Beyond it, names with a whole allowance are forgotten."""
 
 
 class Allowances:
     """The allowances of all principals for one thing. ``now_ms`` is of any clock, which may be put back."""
 
     def __init__(self, at_once: int, every_ms: float) -> None:
-        """``at_once`` times, and once more every ``every_ms``."""
+        """Allow ``at_once`` times, and once more every ``every_ms``."""
         self._every_ms = every_ms
         self._at_once_ms = at_once * every_ms
         self._whole_ms: dict[str, float] = {}
-        """When each has all of its allowance again."""
+        """The time at which each name has all of its allowance again."""
 
     def wait_ms(self, name: str, now_ms: float, count: int = 1) -> float:
-        """How long it takes until ``count`` more are allowed to ``name``; 0 where they are, and then they are taken."""
+        """Return how long ``name`` has to wait for ``count`` more. If they are allowed now, take them and return 0."""
         taken_ms = self._whole_ms.get(name, now_ms) - now_ms
-        # It is more only where the clock was put back, which silences nobody.
+        # It is out of bounds only if the clock was put back, which must not cost a caller its allowance.
         if not 0 <= taken_ms <= self._at_once_ms:
             taken_ms = 0.0
         over_ms = taken_ms + count * self._every_ms - self._at_once_ms

@@ -1,22 +1,22 @@
-"""The audit log: a line of JSON for each denial, and for each change of anything but data.
+"""The audit log: a line of JSON for each denial, and for each change except of data.
 
 ::
 
     {"time": "2026-11-20T20:14:03.512Z", "node": "n1", "principal": "reports", "method": "KeyValue/Put",
      "resources": ["namespace:carts"], "about": "", "outcome": "PERMISSION_DENIED", "request_id": "0f3c..."}
 
-``outcome`` is OK or the reason of the error. ``about`` is whom a change of rights or members is about. Neither values
-nor keys nor tokens are ever in it; the principal is empty where nobody is known.
+``outcome`` is OK or the reason of the error. ``about`` names the subject of a change of rights or members. Neither
+values nor keys nor tokens are ever in it; the principal of an unknown caller is empty.
 
 It lies in ``audit/`` in the data directory: ``audit.log``, and as it grows over 16 MiB ``audit.log.1`` to ``.8``, the
 newest first.
 
-A thread writes, since the event loop waits for no disk. Lines that wait are bounded; where the disk is slower than what
-is denied, further ones are counted, and a line says how many are missing. Of denials and of changes that fail each
-principal has a thousand lines at once, and then one a second, and so have all unknown callers together; further ones
-are counted, too; of changes that are made, fifty thousand at once. Otherwise one caller could push all else out of the
-files. A line has at most 2 KiB, and counts as one for each 256 bytes. What a crash leaves unwritten is lost: every
-change stands in the replicated log, too.
+A thread writes, since the event loop waits for no disk. Lines that wait are bounded. If denials come faster than the
+disk writes, further lines are only counted, and a line says how many are missing. For denials and failed changes each
+principal has a thousand lines at once, and then one a second. All unknown callers share one such allowance. Further
+lines are counted, too. The allowance for changes that are made is fifty thousand at once. Otherwise one caller could
+push all other lines out of the files. A line has at most 2 KiB, and counts as one for each 256 bytes. A crash loses the
+lines that wait: every change stands in the replicated log, too.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ FILES_MAX: Final = 8
 WAITING_MAX: Final = 10_000
 LINES_AT_ONCE: Final = 1_000
 LINE_MS: Final = 1_000.0
-"""Each principal has so many lines at once for refused calls, and one more after so long."""
+"""Each principal has this many lines at once for refused calls, and one more each ``LINE_MS``."""
 CHANGES_AT_ONCE: Final = 50_000
 CHANGE_MS: Final = 1_000.0
 """The same for changes that were made while roles are on: 12 MiB of the 144 MiB that the files hold."""
 LINE_BYTES_MAX: Final = 2_048
 LINE_BYTES: Final = 256
-"""So much of a line counts as one."""
+"""The bytes of a line that count as one line."""
 _RESOURCES_BYTES_MAX: Final = 1_000
-"""Of a commit of many tables the first ones are named."""
+"""For a commit of many tables, the line names the first ones."""
 _ABOUT_BYTES_MAX: Final = 500
 _NAME_BYTES_MAX: Final = 200
 _ID_CHARS_MAX: Final = 64
 _ABOUT: Final = ("principal", "role", "node_id", "to_node_id", "target")
-"""The fields that say so, of whichever request."""
+"""The fields of all requests that name the subject."""
 _LOG: Final = logging.getLogger(__name__)
 _DENIALS: Final = (Unauthenticated, PermissionDenied)
 OK: Final = "OK"
 
 
 class Audit:
-    """Of one node. Without a ``directory`` nothing is written."""
+    """The audit log of one node. Without a ``directory`` nothing is written."""
 
     def __init__(self, directory: Path | None, node_id: str, wall_ms: Callable[[], float]) -> None:
-        """Raises DataDirectoryError where the directory cannot be used."""
+        """Raises DataDirectoryError if the directory cannot be used."""
         self._node_id = node_id
         self._wall_ms = wall_ms
         self._waiting: deque[str] = deque()
@@ -85,14 +85,14 @@ class Audit:
             self._thread.start()
 
     def denied(self, name: str, caller: Caller, error: CortadoError, request: Message | None) -> None:
-        """A call, or a stream that was open."""
+        """Record a denial of a call, or of a stream that was open."""
         caller.is_denied = True
         self._say(name, caller, error.reason, request)
 
     def ended(
         self, name: str, caller: Caller, error: CortadoError | None, request: Message | None, *, changes: bool
     ) -> None:
-        """A call that was let in is over; a denial of it came where it was appended."""
+        """Record the end of an admitted call; it may have been denied when its write was appended."""
         if caller.is_denied:
             return
         if isinstance(error, _DENIALS):
@@ -101,7 +101,7 @@ class Audit:
             self._say(name, caller, OK if error is None else error.reason, request)
 
     def close(self) -> None:
-        """What waits is written."""
+        """Write the lines that wait, and end the thread."""
         self._is_closed = True
         self._wake.set()
         if self._thread is not None:
@@ -133,7 +133,7 @@ class Audit:
         self._wake.set()
 
     def _has_line(self, caller: Caller, outcome: str, count: int = 1) -> bool:
-        """Whether the principal may have ``count`` more lines; counts a missing line where it may not. Changes are not
+        """Return whether the principal may have ``count`` more lines; if not, count a missing line. Changes are not
         bounded while roles are off, since all callers are one then."""
         if outcome == OK and caller.rights is None:
             return True
@@ -211,7 +211,8 @@ def _about(request: Message | None) -> str:
 
 
 def _fitting(texts: list[str], bytes_max: int) -> list[str]:
-    """The first of ``texts`` that have so many bytes as JSON, each shortened; behind them how many are left out."""
+    """Return the first of ``texts`` that fit into ``bytes_max`` as JSON, each shortened; behind them the number left
+    out."""
     found: list[str] = []
     for text in texts:
         shortened = text[:_NAME_BYTES_MAX]

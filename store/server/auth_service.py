@@ -1,7 +1,7 @@
 """``cortado.v1.Auth``: principals, their tokens and grants.
 
-No token's text ever comes here: who makes one keeps it, and sends its digest. So neither the log, nor what is
-remembered of requests, has anything to give away.
+No token's text ever comes here: the caller that makes a token keeps it, and sends its digest. So neither the log nor
+the table of requests has a secret to give away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cortado.store.server.service import Service
 
 
 class AuthService(Service):
-    """Who may call what, is decided before (:mod:`cortado.store.server.authority`)."""
+    """The right to call these methods is checked before (:mod:`cortado.store.server.authority`)."""
 
     async def enable(self, request: pb.EnableAuthRequest) -> bytes:
         evaluate = changes.enable(request.principal, _kind(request.kind), _token(request))
@@ -107,12 +107,13 @@ class AuthService(Service):
 
 
 def _rights(caller: Caller | None) -> Callable[[], Rights | None]:
-    """Returns a function that tells the caller's rights. Call it where the change is evaluated, or later."""
+    """Returns a function that tells the caller's rights. Call it when the change is evaluated, or later."""
     return lambda: None if caller is None else caller.rights
 
 
 def _seen(principal: Principal, rights: Rights | None) -> Principal:
-    """As an owner sees a principal that it gives a role: without its tokens, and its roles on what others own."""
+    """Return a principal as an owner that gives it a role sees it: without its tokens, and its roles on others'
+    resources."""
     if rights is None or rights.is_admin:
         return principal
     return replace(principal, tokens=(), grants=tuple(filter(rights.may_grant, principal.grants)))

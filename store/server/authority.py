@@ -12,7 +12,7 @@
 
 **Decided from replicated state.** It is the state that this node has applied, at a leader the committed state, and in
 memory. A follower that lags never denies: it sends the caller to the leader, which knows. A call that it allows reads
-its applied state. A node whose roles are hidden by damage does the same.
+its applied state. A node does the same if damage hides its roles.
 
 **Streams** are checked again four times a second, and ended if they are no longer allowed.
 

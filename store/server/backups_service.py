@@ -1,7 +1,8 @@
 """``cortado.v1.Backups``: the versions that a cluster holds, read out at one timestamp.
 
-A plan is made where the newest is known, by the leader. What it says is read from any member that has applied the
-timestamp, in slices on the scan thread that alternate with those of all other scans: a backup takes what they leave.
+The leader makes a plan, since it knows the newest timestamp. Any member that has applied the timestamp reads the
+versions out. It reads in slices on the scan thread, which alternate with those of all other scans: a backup takes the
+time that they leave.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _ON_LOOP_MAX: Final = 64
 
 
 class BackupsService(Service):
-    """What a backup asks."""
+    """Answers the calls of backups."""
 
     async def plan(self, request: pb.PlanBackupRequest) -> pb.PlanBackupResponse:
         range_bytes = request.range_bytes or RANGE_BYTES
@@ -42,7 +43,7 @@ class BackupsService(Service):
             raise InvalidArgument("range_bytes", f"must be at least {RANGE_BYTES_MIN}", str(range_bytes))
         replica = self.host.meta
         asked_ts = await self.scan_ts(replica, request.at)
-        # What lies above the last commit is the same state, and may be known to nobody else.
+        # A timestamp above the last commit reads the same state, and perhaps no other node knows it.
         ts = min(asked_ts, replica.applied.last_ts)
         wanted = min(max(self.host.engine.use().used_bytes // range_bytes, 1), RANGES_MAX)
         with self.host.scans.place():
@@ -101,7 +102,7 @@ class BackupsService(Service):
         self.check_not_ahead(after, "after")
         restored_ts = restored_at(replica.reader(replica.read_ts()))
         if after < restored_ts:
-            # The backup is of this cluster before: what the restore brought is older, and came later.
+            # The backup is of the cluster before the restore: the restored versions are older, and came later.
             raise SnapshotTooOld(str(after), str(restored_ts))
         replica.store.check_readable(after, start, end)
         await replica.reads.applied_to(after)
@@ -126,7 +127,7 @@ class BackupsService(Service):
         return reply.SerializeToString()
 
     async def _put_up_to(self, request: pb.ReadBackupRequest) -> Timestamp:
-        """The time that is asked for, once all that the restore was told it has put is applied here."""
+        """Return the requested timestamp, once all writes that were acknowledged to the restore are applied here."""
         reads = self.host.meta.reads
         await reads.applied_to(await reads.newest())
         restore = self.host.meta.restore
@@ -151,7 +152,8 @@ class BackupsService(Service):
     def _slices(
         self, ranges: Sequence[KeyRange], window: Window, after: bytes
     ) -> tuple[list[bytes], list[bytes], bytes | None]:
-        """As much as a reply takes, or a slice of time on the scan thread."""
+        """Read until a reply is full, or a slice of time on the scan thread is over. Return the last key if keys are
+        left."""
         until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
         keys, values, size_bytes = list[bytes](), list[bytes](), 0
         left = deque(each for each in ranges if after < each[1])
@@ -171,7 +173,7 @@ class BackupsService(Service):
 
 
 def _merged(parts: Sequence[pb.BackupRange], keys_max: int) -> list[pb.BackupRange]:
-    """Neighbours together, as long as they hold no more than ``keys_max`` keys."""
+    """Merge neighbours, as long as they hold no more than ``keys_max`` keys together."""
     merged: list[pb.BackupRange] = []
     for part in parts:
         if merged and merged[-1].keys + part.keys <= keys_max:

@@ -6,16 +6,16 @@
            ◄──answers 1, 2 ...────────── in the order of the chunks ◄──────────┘  several fit into one turn
 
 Reading runs ahead of answering by a bounded number of chunks, so a caller may send without waiting, and one that does
-wait gets its answer at once. Where the process's budget (:mod:`cortado.store.node.budget`) has no room for a chunk, or
-the node's queue of writes is full, reading waits: the caller feels it as back pressure. A chunk's rows are refused one
-by one in its answer; what is wrong with a chunk as a whole ends the stream, and chunks without an answer may be sent
-again under their request ids.
+wait gets its answer at once. If the process's budget (:mod:`cortado.store.node.budget`) has no room for a chunk, or the
+node's queue of writes is full, reading waits: the caller feels it as back pressure. Rows are refused one by one in
+their chunk's answer. A problem of a whole chunk ends the stream; chunks without an answer may be sent again under their
+request ids.
 
-Chunks are written in their order, or not at all: where one is refused, those behind it are too, even if they would fit
-into what room there is. Else a chunk that is sent again would overwrite later rows of its own load.
+Chunks are written in their order, or not at all: if one is refused, those behind it are refused too, even if there is
+room for them. Else a chunk that is sent again would overwrite later rows of its own load.
 
-A load that says nothing for ``SILENT_S`` and has nothing in flight gives its place up, where others found
-none meanwhile.
+A load that sends nothing for ``SILENT_S`` and has no chunk in flight gives its place up if other loads found none
+meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _RETRY_DELAY_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
-    """A chunk, and what else its message said."""
+    """A chunk, and the other fields of its message."""
 
     chunk: BulkChunk
     sequence: int
@@ -70,7 +70,7 @@ class _Arrived:
 
     @classmethod
     def of(cls, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk, size_bytes: int) -> _Arrived:
-        """Raises InvalidArgument."""
+        """Return the chunk of a message. Raises InvalidArgument."""
         request_hash = _hash(start, message) if message.request_id else b""
         return cls(bulk_chunk(start, message), message.sequence, message.request_id, request_hash, size_bytes)
 
@@ -92,7 +92,8 @@ class BulkStream:
         self._is_silent = False
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
-        """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
+        """Yield the answers, in the order of the chunks. Raises InvalidArgument, NotFound, and the refusal of a
+        chunk."""
         reading = asyncio.ensure_future(self._read(requests))
         looking = asyncio.ensure_future(self._end_silence(reading))
         answer: asyncio.Future[WriteResult] | None = None
@@ -104,11 +105,11 @@ class BulkStream:
                 yield self._service.with_header(result)
             await reading
         finally:
-            # What was proposed goes on in the node; only the waiting ends.
+            # Chunks that were proposed go on in the node; only the waiting ends.
             await _cancelled([looking, reading, *self._unanswered(answer)])
 
     async def _end_silence(self, reading: asyncio.Task[None]) -> None:
-        """Let the place go to others that want one, once the caller is silent. Runs until it is cancelled."""
+        """Give the place up to other loads that want one, once the caller is silent. Runs until it is cancelled."""
         places = self._host.bulk_streams
         while not self._is_silent:
             messages, refused = self._messages, places.refused
@@ -131,7 +132,7 @@ class BulkStream:
                 self._messages += 1
                 if start is None:
                     start = _start_of(request)
-                    # An unknown table is refused before anything is sent.
+                    # An unknown table is refused before the first reply.
                     catalog = self._service.catalog(await self._service.newest())
                     self._table_id = catalog.table(start.table.database, start.table.table).table_id
                     if start.HasField("staging"):
@@ -169,7 +170,7 @@ class BulkStream:
             self._answers.put_nowait(None)
 
     async def _submit(self, arrived: _Arrived, held: Held) -> asyncio.Future[WriteResult]:
-        """Put a chunk in line, which has been let in; what is awaited then is its answer."""
+        """Submit an admitted chunk, and return the future of its answer."""
         chunk, sequence = arrived.chunk, arrived.sequence
         prepared = await self._prepare(chunk)
         before: Proposal | None = None
@@ -210,12 +211,12 @@ class BulkStream:
     def _staged(
         self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: Prepared | None
     ) -> Evaluation:
-        """The same, kept until a large transaction is committed."""
+        """Evaluate the chunk, and stage its writes until a large transaction is committed."""
         staging, since = self._staging, chunk.unchanged_since
         assert staging is not None
         if since is not None:
             check_named(catalog.table(chunk.database, chunk.table), since)
-            # A key that comes twice is found out there, and what was stored before by the stager.
+            # This finds a key that comes twice; the stager finds rows that were stored before.
             chunk = replace(chunk, unchanged_since=commit_ts.previous())
         return stage(
             reader,
@@ -229,8 +230,9 @@ class BulkStream:
         )
 
     async def _prepare(self, chunk: BulkChunk) -> Prepared | None:
-        """Read a chunk's rows, ahead of its turn. None where it can't be done against what is applied: it may be
-        possible against what is in flight (a schema that was registered just now), or is refused in its turn."""
+        """Read a chunk's rows, ahead of its turn. Return None if they cannot be read by the applied catalog. Writes in
+        flight may still make it possible (a schema that was registered just now); else the chunk is refused in its
+        turn."""
         catalog = self._service.catalog()
         try:
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
@@ -247,7 +249,8 @@ def _start_of(request: documents_pb2.BulkRequest) -> documents_pb2.BulkStart:
 
 
 def _rows_of(message: documents_pb2.BulkChunk) -> int:
-    """How many there are, or seem to be. More than a chunk may have are refused before they cost anything."""
+    """Return the number of rows as the message's sizes state it. More than a chunk may have are refused before they
+    cost memory."""
     return min(max(len(message.json_rows), len(message.rows.lengths) // LENGTH_BYTES), BATCH_ROWS_MAX)
 
 
@@ -272,7 +275,7 @@ def _hash(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> byt
 
 
 async def _cancelled(futures: list[asyncio.Future[WriteResult] | asyncio.Task[None]]) -> None:
-    """Cancel what still runs, and take what the others ended with."""
+    """Cancel the futures that still run, and take the outcomes of the others."""
     for each in futures:
         each.cancel()
     for each in futures:

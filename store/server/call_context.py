@@ -1,4 +1,4 @@
-"""What a call is to those who serve it, whichever front its bytes came through.
+"""A call as its methods see it, the same for both fronts.
 
 gRPC's own context is one (``grpc.aio.ServicerContext``), and the native front's is the other
 (:class:`cortado.store.server.front_call.Call`).
@@ -13,39 +13,39 @@ import grpc
 
 
 class Here:
-    """A call of the native front. Its message may have arrived before somebody asks for it."""
+    """A call of the native front. Its message may have arrived before its method reads it."""
 
     __slots__ = ()
 
     def whole_message(self) -> bytes | None:
-        """The next message, where all of it is here."""
+        """Return the next message if all of it is here."""
         raise NotImplementedError
 
     def let_in(self) -> None:
-        """Its caller may call: the connection is no stranger's."""
+        """Record that its caller is admitted: the connection is no stranger's."""
         raise NotImplementedError
 
 
 class Context(Protocol):
     async def read(self) -> Any:
-        """The next message; ``grpc.aio.EOF`` behind the last."""
+        """Return the next message; ``grpc.aio.EOF`` behind the last."""
 
     async def write(self, message: Any) -> None:
-        """Return once it was passed on. Raises where the call is over."""
+        """Return once the message was passed on. Raises if the call is over."""
 
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Sequence[tuple[str, str | bytes]] = ()
     ) -> NoReturn:
-        """End the call with an error. What it raises has to be let through."""
+        """End the call with an error. The caller of this method must not catch the exception that it raises."""
 
     def invocation_metadata(self) -> Any:
-        """Pairs of names and values, which are text or bytes."""
+        """Return pairs of names and values, which are text or bytes."""
 
     def auth_context(self) -> Mapping[str, Any]:
-        """What the caller's certificate says: its ``x509_subject_alternative_name``."""
+        """Return the ``x509_subject_alternative_name`` of the caller's certificate."""
 
     def peer(self) -> str:
-        """Names the connection."""
+        """Return the name of the connection."""
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """``callback`` gets the context once the call is over: answered and sent, or broken off."""
+        """Call ``callback`` with the context once the call is over: answered and sent, or broken off."""

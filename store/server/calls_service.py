@@ -6,20 +6,19 @@
                    │ refused here: too many in flight          │ done: its reply
                    ▼                                           ▼ waits: goes on as a task
                  replies ◄───────────────────────────────── finished, in any order
-                   `─► everything that is finished when a message leaves goes into that message
+                   `─► a message takes all replies that are finished when it leaves
 
-A gRPC call of its own costs a hundred and more microseconds of this process; a call in a batch costs what it asks for.
-All calls of a batch begin in one piece, in their order and before anything else of the loop, so a batch of writes comes
-to stand in one round of the node, and a batch of point reads needs no task at all. Plain calls of a batch are
-answered together, as runs (:mod:`cortado.store.server.runs`).
+A gRPC call of its own costs a hundred and more microseconds of this process; a call in a batch costs only its own work.
+All calls of a batch begin in one piece, in their order and before other work of the loop. So a batch of writes joins
+one round of the node, and a batch of point reads needs no task at all. Plain calls of a batch are answered together, as
+runs (:mod:`cortado.store.server.runs`).
 
-Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with
-``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
-caller does not take its replies, no more calls are read (:mod:`cortado.store.server.stream_replies`). A call whose
-caller's time is over, or who took it back, ends as a cancelled gRPC call does; its reply, if it has one, goes nowhere.
-A stream that breaks ends its calls; a write that was evaluated goes on, as always. A server that stops ends each stream
-in order, once all calls that it has begun are answered, those too whose time is over: so its client knows that the
-others were never begun.
+Bounds. The calls in flight on a stream, and the bytes of their requests, are bounded; further calls are refused at once
+with ``RESOURCE_EXHAUSTED``. The budget of the process refuses likewise; each call that waits counts in it. If the
+caller does not take its replies, no more calls are read (:mod:`cortado.store.server.stream_replies`). A late or
+cancelled call ends as a cancelled gRPC call does; its reply, if it has one, is dropped. A stream that breaks ends its
+calls; a write that was evaluated goes on, as always. A server that stops ends each stream in order, once all calls that
+it has begun are answered, late ones too: so its client knows that the others were never begun.
 
 An answer runs in the task that reads the stream until it first waits (:mod:`cortado.store.server.driven`).
 """
@@ -68,7 +67,8 @@ class CallsLimits:
     - ``reply_bytes_max``: replies that were not taken yet; above it no further call is read.
     - ``message_bytes_max``: about how much one message of replies holds, unless a single reply is larger.
     - ``slice_ms``: how long calls are begun before other work of the loop goes on.
-    - ``sweep_ms``: how often calls are looked at whose time may be over. The caller knows its deadline better.
+    - ``sweep_ms``: the time between two checks for calls that are past their deadlines. The caller knows its
+      deadline better.
     """
 
     streams_max: int = 1_024
@@ -98,8 +98,9 @@ class CallsService:
         authority: Authority | None = None,
         runs: Mapping[str, PlainMethod] | None = None,
     ) -> None:
-        """``requests`` measures the calls; those that wait take what they hold from ``budget``. ``authority`` says who
-        may call: without one, everybody. ``runs`` are the methods whose plain calls go together."""
+        """``requests`` measures the calls; those that wait take the bytes they hold from ``budget``. ``authority``
+        checks callers; without one every caller is admitted. ``runs`` are the methods with plain calls that go
+        together."""
         self._requests = requests or Requests()
         self._methods = unary_methods(services, self._requests, authority)
         self._runs = runs or {}
@@ -110,7 +111,7 @@ class CallsService:
         self._is_stopping = False
 
     async def exchange(self, requests: AsyncIterator[calls_pb2.CallBatch]) -> AsyncGenerator[bytes, None]:
-        """The replies, serialized batches of them. Raises ResourceExhausted, Unavailable before the first."""
+        """Yield the replies, in serialized batches. Raises ResourceExhausted, Unavailable before the first."""
         if self._is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=RETRY_DELAY_MS)
         with self._gate.place():
@@ -124,11 +125,11 @@ class CallsService:
                 await stream.close()
 
     def use(self) -> tuple[int, int]:
-        """Open streams, and the calls in flight on all of them."""
+        """Return the numbers of open streams, and of calls in flight on all of them."""
         return len(self._streams), sum(stream.in_flight for stream in self._streams)
 
     def stop(self) -> None:
-        """Read no further calls; each stream ends when what it has in flight is answered."""
+        """Read no further calls; each stream ends when its calls in flight are answered."""
         self._is_stopping = True
         for stream in self._streams:
             stream.stop()
@@ -136,23 +137,23 @@ class CallsService:
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """A call that waits for something, or several that wait together."""
+    """A call that waits, or several that wait together."""
 
     calls: list[PlainCall]
     held: Held
     deadline_s: float
-    """The first of them."""
+    """The earliest deadline of the calls."""
     only_reads: bool
     began_s: float
     run: CallRun | None = None
     task: asyncio.Task[None] | None = None
 
     def call(self, call_id: int) -> PlainCall:
-        """The one with this id."""
+        """Return the call with this id."""
         return next(each for each in self.calls if each.call_id == call_id)
 
     def is_late(self, call_id: int, now_s: float) -> bool:
-        """Whether that one's caller waits no longer."""
+        """Return whether that call's deadline is over."""
         if now_s < self.deadline_s:
             return False
         timeout_ms = self.call(call_id).timeout_ms
@@ -194,7 +195,7 @@ class _Exchange:
     # --- replies -----------------------------------------------------------------------------------------------
 
     async def replies(self, requests: AsyncIterator[calls_pb2.CallBatch]) -> AsyncGenerator[bytes, None]:
-        """Batches of replies, until the caller has said its last call and all are answered."""
+        """Yield batches of replies, until the caller has sent its last call and all are answered."""
         self._reading = self._loop.create_task(self._read(requests))
         self._reading.add_done_callback(self._replies.wake)
         while True:
@@ -252,7 +253,7 @@ class _Exchange:
         self._begin(method, taken)
 
     def _check(self, call_id: int, request_bytes: int) -> None:
-        """Whether there is room for one more. Raises ResourceExhausted, InvalidArgument."""
+        """Check that there is room for one more. Raises ResourceExhausted, InvalidArgument."""
         limits, gathered_bytes, gathered = self._limits, self._gathered.size_bytes, len(self._gathered.call_ids)
         in_flight = len(self._running) + gathered
         if in_flight >= limits.calls_max:
@@ -266,11 +267,11 @@ class _Exchange:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call_id))
 
     def _show(self, authorization: str) -> None:
-        """What begins now shows this, or what its stream has shown."""
+        """Set the credential of the calls that begin now: this one, or else the stream's."""
         CREDENTIAL.set(credential_of(authorization) if authorization else self._credential)
 
     def _begin(self, method: UnaryMethod, call: PlainCall) -> None:
-        """Begin a call: to its end, where it waits for nothing, and else as far as it gets."""
+        """Begin a call: run it to its end, or until it first waits."""
         answer = method.answer(call.request)
         try:
             first = answer.send(None)
@@ -284,13 +285,13 @@ class _Exchange:
             self._run_on(self._rest, [call], method.only_reads, answer, first)
 
     def _begin_gathered(self) -> None:
-        """Begin the runs of what is gathered."""
+        """Begin the gathered runs."""
         if self._gathered.call_ids:
             for run in self._gathered.take_all():
                 self._begin_run(run)
 
     def _begin_run(self, run: CallRun) -> None:
-        """As :meth:`_begin`, of many calls together; by themselves those that cannot go on so."""
+        """Begin many calls together, as :meth:`_begin` does one; begin those by themselves that cannot go together."""
         self._show(run.authorization)
         for part in run.method.parts(run):
             if part.alone:
@@ -371,7 +372,7 @@ class _Exchange:
         self._end_run(running.run, calls, list(compress(outcomes, wanted)))
 
     def _left(self, running: _Running, call: PlainCall) -> bool:
-        """The call is over; False where that was known."""
+        """Record that the call is over; return False if that was known."""
         if self._running.get(call.call_id) is not running:
             return False
         del self._running[call.call_id]
@@ -396,14 +397,14 @@ class _Exchange:
     # --- ends --------------------------------------------------------------------------------------------------
 
     def _give_up(self, call_id: int) -> None:
-        """Nobody waits for its answer any more."""
+        """Cancel a call: its caller does not wait for the answer any more."""
         running = self._running.get(call_id)
         if running is not None and self._left(running, running.call(call_id)):
             if running.run is not None:
                 running.run.method.give_up(running.run)
             else:
                 assert running.task is not None
-                # Not before it has begun to run: what is cancelled earlier never gets to clean up.
+                # Not before the task has begun to run: a task that is cancelled earlier never gets to clean up.
                 self._loop.call_soon(running.task.cancel)
             self._replies.wake()
 
@@ -421,7 +422,7 @@ class _Exchange:
             self._reading.cancel()
 
     async def close(self) -> None:
-        """The stream is over: whatever still runs is cancelled."""
+        """Cancel all tasks that still run: the stream is over."""
         if self._sweep is not None:
             self._sweep.cancel()
         left = [running.task for running in dict.fromkeys(self._running.values()) if running.task is not None]
@@ -437,10 +438,11 @@ class _Exchange:
 
 
 def _cost(calls: int, request_bytes: int) -> int:
-    """What so many calls take of the budget."""
+    """Return the share of the budget that this number of calls takes."""
     return CALL_BYTES * calls + CALL_COST * request_bytes
 
 
 def _dropped() -> OutcomeUnknown:
-    """Something within the node was cancelled, as when it stops: to the caller, a call that broke."""
+    """Return the error for a call that was cancelled within the node, as when it stops. To the caller the call
+    broke."""
     return OutcomeUnknown("the node dropped the call")

@@ -1,4 +1,4 @@
-"""The port for clients: served, looked at, and served again where gRPC's server ended.
+"""The port for clients: served, looked at, and served again if gRPC's server ended.
 
 ::
 
@@ -9,10 +9,10 @@
                                                                                        ▼
                                              lost: leadership is handed over, and the process ends
 
-One frame of a stranger can end gRPC's server, for example headers whose ``:path`` is not UTF-8. All its connections
-end with it but the stranger's, for which it waits. The new server does not wait; once ``ENDED_MAX`` old ones do, the
-port is lost. A *look* is a call of the health service through the port itself. Looks count only
-while no other call arrives: a port whose places strangers hold answers its callers, and no look.
+One frame of a stranger can end gRPC's server, for example headers with a ``:path`` that is not UTF-8. All its
+connections end with it, except the stranger's; the old server waits for that one. The new server does not wait. Once
+``ENDED_MAX`` old ones wait, the port is lost. A *look* is a call of the health service through the port itself. Looks
+count only while no other call arrives: if strangers hold all places of a port, it answers its callers, but no look.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _LOG: Final = logging.getLogger(__name__)
 LOOK_PERIOD_S: Final = 5.0
 LOOK_S_MAX: Final = 5.0
 LOOKS: Final = 3
-"""So many looks in a row that fail say that the port serves nothing."""
+"""After this number of failed looks in a row, the port is taken to serve nothing."""
 AGAIN_S_MAX: Final = 10.0
 AGAIN_POLL_S: Final = 0.05
 ENDED_POLL_S: Final = 0.25
 ENDED_MAX: Final = 64
 
-# HTTP/2 (RFC 9113) by hand: the preface, settings, and one call whose request is an empty message.
+# HTTP/2 (RFC 9113) by hand: the preface, settings, and one call with an empty message.
 _HEADERS: Final = 1
 _STREAM: Final = 1
 _HEAD_BYTES: Final = 9
@@ -57,31 +57,31 @@ _FIELDS: Final = (
 
 
 class Port(Protocol):
-    """The port for clients, by whichever front."""
+    """The port for clients, the same for both fronts."""
 
     address: str
-    """Where it is, with the port that the system chose."""
+    """Its address, with the port that the system chose."""
     is_served: bool
     """False while it is to be served again."""
 
     def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """What it serves, before :meth:`start`."""
+        """Add services, before :meth:`start`."""
 
     async def start(self) -> None: ...
 
     async def follow(self) -> None:
-        """Serve again where it ended. Runs until it is cancelled, or the port is lost."""
+        """Serve again if it ended. Runs until it is cancelled, or the port is lost."""
 
     async def lost(self) -> Unavailable:
-        """Returns once it can't be served again: why."""
+        """Return the reason once it can't be served again."""
 
     async def stop(self, grace_s: float) -> None:
         """Take no further calls; those in flight have ``grace_s``."""
 
 
 class ClientPort:
-    """Takes ``host:port`` when it is made; raises Unavailable where it is taken. ``received`` says how many bytes calls
-    have sent so far."""
+    """Takes ``host:port`` when it is made; raises Unavailable if the address is taken. ``received`` returns the bytes
+    that calls have sent so far."""
 
     def __init__(
         self,
@@ -100,17 +100,17 @@ class ClientPort:
         self._handlers: list[grpc.GenericRpcHandler] = []
         self._server = new_server(connections_max)
         self.address = bind(self._server, host, port, certificates, of_clients=of_clients)
-        """Where it is, with the port that the system chose."""
+        """Its address, with the port that the system chose."""
         self._host, self._port = split_address("listen", self.address)
         self._ending: set[asyncio.Future[None]] = set()
-        """Of the servers before this one."""
+        """The stops of the servers before this one."""
         self._lost: asyncio.Future[Unavailable] = asyncio.get_running_loop().create_future()
         self._is_stopping = False
         self.is_served = True
         """False while it is to be served again."""
 
     def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """What it serves, before :meth:`start`."""
+        """Add services, before :meth:`start`."""
         self._handlers += handlers
 
     async def start(self) -> None:
@@ -119,7 +119,7 @@ class ClientPort:
         self.is_served = True
 
     async def follow(self) -> None:
-        """Serve again where gRPC's server ended. Runs until it is cancelled, or the port is lost."""
+        """Serve again if gRPC's server ended. Runs until it is cancelled, or the port is lost."""
         while True:
             why = await self._why_ended()
             if self._is_stopping:
@@ -136,7 +136,7 @@ class ClientPort:
             _LOG.warning("%s is served again", self.address)
 
     async def lost(self) -> Unavailable:
-        """Returns once it can't be served again: why."""
+        """Return the reason once it can't be served again."""
         return await asyncio.shield(self._lost)
 
     async def stop(self, grace_s: float) -> None:
@@ -151,7 +151,8 @@ class ClientPort:
             look_s = loop.time() + LOOK_PERIOD_S
             while loop.time() < look_s:
                 try:
-                    # What ended it is told where the time is over, too: all of its end may take for ever.
+                    # If it has ended, this raises the reason, even if the time is over: the whole end may take for
+                    # ever.
                     if not await self._server.wait_for_termination(ENDED_POLL_S):
                         return "it was stopped"
                 except Exception as problem:
@@ -176,7 +177,7 @@ class ClientPort:
                 bind(server, self._host, self._port, self._certificates, of_clients=self._of_clients)
                 break
             except Unavailable:
-                # Until gRPC has closed what listened before.
+                # Until gRPC has closed the old listening socket.
                 await asyncio.sleep(AGAIN_POLL_S)
         self._server = server
         if not self._is_stopping:
@@ -184,7 +185,7 @@ class ClientPort:
 
 
 async def answers(host: str, port: int, context: ssl.SSLContext | None) -> bool:
-    """Whether a call of the health service is answered there, within ``LOOK_S_MAX``."""
+    """Return whether a call of the health service is answered there within ``LOOK_S_MAX``."""
     if is_wildcard(host):
         host = "::1" if ":" in host else "127.0.0.1"
     with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):

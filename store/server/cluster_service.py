@@ -1,8 +1,8 @@
-"""``cortado.v1.Cluster``: what the node says of itself, its clock, and who belongs to the cluster.
+"""``cortado.v1.Cluster``: the node's status, its clock, and the members of the cluster.
 
-Status, Clock and Members answer at any node, from what it knows. Changes are made by the leader: elsewhere they end
-with NotLeader, which names the leader's address, and are answered when they are committed. What does not look like a
-node's id or address is refused before the log sees it.
+Any node answers Status, Clock and Members, from its own knowledge. The leader makes changes, and answers when they are
+committed; other nodes refuse them with NotLeader, which names the leader's address. Malformed ids and addresses of
+nodes are refused before the log sees them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ class ClusterService(Service):
     """Status, clock, members, and the changes of epoch, members and leader."""
 
     def __init__(self, host: Host, data_dir: Path, *, state: Callable[[], str]) -> None:
-        """``state`` says what the node does, for people: "serving", or why not."""
+        """``state`` returns a text for operators: "serving", or why not."""
         super().__init__(host)
         self._data_dir = data_dir
         self._state = state
 
     async def status(self, _request: cluster_pb2.StatusRequest) -> Message:
-        """What this node knows of itself. Never waits for others: it answers also where nothing else does."""
+        """Return this node's knowledge of itself. It never waits for others, so it answers even if no other call
+        does."""
         status = node_status(self.host)
         return cluster_pb2.StatusResponse(
             header=self.header(self.host.meta.read_ts()),
@@ -80,8 +81,8 @@ class ClusterService(Service):
         )
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
-        """Several clocks at one moment. ``is_read`` chooses a timestamp for a read, which the header has, and can raise
-        what that does."""
+        """Return several clocks at one moment. ``is_read`` chooses a timestamp for a read, puts it into the header, and
+        can raise the errors of a read."""
         self._check_leads(request.at_leader, "only the leader's time will do")
         clock, time = self.host.clock, self.host.host_time
         read_ts = await self.read_ts(self.host.meta, request.at) if request.is_read else self.host.meta.read_ts()
@@ -96,7 +97,7 @@ class ClusterService(Service):
         )
 
     async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest) -> bytes:
-        """Begins the epoch after ``from_epoch``. Raises InvalidArgument where that is not the current one."""
+        """Begin the epoch after ``from_epoch``. Raises InvalidArgument if that is not the current one."""
 
         def encode_reply(ts: Timestamp, _value: object) -> bytes:
             return cluster_pb2.BumpEpochResponse(epoch=ts.epoch).SerializeToString()
@@ -111,8 +112,8 @@ class ClusterService(Service):
         return self.with_header(result)
 
     async def accept_loss(self, request: cluster_pb2.AcceptLossRequest) -> bytes:
-        """Gives up what is damaged under a stored key. Raises InvalidArgument where that is whole, Unavailable where
-        not every member has said that it has no whole copy."""
+        """Give up the damaged item under a stored key. Raises InvalidArgument if it is whole, Unavailable unless every
+        member has said that it has no whole copy."""
 
         def encode_reply(_ts: Timestamp, _value: object) -> bytes:
             return cluster_pb2.AcceptLossResponse().SerializeToString()
@@ -130,7 +131,8 @@ class ClusterService(Service):
     # --- members -----------------------------------------------------------------------------------------------
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
-        """As this node knows them; ``committed``: after a round of the leader's, as a majority has them."""
+        """Return the members as this node knows them; with ``committed``, as a majority has them, after a round of the
+        leader's."""
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
         roster = await self.host.meta.members.committed() if request.committed else self.host.meta.roster
         status = node_status(self.host)
@@ -141,28 +143,28 @@ class ClusterService(Service):
         )
 
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
-        """As a learner, which votes once it is promoted."""
+        """Add a member as a learner, which votes once it is promoted."""
         node_id = check_name(request.node_id, "node_id")
         peer_address = check_address("peer_address", request.peer_address)
         return self._changed(await self.host.meta.members.add(node_id, peer_address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
-        """Makes a learner a voter. Raises Unavailable where it has not caught up."""
+        """Make a learner a voter. Raises Unavailable if it has not caught up."""
         return self._changed(await self.host.meta.members.promote(check_name(request.node_id, "node_id")))
 
     async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
-        """For good: its id is used up. A leader hands leadership over first."""
+        """Remove a member for good: its id is used up. A leader hands leadership over first."""
         return self._changed(await self.host.meta.members.remove(check_name(request.node_id, "node_id")))
 
     async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
-        """To that voter, or to one of the leader's choice; answers with the id of who leads then. Raises Unavailable
-        where it did not come to that, OutcomeUnknown where it may yet."""
+        """Hand leadership to that voter, or to one of the leader's choice; return the id of the new leader. Raises
+        Unavailable if the transfer failed, OutcomeUnknown if it may still happen."""
         to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
         leader = await self.host.meta.members.transfer(to)
         return cluster_pb2.TransferLeaderResponse(header=self.header(self.host.meta.read_ts()), leader=leader)
 
     async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:
-        """Compares everything here with another member's, and makes it the same; the node serves meanwhile. Raises
+        """Compare all data here with another member's, and make it the same; the node serves meanwhile. Raises
         InvalidArgument for another node's id, Unsupported for a node that is alone."""
         own_id = self.host.identity.node_id
         if request.node_id != own_id:
@@ -181,7 +183,7 @@ class ClusterService(Service):
         )
 
     def _members(self, roster: Roster) -> Iterator[cluster_pb2.MemberStatus]:
-        """Each with its progress, where this node leads and so knows it."""
+        """Yield each member, with its progress if this node leads and so knows it."""
         progress = {each.node_id: each for each in self.host.meta.member_progress()}
         last_index = node_status(self.host).last_index
         for member in roster.members:
@@ -197,7 +199,7 @@ class ClusterService(Service):
                 status.match_index = known.match_index
                 status.down = known.last_heard_ms > self.host.raft.election_ms_max
                 if not status.down:
-                    # What it has had since it fell silent is not known.
+                    # Its progress since it fell silent is not known.
                     status.behind = max(0, last_index - known.match_index)
                 status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
                 status.needs_snapshot = known.needs_snapshot

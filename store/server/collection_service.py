@@ -1,4 +1,4 @@
-"""``cortado.v1.Collection``: leases, and how far what they keep is collected."""
+"""``cortado.v1.Collection``: leases, and the progress of garbage collection."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class CollectionService(Service):
         )
 
     def _table_names(self) -> dict[int, str]:
-        """Goes through all tables: not for the loop."""
+        """Return the names of all tables by id. It reads the whole catalog: not for the loop."""
         store, applied_ts = self.host.meta.store, self.host.meta.applied.last_ts
         return {each.table_id: each.full_name for each in Catalog(store.snapshot(applied_ts)).tables()}
 

@@ -1,7 +1,7 @@
-"""What a server is told at its start, checked before anything is opened.
+"""The settings of a server at its start, checked before it opens a file or a port.
 
-The settings, their defaults and what each means are in :mod:`cortado.store.settings.server`; here is what must hold
-between them. How they are read, from flags, the environment and a file, is in :mod:`cortado.store.server.settings`.
+The settings, their defaults and meanings are in :mod:`cortado.store.settings.server`; the rules between them are here.
+:mod:`cortado.store.server.settings` reads them from flags, the environment and a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cortado.store.settings.setting import Setting
 
 MESSAGE_BYTES_MAX: Final = 8 << 20
 METADATA_BYTES_MAX: Final = 16 << 10
-"""Of a call, as HTTP/2 counts it."""
+"""The metadata of a call, as HTTP/2 counts it."""
 HEARTBEATS_MIN: Final = 4
 
 # A candidate waits between the shortest and the longest time, at random; their ratio is that of the defaults.
@@ -41,9 +41,9 @@ RAFT_DEFAULTS: Final = {
 class ServerConfig:
     """One server. Call :meth:`check` (:func:`~cortado.store.server.serve` does) before use.
 
-    Each field is the setting of its name, with that one's default; what each means and its bounds are in
-    :mod:`cortado.store.settings.server`. ``raft`` and ``limits`` are those whose names begin so; ``sources`` tells
-    where each value was written, by the settings' names.
+    Each field is the setting of its name, with its default; meanings and bounds are in
+    :mod:`cortado.store.settings.server`. ``raft`` and ``limits`` hold the settings with names that begin so;
+    ``sources`` has the place of each value, by the settings' names.
     """
 
     data_dir: Path = BY_NAME["data-dir"].default
@@ -87,7 +87,7 @@ class ServerConfig:
     sources: Mapping[str, Found] = field(default_factory=dict, compare=False, repr=False)
 
     def check(self) -> None:
-        """Raises InvalidArgument with the setting's name, the value and the bound."""
+        """Check all settings. Raises InvalidArgument with the setting's name, the value and the bound."""
         for setting in SETTINGS:
             setting.check(setting.name, self.value(setting))
         self._check_addresses()
@@ -108,7 +108,7 @@ class ServerConfig:
         self.raft_settings().check()
 
     def value(self, setting: Setting) -> Any:
-        """What it is set to here."""
+        """Return the value of a setting."""
         table, dot, rest = setting.name.partition(".")
         if not dot:
             return getattr(self, setting.field)
@@ -116,11 +116,11 @@ class ServerConfig:
         return getattr(self.limits, field_name) if table == "limit" else self.raft[field_name]
 
     def found(self) -> list[Found]:
-        """Every setting with its value and its place."""
+        """Return every setting with its value and its place."""
         return [self.sources.get(each.name) or Found(each, self.value(each)) for each in SETTINGS]
 
     def raft_settings(self) -> RaftSettings:
-        """The timers and ``raft`` together."""
+        """Return the timers and ``raft`` together."""
         given: dict[str, Any] = dict(self.raft)
         return RaftSettings(
             heartbeat_ms=self.heartbeat_ms,
@@ -131,7 +131,7 @@ class ServerConfig:
         )
 
     def _check_entry_fits(self) -> None:
-        """One write, and the first of a batch, must find room in an entry of the log."""
+        """Check that one write, and the first of a batch, finds room in an entry of the log."""
         entry_bytes_max = self.raft_settings().entry_bytes_max
         for name in ("command_bytes_max", "batch_bytes_max"):
             value, named = getattr(self.limits, name), f"limit.{name.replace('_', '-')}"
@@ -216,7 +216,7 @@ class ServerConfig:
             raise InvalidArgument("ready-lag-ms", problem, str(self.ready_lag_ms))
 
     def metrics_address(self) -> tuple[str, int]:
-        """Host and port of ``metrics_listen``. Raises InvalidArgument."""
+        """Return host and port of ``metrics_listen``. Raises InvalidArgument."""
         written = self.metrics_listen
         if written.removeprefix(":").isdecimal():
             written = f"127.0.0.1:{written.removeprefix(':')}"
@@ -224,7 +224,7 @@ class ServerConfig:
 
     @property
     def has_client_certificates(self) -> bool:
-        """Whether clients show a certificate, where anybody does."""
+        """Whether clients have to show a certificate, if TLS is on."""
         return self.client_certificates == REQUIRED
 
     @property
@@ -238,11 +238,11 @@ class ServerConfig:
         return self.election_ms * more // less
 
     def address(self) -> tuple[str, int]:
-        """Host and port of ``listen``. Raises InvalidArgument."""
+        """Return host and port of ``listen``. Raises InvalidArgument."""
         return split_address("listen", self.listen, port_min=0)
 
     def peer_address(self) -> tuple[str, int]:
-        """Host and port of ``peer_listen``, or what follows from ``listen``. Raises InvalidArgument."""
+        """Return host and port of ``peer_listen``, or else the next port of ``listen``. Raises InvalidArgument."""
         if self.peer_listen:
             return split_address("peer-listen", self.peer_listen, port_min=0)
         host, port = self.address()
@@ -253,7 +253,8 @@ class ServerConfig:
         return host, port + 1 if port else 0
 
     def advertised(self, clients: str, peers: str) -> Addresses:
-        """Where this node is reached, which listens for ``clients`` and for ``peers`` at these addresses."""
+        """Return the addresses at which others reach this node, which listens for ``clients`` and for ``peers`` at
+        these."""
         if self.peer_advertise or not self.advertise:
             return Addresses(self.advertise or clients, self.peer_advertise or peers)
         host, _ = split_address("advertise", self.advertise)

@@ -1,7 +1,7 @@
-"""Between the messages of ``cortado.v1`` and the values that the layers below speak of.
+"""Conversion between the messages of ``cortado.v1`` and the values of the layers below.
 
-Whatever comes in is checked here for its form: a value of another case than its part declares, a UUID of 15 bytes, a
-timestamp out of range. Each refusal names the field as the caller wrote it.
+Values from requests are checked here for their form: a value of another case than its part declares, a UUID of 15
+bytes, a timestamp out of range. Each refusal names the field as the caller wrote it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def timestamp_message(ts: Timestamp) -> common_pb2.Timestamp:
 
 
 def timestamp_value(message: common_pb2.Timestamp, field: str = "timestamp") -> Timestamp:
-    """Raises InvalidArgument where a part is out of range."""
+    """Return the timestamp of a message. Raises InvalidArgument if a part is out of range."""
     try:
         return Timestamp(message.epoch, message.wall_ms, message.logical)
     except InvalidArgument as error:
@@ -51,8 +51,8 @@ def timestamp_value(message: common_pb2.Timestamp, field: str = "timestamp") -> 
 
 
 def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timestamp | Stale | None:
-    """At which timestamp to read, or how stale; None for the newest. A wall time means all of that millisecond in
-    ``epoch``."""
+    """Return the timestamp to read at, or how stale a read may be; None for the newest. A wall time includes all of its
+    millisecond in ``epoch``."""
     match message.WhichOneof("kind"):
         case "timestamp":
             return timestamp_value(message.timestamp, f"{field}.timestamp")
@@ -67,7 +67,8 @@ def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timest
 
 
 def read_at_text(message: common_pb2.ReadAt) -> str:
-    """What a request's page token is bound to of it: the read time as it states it, and what it has written before."""
+    """Return the part of a read time that a page token is bound to: the time as the request states it, and its own
+    writes."""
     own = ""
     if message.own_writes:
         digest = blake2b(digest_size=16)
@@ -86,7 +87,7 @@ def read_at_text(message: common_pb2.ReadAt) -> str:
 
 
 def expiry_value(message: Any, field: str = "expiry") -> Expiry | None:
-    """What a message with an ``expiry`` says of it, None where it does not. Raises InvalidArgument."""
+    """Return the ``expiry`` of a message, None if it is not set. Raises InvalidArgument."""
     if not message.HasField("expiry"):
         return None
     asked: common_pb2.Expiry = message.expiry
@@ -104,7 +105,7 @@ def expiry_value(message: Any, field: str = "expiry") -> Expiry | None:
 
 
 def condition_value(message: common_pb2.Condition, *, field: str = "condition", kv: bool = False) -> Condition | None:
-    """What must hold for a write; None where nothing is asked. ``value`` is for the key-value API alone."""
+    """Return the condition of a write, or None. ``value`` is for the key-value API alone."""
     match message.WhichOneof("kind"):
         case "absent":
             _must_be_true(message.absent, f"{field}.absent")
@@ -123,7 +124,7 @@ def condition_value(message: common_pb2.Condition, *, field: str = "condition", 
 
 
 def key_values(message: common_pb2.Key, parts: Sequence[KeyPart], field: str = "key") -> tuple[KeyValue, ...]:
-    """A key's parts, or those of a prefix, each of the declared type. Raises InvalidArgument naming the part."""
+    """Return a key's parts, or those of a prefix, each of the declared type. Raises InvalidArgument naming the part."""
     if len(message.parts) > len(parts):
         declared = ", ".join(part.path for part in parts)
         problem = f"has {len(message.parts)} parts, {len(parts)} are declared: {declared}"
@@ -134,7 +135,7 @@ def key_values(message: common_pb2.Key, parts: Sequence[KeyPart], field: str = "
 
 
 def key_message(values: Sequence[KeyValue], parts: Sequence[KeyPart]) -> common_pb2.Key:
-    """The other way: values as :func:`key_values` returns them."""
+    """Return the message of values that :func:`key_values` returned."""
     key = common_pb2.Key()
     for value, part in zip(values, parts, strict=False):
         key.parts.append(_part_message(value, part.type))

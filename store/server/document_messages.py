@@ -59,21 +59,21 @@ Bounds: TypeAlias = tuple[Sequence[KeyValue] | None, Sequence[KeyValue] | None, 
 
 
 def is_json(document_format: int) -> bool:
-    """Raises InvalidArgument for a number that names no format."""
+    """Return whether the format is JSON. Raises InvalidArgument for a number that names no format."""
     if document_format not in common_pb2.DocumentFormat.values():
         raise InvalidArgument("format", "is not a document format that this server knows", str(document_format))
     return document_format == common_pb2.DOCUMENT_FORMAT_JSON
 
 
 def check_form(view: TableView, document_format: int, schema_id: int) -> None:
-    """Whether documents can be had in this form, found or not. Raises NotFound or InvalidArgument."""
+    """Check that documents can be returned in this form, found or not. Raises NotFound or InvalidArgument."""
     is_json(document_format)
     if schema_id:
         view.writer(schema_id)
 
 
 def found_message(view: TableView, row: StoredRow, document_format: int, schema_id: int) -> documents_pb2.FoundDocument:
-    """A stored row in the form that was asked for. Raises NotFound or InvalidArgument for the schema id."""
+    """Return a stored row in the requested form. Raises NotFound or InvalidArgument for the schema id."""
     if is_json(document_format):
         text = json_of(view, row, schema_id)
         document = common_pb2.Document(schema_id=schema_id or view.newest_id, json=text)
@@ -84,7 +84,7 @@ def found_message(view: TableView, row: StoredRow, document_format: int, schema_
 
 
 def put_mode(mode: int) -> PutMode:
-    """Raises InvalidArgument for a number that names no mode."""
+    """Return the mode of a put. Raises InvalidArgument for a number that names no mode."""
     found = _PUT_MODES.get(mode)
     if found is None:
         raise InvalidArgument("mode", "is not a put mode that this server knows", str(mode))
@@ -92,7 +92,7 @@ def put_mode(mode: int) -> PutMode:
 
 
 def document_input(message: common_pb2.Document, field: str = "document") -> DocumentInput:
-    """Raises InvalidArgument where it has no body."""
+    """Return the document of a message. Raises InvalidArgument if it has no body."""
     match message.WhichOneof("body"):
         case "avro":
             return AvroDocument(message.schema_id, message.avro)
@@ -103,7 +103,7 @@ def document_input(message: common_pb2.Document, field: str = "document") -> Doc
 
 
 def update_changes(changes_json: str, field: str = "changes_json") -> Mapping[str, Any]:
-    """The new values by field path. Raises InvalidArgument."""
+    """Return the new values by field path. Raises InvalidArgument."""
     try:
         return parse_object(changes_json, field)
     except InvalidDocument as malformed:
@@ -114,7 +114,7 @@ def update_changes(changes_json: str, field: str = "changes_json") -> Mapping[st
 
 
 def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> BulkChunk:
-    """A chunk with what the stream's start said. Raises InvalidArgument."""
+    """Return a chunk, with the fields of its stream's start. Raises InvalidArgument."""
     rows: AvroRows | JsonRows
     if chunk.json_rows:
         if chunk.HasField("rows"):
@@ -139,7 +139,8 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
 
 
 def bulk_mode(start: documents_pb2.BulkStart) -> BulkMode:
-    """Raises InvalidArgument for a number that names no mode, and where columns do not go with it."""
+    """Return the mode of a load. Raises InvalidArgument for a number that names no mode, and if columns do not go with
+    it."""
     mode = _BULK_MODES.get(start.mode)
     if mode is None:
         raise InvalidArgument("start.mode", "is not a mode that this server knows", str(start.mode))
@@ -155,8 +156,8 @@ def bulk_mode(start: documents_pb2.BulkStart) -> BulkMode:
 
 
 def scan_of(catalog: Catalog, request: documents_pb2.ScanRequest) -> Scan:
-    """What a request asks to be scanned. Raises NotFound (database, table, index), IndexNotReady, InvalidArgument for
-    its bounds."""
+    """Return the scan of a request. Raises NotFound (database, table, index), IndexNotReady, InvalidArgument for its
+    bounds."""
     table, (lower, upper, prefix) = _bounds_of(catalog, request)
     return Scan(
         database=table.database,
@@ -176,7 +177,7 @@ def scan_of(catalog: Catalog, request: documents_pb2.ScanRequest) -> Scan:
 
 
 def aggregate_of(catalog: Catalog, request: documents_pb2.AggregateRequest) -> AggregateScan:
-    """What a request asks to be aggregated. Raises as :func:`scan_of`."""
+    """Return the aggregates of a request. Raises as :func:`scan_of`."""
     table, (lower, upper, prefix) = _bounds_of(catalog, request)
     scan = Scan(
         database=table.database,
@@ -199,14 +200,14 @@ def _aggregate(message: documents_pb2.Aggregate) -> Aggregate:
 
 
 def _bounds_of(catalog: Catalog, request: Any) -> tuple[TableDescriptor, Bounds]:
-    """The table of a scan or an aggregate, and its bounds, which are of the key or of an index."""
+    """Return the table of a scan or an aggregate, and its bounds, which are of the key or of an index."""
     table = catalog.table(request.table.database, request.table.table)
     parts = catalog.index_of(table, request.index).parts if request.index else table.key
     return table, range_bounds(request.range, parts)
 
 
 def range_bounds(message: common_pb2.KeyRange, parts: Sequence[KeyPart]) -> Bounds:
-    """Lower, upper and prefix; None where a side is open. Raises InvalidArgument."""
+    """Return lower, upper and prefix; None for an open side. Raises InvalidArgument."""
     if message.HasField("prefix") and (message.HasField("lower") or message.HasField("upper")):
         raise InvalidArgument("range.prefix", "excludes lower and upper")
     return (
@@ -221,6 +222,6 @@ def _bound(message: common_pb2.Key, parts: Sequence[KeyPart], field: str) -> Seq
 
 
 def row_batch(run: Run) -> common_pb2.RowBatch:
-    """A run of rows as it travels: lengths are little-endian, whatever the machine is."""
+    """Return the message of a run of rows; its lengths are little-endian on every machine."""
     lengths = run.lengths.astype("<u4", copy=False).tobytes()
     return common_pb2.RowBatch(schema_id=run.schema_id, bodies=run.bodies, lengths=lengths, versions=run.versions)

@@ -50,7 +50,7 @@ class DocumentsService(Service):
     # --- by key ------------------------------------------------------------------------------------------------
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
-        """At most one document; a key that is absent is no error."""
+        """Return at most one document; a key that is absent is no error."""
         with self.host.reads.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table, read_ts, request.at)
@@ -65,8 +65,8 @@ class DocumentsService(Service):
         )
 
     async def multi_get(self, request: documents_pb2.MultiGetRequest) -> Message:
-        """The documents in the order of the keys. Where they outgrow a reply, or the time for one, those that fit are
-        answered: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
+        """Return the documents in the order of the keys. If they outgrow a reply, or the time for one, return those
+        that fit: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
@@ -90,7 +90,7 @@ class DocumentsService(Service):
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
         rows = get_many(reader, view, keys)
-        # From here on: else many keys alone would take all of its time, each time that the rest of them is asked for.
+        # The time counts from here on: else the lookup of many keys would use it up, in each call for the rest of them.
         size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
         for row in rows:
             found = documents_pb2.FoundDocument()
@@ -102,7 +102,7 @@ class DocumentsService(Service):
         return reply
 
     async def put(self, request: documents_pb2.PutDocumentRequest) -> bytes:
-        """Raises ConditionFailed, UniqueViolation, InvalidDocument, KeyTooLong."""
+        """Write one document. Raises ConditionFailed, UniqueViolation, InvalidDocument, KeyTooLong."""
         put = Put(
             database=request.table.database,
             table=request.table.table,
@@ -123,7 +123,7 @@ class DocumentsService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
-        """Changes fields of the newest document, and answers with that. Raises NotFound, else as :meth:`put`."""
+        """Change fields of the newest document, and return it. Raises NotFound, else as :meth:`put`."""
         changes = update_changes(request.changes_json)
         condition, expiry = condition_value(request.condition), expiry_value(request)
         is_json(request.format)
@@ -147,7 +147,7 @@ class DocumentsService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: documents_pb2.DeleteDocumentRequest) -> bytes:
-        """Whether there was one. Raises ConditionFailed."""
+        """Delete a document, and return whether there was one. Raises ConditionFailed."""
         condition = condition_value(request.condition)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -165,7 +165,7 @@ class DocumentsService(Service):
     # --- in bulk -----------------------------------------------------------------------------------------------
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
-        """Chunks of rows, each answered in order, with an error for each row that was refused (:mod:`.bulk_stream`)."""
+        """Answer chunks of rows in order, with an error for each refused row (:mod:`.bulk_stream`)."""
         with self.host.bulk_streams.place():
             async with aclosing(BulkStream(self).replies(requests)) as replies:
                 async for reply in replies:
@@ -174,7 +174,8 @@ class DocumentsService(Service):
     # --- by range ----------------------------------------------------------------------------------------------
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
-        """Rows in slices until the page, the limit or the range ends; all pages are of the first one's timestamp."""
+        """Yield rows in slices until the page, the limit or the range ends. All pages are of the first one's
+        timestamp."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
             scan = scan_of(catalog, request)
@@ -191,7 +192,7 @@ class DocumentsService(Service):
                     yield reply
 
     async def aggregate(self, request: documents_pb2.AggregateRequest) -> AsyncGenerator[bytes, None]:
-        """Groups, once all slices that they rest on are read: most slices make no reply."""
+        """Yield groups, once all slices that they rest on are read: most slices make no reply."""
         with self.host.scans.place():
             read_ts, catalog = await self._begun(request)
             asked = aggregate_of(catalog, request)
@@ -209,7 +210,7 @@ class DocumentsService(Service):
     async def _begun(
         self, request: documents_pb2.ScanRequest | documents_pb2.AggregateRequest
     ) -> tuple[Timestamp, Catalog]:
-        """When a scan reads, which goes on or begins here, and what its names mean."""
+        """Return the timestamp and the catalog of a scan that begins or goes on here."""
         if request.page_token:
             await self.host.meta.reads.caught_up()
             read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
@@ -219,7 +220,7 @@ class DocumentsService(Service):
         return read_ts, self.catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
-        """At most ``parts`` ranges of about as many rows each, which together are the range that was asked for."""
+        """Return at most ``parts`` ranges of about as many rows each, which together are the requested range."""
         parts = check_parts(request.parts)
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")

@@ -1,4 +1,4 @@
-"""Coroutines that are driven at once, as far as they get, and go on as tasks only where they wait for something.
+"""Coroutines that are driven at once until they first wait, and go on as tasks only then.
 
 Caveat: until it first waits, such a coroutine has no task of its own. It must not look at ``asyncio.current_task()``
 before that, which ``asyncio.timeout`` and ``TaskGroup`` do.

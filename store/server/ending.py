@@ -1,4 +1,4 @@
-"""The end of a server: it hands leadership over, ends what is in flight, and closes; or ends at once where it must.
+"""The end of a server: it hands leadership over, ends the calls in flight, and closes; or ends at once if it must.
 
 ::
 
@@ -37,7 +37,7 @@ DRAIN_POLL_S: Final = 0.005
 
 @dataclass(slots=True)
 class Served:
-    """Everything that runs, for the end of it."""
+    """The running parts of a server, for its end."""
 
     config: ServerConfig
     port: Port
@@ -50,7 +50,7 @@ class Served:
 
 
 def stop_asked() -> asyncio.Event:
-    """Set by SIGTERM and Ctrl-C, from now on."""
+    """Return an event that SIGTERM and Ctrl-C set, from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -59,15 +59,16 @@ def stop_asked() -> asyncio.Event:
 
 
 async def until_stopped(served: Served, stop: asyncio.Event) -> None:
-    """Returns when the server has stopped as it was asked to; ends the process where the node failed. Raises PortLost
-    when it has stopped in order, since clients could not reach it."""
+    """Return when the server has stopped on request; end the process if the node failed. Raises PortLost when it has
+    stopped in order because clients could not reach it."""
     stopped = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(served.host.failed())
     lost = asyncio.ensure_future(served.port.lost())
     await asyncio.wait([stopped, failed, lost], return_when=asyncio.FIRST_COMPLETED)
     await served.healthy.enter_graceful_shutdown()
     if failed.done():
-        # Who waits for an answer is told that it is unknown; then the process ends, without touching the engine again.
+        # Callers that wait learn that their outcomes are unknown; then the process ends, without touching the engine
+        # again.
         await served.port.stop(FAILURE_GRACE_S)
         error = failed.result()
         if isinstance(error, StorageFailed):
@@ -80,7 +81,7 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     # New calls are refused from here on, and the streams that carry calls end when these are answered.
     ending = asyncio.ensure_future(served.port.stop(served.config.stop_grace_ms / 1000))
     served.calls.stop()
-    # Nor do streams end that wait for their quota.
+    # Streams that wait for their quota would not end by themselves.
     served.metering.stop()
     # Watches have no end of their own.
     served.host.meta.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
@@ -94,13 +95,13 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
 
 
 async def _hand_over(served: Served) -> None:
-    """Let another voter lead, where there is one, so that writes go on without waiting for an election."""
+    """Let another voter lead, if there is one, so that writes go on without waiting for an election."""
     if served.host.meta.role is not Role.LEADER or not _has_voters_connected(served):
         return
     handing = asyncio.ensure_future(served.host.meta.members.transfer())
     gone = asyncio.ensure_future(_voters_gone(served))
     try:
-        # It takes a round trip or two. Where it does not, an election is as quick.
+        # It takes a round trip or two. If it takes longer, an election is as quick.
         async with asyncio.timeout(served.config.election_ms_max / 1000):
             await asyncio.wait([handing, gone], return_when=asyncio.FIRST_COMPLETED)
         if handing.done():
@@ -122,12 +123,12 @@ def _has_voters_connected(served: Served) -> bool:
 
 
 async def _voters_gone(served: Served) -> None:
-    """Returns when no other voter is connected: where a whole cluster is stopped at once, nobody is left to lead."""
+    """Return when no other voter is connected: if a whole cluster is stopped at once, no node is left to lead."""
     while _has_voters_connected(served):
         await asyncio.sleep(DRAIN_POLL_S)
 
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
-    """What was accepted here needs the peers to be committed. Returns when nothing is left, or the grace is over."""
+    """Return when no accepted write is left, or the grace is over: accepted writes need the peers to be committed."""
     while served.host.writes.use().count > 0 and not ending.done():
         await asyncio.sleep(DRAIN_POLL_S)

@@ -1,4 +1,4 @@
-"""How the process of a server ends where it cannot go on: the codes of ``sysexits.h`` that it uses.
+"""The exit codes of a server that cannot go on, from ``sysexits.h``.
 
 ==  ==================================================================================================================
 69  the cluster that it was to join could not be reached, or has no leader now: start it again later
@@ -23,7 +23,7 @@ EXIT_CONFIG: Final = 78
 
 
 class ServerEnded(Exception):
-    """A server did not start, or ended without being told to: why, and with which code the process should end."""
+    """A server did not start, or ended without a request to stop: its error, and the exit code of the process."""
 
     def __init__(self, error: CortadoError, exit_code: int) -> None:
         super().__init__(error, exit_code)

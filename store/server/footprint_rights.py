@@ -1,9 +1,9 @@
-"""What the footprint of a commit needs: to have been allowed to read all that it names.
+"""The rights that the footprint of a commit needs: its caller must be allowed to read all that it names.
 
 A footprint is opaque, and not signed: a client could make one of keys that it may not read, and learn from conflicts
-which of them change. So where roles are on, its tables and namespaces are taken apart again::
+which of them change. So while roles are on, its tables and namespaces are taken apart again::
 
-    tables    reader of each; and its id is what the name means now, or the commit conflicts
+    tables    reader of each; and its id is that of the name now, or the commit conflicts
     keys      of rows and entries: of one of those tables; of pairs and names of namespaces: reader of the namespace
     ranges    within one of those tables, or one namespace; any other: reader of the cluster
 """
@@ -34,7 +34,8 @@ _TABLE_BYTES = len(TABLE_SPACE) + 4
 
 
 def check_may_read(caller: Caller | None, footprint: Footprint, catalog: Catalog, start: Timestamp | None) -> None:
-    """Raises PermissionDenied; WriteConflict where a name means another table, InvalidArgument for what nobody read."""
+    """Check the rights of a footprint. Raises PermissionDenied; WriteConflict if a name means another table now,
+    InvalidArgument for keys of tables that it does not name."""
     if caller is None or caller.rights is None or not footprint:
         return
     ids = {each.table_id for each in footprint.tables}
@@ -77,7 +78,7 @@ def _check_id(table_id: int, ids: set[int]) -> None:
 
 
 def _namespace_of(key: LogicalKey) -> Resource:
-    """Of a pair's key, or of the beginning of one; the cluster where it is none of a namespace."""
+    """Return the namespace of a pair's key, or of the beginning of one; the cluster if the key has no namespace."""
     try:
         if is_namespace_key(key):
             return namespace_resource(namespace_of(key))

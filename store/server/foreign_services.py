@@ -1,7 +1,6 @@
 """Services that others wrote, health and reflection: served with our bounds on requests, and our errors.
 
-As their libraries register them, gRPC parses a request, whatever it holds, and bytes that are none end as ``INTERNAL``
-and fill the log.
+As their libraries register them, gRPC parses every request, and malformed bytes end as ``INTERNAL`` and fill the log.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from cortado.store.server.call_context import Context
 from cortado.store.server.replying import STRANGERS_BYTES, STRANGERS_SMALL_BYTES, Replying
 
 REQUEST_BYTES_MAX: Final = 4 << 10
-"""A request of these services is the name of something."""
+"""A request of these services is a name."""
 
 
 def foreign_handler(
     stubs: ModuleType, service: str, servicer: object, replying: Replying | None = None
 ) -> grpc.GenericRpcHandler:
-    """Serve ``service`` of the library's ``stubs`` by its ``servicer``, without the methods that this does not have.
+    """Serve ``service`` of the library's ``stubs`` by its ``servicer``, without the methods that the servicer lacks.
     Replies that callers do not take are bounded by ``replying``."""
     replying = replying or Replying(STRANGERS_BYTES, STRANGERS_SMALL_BYTES)
     declared = stubs.DESCRIPTOR.services_by_name[service]
@@ -42,7 +41,7 @@ def foreign_handler(
 
 
 def _is_served(behaviour: object) -> bool:
-    """Whether the library has more of a method than what its stubs refuse it with, which is no coroutine."""
+    """Return whether the library implements a method. The stub of one that it does not is no coroutine."""
     return iscoroutinefunction(behaviour) or isasyncgenfunction(behaviour)
 
 
@@ -70,7 +69,7 @@ def _handler(
             await _end(context, error)
         reply = await behaviour(parsed, context)
         if reply is None:
-            return None  # Those of a stream were written.
+            return None  # The replies of a stream were written.
         refusal = replying.refusal(context, reply.ByteSize())
         if refusal is not None:
             await _end(context, refusal)

@@ -2,16 +2,16 @@
 
 ::
 
-    accepted ──► TLS with ALPN h2, where there are certificates ──► FrontConnection ──► calls ──► handlers
+    accepted ──► TLS with ALPN h2, if there are certificates ──► FrontConnection ──► calls ──► handlers
        │          `── HANDSHAKES_MAX at a time, for HANDSHAKE_S ──'
        `── connections_max at a time
 
-Beyond a bound a connection is ended that has no call, the one that has had none for the longest time. Where each has
-one, the network with most connections of strangers gives up its oldest one, unless the newcomer's network would then
-have more; else the newest is refused. A connection is a stranger's until it shows a certificate, or a service other
-than health and reflection lets a call of it in.
+Beyond a bound the connection that has had no call for the longest time is ended. If each has a call, the network with
+most connections of strangers gives up its oldest one, unless the newcomer's network would then have as many; else the
+newest is refused. A connection is a stranger's until it shows a certificate, or a service other than health and
+reflection admits a call of it.
 
-One frame of a stranger ends his own connection and nothing else, so that the port needs no looks at itself (as that of
+A stranger's bad frame ends only its own connection, so the port needs no looks at itself (as that of
 :mod:`cortado.store.server.client_port` does).
 """
 
@@ -48,21 +48,21 @@ _LOG: Final = logging.getLogger(__name__)
 HANDSHAKES_MAX: Final = 128
 BACKLOG: Final = 1_024
 LOOK_S: Final = 1.0
-"""So often connections are looked at."""
+"""The time between two looks at the connections."""
 HELD_BYTES_MAX: Final = 256 << 20
-"""So much may have arrived for calls that do not read it yet, or be answers that callers do not read. Beyond it, the
-connection with most of it is ended."""
+"""The bound of bytes that have arrived for calls that do not read them yet, and of answers that callers do not read.
+Beyond it, the connection with most of them is ended."""
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 
 
 def _context(certificates: Certificates, of_clients: bool) -> ssl.SSLContext:
-    """With the newest certificate."""
+    """Return a context with the newest certificate."""
     contexts = certificates.current().contexts
     return contexts.clients if of_clients else contexts.anybody
 
 
 def _network(host: str) -> str:
-    """The addresses that one caller may choose from: one of IPv4, and 64 bits of IPv6."""
+    """Return the network that one caller may choose addresses from: one address of IPv4, and 64 bits of IPv6."""
     if ":" not in host:
         return host
     address = IPv6Address(host.partition("%")[0])
@@ -70,14 +70,14 @@ def _network(host: str) -> str:
 
 
 class _Asked(NamedTuple):
-    """What gRPC's handlers are asked by."""
+    """The details of a call that gRPC's handlers look it up by."""
 
     method: str
     invocation_metadata: Sequence[Any] = ()
 
 
 class Front:
-    """Takes ``host:port`` when it is made; raises Unavailable where it is taken."""
+    """Takes ``host:port`` when it is made; raises Unavailable if the address is taken."""
 
     def __init__(
         self, host: str, port: int, certificates: Certificates | None, *, of_clients: bool, connections_max: int
@@ -85,15 +85,15 @@ class Front:
         self._connections_max = connections_max
         sockets = bind_sockets(host, port, BACKLOG)
         self.address = address_of(host, sockets[0].getsockname()[1])
-        """Where it is, with the port that the system chose."""
+        """Its address, with the port that the system chose."""
         self.is_served = True
         self._handlers: list[grpc.GenericRpcHandler] = []
         self._found: dict[bytes, grpc.RpcMethodHandler[Any, Any]] = {}
         self._connections: dict[FrontConnection, None] = {}
         self._idle: dict[FrontConnection, None] = {}
-        """Of those, the ones without a call, the longest idle first."""
+        """The connections without a call, the longest idle first."""
         self._strangers: dict[str, dict[FrontConnection, None]] = {}
-        """Of those, the ones of strangers, by network, the oldest first."""
+        """The connections of strangers, by network, the oldest first."""
         self._looking: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
         self._listener = Listener(
@@ -106,7 +106,7 @@ class Front:
         )
 
     def add_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """What it serves, before :meth:`start`."""
+        """Add services, before :meth:`start`."""
         self._handlers += handlers
 
     async def start(self) -> None:
@@ -114,11 +114,11 @@ class Front:
         self._looking = asyncio.ensure_future(self._look())
 
     async def follow(self) -> None:
-        """Nothing ends it. Runs until it is cancelled."""
+        """Run until cancelled: the port never ends by itself."""
         await asyncio.Event().wait()
 
     async def lost(self) -> Unavailable:
-        """It never is: see :meth:`follow`."""
+        """Wait for ever: this port is never lost (see :meth:`follow`)."""
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     async def stop(self, grace_s: float) -> None:
@@ -143,7 +143,7 @@ class Front:
     # --- connections -------------------------------------------------------------------------------------------
 
     def _has_room(self, host: str) -> bool:
-        """Whether one more connection of ``host`` is taken, for which another may be ended."""
+        """Return whether one more connection of ``host`` is taken; another may be ended for it."""
         if len(self._connections) + self._listener.coming < self._connections_max:
             return True
         if not self._idle:
@@ -154,8 +154,8 @@ class Front:
         return True
 
     def _has_displaced_for(self, network: str) -> bool:
-        """End the oldest connection of strangers of the network that has most of them. False where ``network`` would
-        have as many with one more: strangers of one network keep no other network out."""
+        """End the oldest connection of strangers of the network that has most of them. Return False if ``network``
+        would have as many with one more: strangers of one network keep no other network out."""
         most = max(self._strangers.values(), key=len, default={})
         if len(most) <= len(self._strangers.get(network, ())) + 1:
             return False
@@ -172,7 +172,7 @@ class Front:
             self.end_largest()
 
     def end_largest(self) -> None:
-        """End connections until what is held for calls is within its bound."""
+        """End connections until the bytes held for calls are within their bound."""
         held = sorted((each.h2.unread + each.h2.unsent, number, each) for number, each in enumerate(self._connections))
         total = sum(size for size, _, _ in held)
         while total > HELD_BYTES_MAX:
@@ -209,7 +209,7 @@ class Front:
     # --- calls -------------------------------------------------------------------------------------------------
 
     def plan(self, head: Head) -> Plan:
-        """What a request with these fields is."""
+        """Return the plan for requests with these fields."""
         if head.method != b"POST":
             return Plan(None, refusal=block([(b":status", b"405"), (b"allow", b"POST")]))
         if _CONTENT_TYPE.fullmatch(head.fields.get(b"content-type", b"")) is None:

@@ -6,10 +6,10 @@
                     │                          `─► waits: goes on as a task ────────────────────────────────► answered
                     `── no, or a stream: a task from the start, which asks for each message as it wants it ─► answered
 
-Each call begins in a context of its own, so that nothing of the one before is taken for this one's.
+Each call begins in a context of its own, so that no variable of the call before is taken for its own.
 
-A message that is asked for may come whole, whatever the windows say. What nobody asks for stays with the caller, but
-for the window of its stream. A message that was sent waits for its caller; :meth:`Call.write` returns once it is gone.
+A message that a method waits for may come whole, beyond all windows. Other bytes stay with the caller, but for the
+window of their stream. A message that was sent waits for its caller; :meth:`Call.write` returns once it is gone.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _SAN: Final = "x509_subject_alternative_name"
 
 
 class CallEnded(Exception):
-    """The call is over, and was answered. Whoever serves it lets this through."""
+    """The call is over, and was answered. Its method lets this error through."""
 
 
 class Plan(NamedTuple):
-    """What the fields of a request mean to this server: who serves it and how long, or what refuses it."""
+    """The plan for a request with certain fields: its handler and its time limit, or its refusal."""
 
     handler: grpc.RpcMethodHandler[Any, Any] | None
     timeout_s: float | None = None
@@ -64,21 +64,21 @@ class Carrier(Protocol):
     h2: Connection
     peer: str
     certificate: list[bytes]
-    """The subject alternative names of the caller's."""
+    """The subject alternative names of the caller's certificate."""
     fresh: contextvars.Context
-    """As it was before any call."""
+    """The context before the first call."""
     now_s: Callable[[], float]
 
     def flush_soon(self) -> None: ...
 
     def sweep_soon(self) -> None:
-        """There is a call with a deadline."""
+        """Check deadlines soon: there is a call with one."""
 
     def left(self, call: Call) -> None:
-        """A call is over."""
+        """Record that a call is over."""
 
     def let_in(self) -> None:
-        """A service has let a call in."""
+        """Record that a service has admitted a call."""
 
 
 class Call(Here):
@@ -115,9 +115,9 @@ class Call(Here):
         self.is_started = self.is_over = False
         self.deadline_s: float | None = None
         self.asked_s: float | None = None
-        """Since when it waits for its first message, by its connection's clock."""
+        """The time since which it waits for its first message, by its connection's clock."""
 
-    # --- what its connection tells it --------------------------------------------------------------------------
+    # --- for its connection ------------------------------------------------------------------------------------
 
     def arrived(self, data: bytes, *, is_last: bool) -> None:
         self._messages.add(data)
@@ -125,7 +125,7 @@ class Call(Here):
         self._wake()
 
     def start(self) -> None:
-        """Serve it, as far as that goes at once."""
+        """Serve the call until it first waits."""
         self.is_started = True
         loop = asyncio.get_running_loop()
         if self._plan.timeout_s is not None:
@@ -137,7 +137,7 @@ class Call(Here):
                 first = context.run(serving.send, None)
             except (StopIteration, asyncio.CancelledError):
                 if self.deadline_s is not None and not self.is_over:
-                    # Its answer waits for its caller, and no longer than the call may take.
+                    # Its answer waits for its caller, but not beyond the call's deadline.
                     self._of.sweep_soon()
                 return
             serving = resumed(serving, first)
@@ -146,7 +146,7 @@ class Call(Here):
             self._of.sweep_soon()
 
     def _is_whole(self) -> bool:
-        """Whether all that the caller has to say is one message, and here."""
+        """Return whether the whole request is one message, and here."""
         handler = self._plan.handler
         if handler is None or handler.response_streaming or not self._messages.is_last:
             return False
@@ -156,25 +156,25 @@ class Call(Here):
             return False
 
     def drained(self) -> None:
-        """All that was sent is gone."""
+        """Go on: all replies were taken."""
         self._wake()
         if self._is_answered:
             self._over()
 
     def cancelled(self) -> None:
-        """Its caller has gone."""
+        """End the call: its caller has gone."""
         if not self.is_over:
             self._over()
             self._stop()
 
     def expired(self) -> None:
-        """Its time is over."""
+        """End the call: its deadline is over."""
         self.end(grpc.StatusCode.DEADLINE_EXCEEDED, "the deadline is over")
 
     def end(
         self, code: grpc.StatusCode, problem: str, trailing_metadata: Sequence[tuple[str, str | bytes]] = ()
     ) -> None:
-        """End it, whatever it does; where it is answered, its caller has not taken that."""
+        """End the call in any state. If it is answered, its caller has not taken the answer: drop it."""
         if self._is_answered:
             self.drop()
         else:
@@ -182,17 +182,17 @@ class Call(Here):
             self._stop()
 
     def drop(self) -> None:
-        """End it, and forget what its caller does not take."""
+        """End the call, and drop the replies that its caller does not take."""
         self._of.h2.reset(self.stream_id, ErrorCode.CANCEL)
         self._of.flush_soon()
         self.cancelled()
 
     def _stop(self) -> None:
         if self._task is not None:
-            # Not before it has begun to run: what is cancelled earlier never gets to clean up.
+            # Not before the task has begun to run: a task that is cancelled earlier never gets to clean up.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
-    # --- what serves it ----------------------------------------------------------------------------------------
+    # --- for its method ----------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
         try:
@@ -211,7 +211,7 @@ class Call(Here):
             self._answer(reply)
 
     async def _served(self) -> Any:
-        """The reply, or None where all replies were written."""
+        """Return the reply, or None if all replies were written."""
         handler: Any = self._plan.handler
         if handler.request_streaming:
             serve, asked = handler.stream_stream or handler.stream_unary, self._arriving()
@@ -232,7 +232,7 @@ class Call(Here):
             yield message
 
     def whole_message(self) -> bytes | None:
-        """As :meth:`Here.whole_message`. Raises Unsupported, TooLarge, InvalidArgument."""
+        """Do as :meth:`Here.whole_message`. Raises Unsupported, TooLarge, InvalidArgument."""
         message = self._messages.next()
         if message is not None:
             self._has_message, self.asked_s = True, None
@@ -240,11 +240,11 @@ class Call(Here):
         return message
 
     def let_in(self) -> None:
-        """As :meth:`Here.let_in`."""
+        """Do as :meth:`Here.let_in`."""
         self._of.let_in()
 
     async def read(self) -> Any:
-        """As :meth:`~cortado.store.server.call_context.Context.read`. Raises as :meth:`whole_message`."""
+        """Do as :meth:`~cortado.store.server.call_context.Context.read`. Raises as :meth:`whole_message`."""
         while (message := self.whole_message()) is None:
             if self._messages.is_last:
                 return grpc.aio.EOF
@@ -256,7 +256,7 @@ class Call(Here):
         return message
 
     async def write(self, message: Any) -> None:
-        """As :meth:`~cortado.store.server.call_context.Context.write`. Raises CallEnded."""
+        """Do as :meth:`~cortado.store.server.call_context.Context.write`. Raises CallEnded."""
         if self.is_over or self._is_answered:
             raise CallEnded
         h2 = self._of.h2
@@ -271,7 +271,7 @@ class Call(Here):
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Sequence[tuple[str, str | bytes]] = ()
     ) -> NoReturn:
-        """As :meth:`~cortado.store.server.call_context.Context.abort`."""
+        """Do as :meth:`~cortado.store.server.call_context.Context.abort`."""
         self._fail(code, details, trailing_metadata)
         raise CallEnded
 
@@ -290,7 +290,7 @@ class Call(Here):
         else:
             self._callbacks.append(callback)
 
-    # --- what it is answered -----------------------------------------------------------------------------------
+    # --- its answer --------------------------------------------------------------------------------------------
 
     def _serialized(self, message: Any) -> bytes:
         handler = self._plan.handler
@@ -314,7 +314,8 @@ class Call(Here):
         self._answered()
 
     def _fail(self, code: grpc.StatusCode, problem: str, metadata: Sequence[tuple[str, str | bytes]] = ()) -> None:
-        """The first answer counts. What was not begun to be sent is dropped for an error."""
+        """Answer with an error, unless the call was answered before. Replies that were not begun to be sent are
+        dropped."""
         if self.is_over or self._is_answered:
             return
         trailers = status_trailers(code.value[0], problem, metadata)
@@ -339,7 +340,7 @@ class Call(Here):
             callback(self)
 
     async def _woken(self) -> None:
-        """Wait until something has come, or gone."""
+        """Wait until bytes have come, or gone."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         await waiting

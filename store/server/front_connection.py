@@ -5,13 +5,13 @@
     data_received ─► events ─► calls, begun in their order ─┐
           ▲           `── has_more: nothing is read meanwhile, and the loop gets its turn
           │                                                 │
-       transport ◄── flush: once a round of the loop, for everything that was answered in it
+       transport ◄── flush: once a round of the loop, for all calls that were answered in it
 
 A call ends if its replies have not moved for ``STALLED_S``, or if its first message takes longer than ``MESSAGE_S``.
 
 A connection ends: at fault; silent before it has shown that it speaks HTTP/2 (``HANDSHAKE_S``); without a call for
 ``IDLE_S``; not reading for ``STALLED_S``; and when the server stops, by two GOAWAYs. The first lets streams come that
-are under way, and the second, a round trip later, says which is the last. It closes when its calls are answered.
+are under way, and the second, a round trip later, names the last one. It closes when its calls are answered.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ HANDSHAKE_S: Final = 10.0
 IDLE_S: Final = 300.0
 STALLED_S: Final = 60.0
 MESSAGE_S: Final = 60.0
-"""So long the first message of a call may take once it is asked for: 8 MiB at a megabit a second."""
+"""The time that the first message of a call may take once its method waits for it: 8 MiB at a megabit a second."""
 GOING_S: Final = 1.0
-"""So long a peer may take to answer the first GOAWAY."""
+"""The time that a peer may take to answer the first GOAWAY."""
 _CLOSE_S: Final = 5.0
 _RETRY_DELAY_MS: Final = 50
 _SWEEP_S: Final = 0.05
@@ -48,7 +48,7 @@ LIMITS: Final = H2Limits()
 
 
 class Server(Protocol):
-    """What has the connections."""
+    """The owner of the connections."""
 
     def plan(self, head: Head) -> Plan: ...
 
@@ -59,7 +59,7 @@ class Server(Protocol):
     def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None: ...
 
     def is_known(self, connection: FrontConnection) -> None:
-        """It is no stranger's any more."""
+        """Record that the connection is no stranger's any more."""
 
 
 class FrontConnection(asyncio.Protocol):
@@ -72,14 +72,14 @@ class FrontConnection(asyncio.Protocol):
         self.fresh = contextvars.copy_context()
         self.now_s = now_s
         self.is_known = False
-        """It has shown a certificate, or a call of it was let in."""
+        """It has shown a certificate, or a call of it was admitted."""
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, Call] = {}
         self._unstarted: list[Call] = []
         self._since_s = now_s()
-        """When it was made, and then when it became idle."""
+        """The time at which it was made, and later at which it became idle."""
         self._paused_s: float | None = None
         self._is_taking = self._is_flushing = False
         self._is_gone = self._is_closing = False
@@ -122,7 +122,7 @@ class FrontConnection(asyncio.Protocol):
         self._paused_s = None
         self.flush()
 
-    # --- what comes --------------------------------------------------------------------------------------------
+    # --- received ----------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
         if self._is_closing or self._transport is None:
@@ -189,10 +189,10 @@ class FrontConnection(asyncio.Protocol):
         if event.is_last and not call.is_started:
             call.start()
 
-    # --- what goes ---------------------------------------------------------------------------------------------
+    # --- sent --------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write what there is, as far as the transport takes it."""
+        """Write the waiting bytes, as far as the transport takes them."""
         self._is_flushing = False
         while self._paused_s is None and self._transport is not None and (out := self.h2.taken()):
             self._transport.write(out)
@@ -235,7 +235,7 @@ class FrontConnection(asyncio.Protocol):
             self.sweep_soon()
 
     def look(self) -> None:
-        """End it where it is silent, or does not read, and calls that do not get on."""
+        """End the connection if it is silent or does not read; end calls that make no progress."""
         now_s = self.now_s()
         if self._paused_s is not None and now_s - self._paused_s > STALLED_S:
             self._abort()
@@ -261,15 +261,15 @@ class FrontConnection(asyncio.Protocol):
         self._close()
 
     def end_idle(self) -> None:
-        """It has no call. A client makes the connection anew with its next one."""
+        """End a connection without a call. A client makes a new one with its next call."""
         if self._paused_s is None:
             self._gone()
         else:
-            # It makes room now, and not once its peer reads on.
+            # This makes room now, and not only when its peer reads on.
             self._abort()
 
     def go(self) -> None:
-        """Take the streams that are under way, and then no more."""
+        """Begin to go: take the streams that are under way, and then no more."""
         self.h2.say_going(_GOING)
         self.flush()
         self._loop.call_later(GOING_S, self._gone)
@@ -281,7 +281,7 @@ class FrontConnection(asyncio.Protocol):
             self.flush_soon()
 
     def drop(self) -> None:
-        """End what is left of its calls, and close."""
+        """End the calls that are left, and close."""
         for call in list(self._calls.values()):
             call.end(grpc.StatusCode.UNAVAILABLE, "the node is stopping")
         self._close()
@@ -298,7 +298,7 @@ class FrontConnection(asyncio.Protocol):
         if out:
             self._transport.write(out)
         self._transport.close()
-        # It waits for what was written, which a peer that does not read would make last.
+        # Closing waits until the peer has taken the written bytes, for ever if the peer does not read.
         self._loop.call_later(_CLOSE_S, self._abort)
 
     def _abort(self) -> None:
@@ -307,7 +307,7 @@ class FrontConnection(asyncio.Protocol):
 
 
 def _name(address: Any) -> str:
-    """As gRPC names a connection."""
+    """Return the name that gRPC gives a connection."""
     if not isinstance(address, tuple):
         return "unknown"
     host, port = address[:2]

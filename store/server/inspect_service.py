@@ -1,7 +1,7 @@
-"""``cortado.v1.Inspect``: what this node has stored, as it lies there.
+"""``cortado.v1.Inspect``: the stored bytes of this node, as they lie there.
 
-Answered by the node that is asked, whoever leads. Each call is one bounded piece of work on the scan thread, and takes
-a place among the scans; who wants more asks again, and so sets the pace.
+Every node answers these calls for itself, leader or not. Each call is one bounded piece of work on the scan thread, and
+takes a place among the scans. A caller that wants more asks again, and so sets the pace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RETRY_DELAY_MS = 100
 
 
 class InspectService(Service):
-    """The log, versions, and what a scrub asks of each replica."""
+    """Answers for the log, for versions, and for the checks of a scrub."""
 
     def __init__(self, host: Host, open_log: Callable[[], LogDirectory]) -> None:
         """``open_log`` opens the node's log files beside it, to be read alone."""
@@ -65,7 +65,7 @@ class InspectService(Service):
         return reply
 
     async def _look(self, look: Callable[[], M | None]) -> M:
-        """Again and again, until there is an answer: others take turns."""
+        """Call ``look`` until it returns an answer: other scans take turns."""
         reply: M | None = None
         with self.host.scans.place():
             while reply is None:
@@ -74,7 +74,8 @@ class InspectService(Service):
         return reply
 
     async def _applied(self, up_to: Timestamp) -> Timestamp:
-        """``up_to``, once all that is not above it is applied here. Raises Unavailable where it is not even known."""
+        """Return ``up_to`` once all commits up to it are applied here. Raises Unavailable if this replica cannot apply
+        that far yet."""
         self.host.meta.store.check_readable(up_to, b"", ABOVE_KEYS)
         await self.host.meta.reads.applied_to(up_to)
         applied = self.host.meta.applied.last_ts

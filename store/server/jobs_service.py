@@ -21,7 +21,7 @@ _NUMBER_DIGITS = 20
 
 
 class JobsService(Service):
-    """What is listed is what is acknowledged. The job itself goes on at the leader."""
+    """Lists and changes jobs; all listed states are acknowledged. The job itself runs at the leader."""
 
     async def list(self, request: pb.ListJobsRequest) -> Message:
         with self.host.reads.place():

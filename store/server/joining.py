@@ -1,20 +1,20 @@
-"""How a directory becomes a node's: it begins a cluster, or joins one, once and for ever.
+"""The first start in a directory: its node begins a cluster, or joins one, once and for ever.
 
 ::
 
     empty, no --join ......... a new cluster id and node id; the node begins a cluster of one
     empty, --join and
            --found-cluster ... as the first, once each other node of --join has said that it belongs to no cluster; as
-                               the next one, where there is a cluster after all
+                               the next one, if there is a cluster after all
     empty, --join ............ a storage id and the announced node id, and no cluster yet
                                ─► Join at the cluster's leader, which remembers the storage id
-                               ─► the mark that it joined, with who let it in, and the cluster's id: from now on
-                                  --join is ignored
-    made by an earlier start . what it says; other names in the settings are refused, and --join where it began a
-                               cluster and is alone in it
+                               ─► the mark that it joined, with the members that admitted it, and the cluster's id:
+                                  from now on --join is ignored
+    made by an earlier start . the names that it holds; other names in the settings are refused, and --join if it
+                               began a cluster and is alone in it
 
-A crash between any two steps leaves a directory with which the same start goes on. The mark matters where the node was
-stopped before it had received anything: without a log it must not begin a cluster, but wait for the one that it joined.
+A crash between any two steps leaves a directory with which the same start goes on. The mark matters if the node was
+stopped before it had received an entry: without a log it must not begin a cluster, but wait for the one that it joined.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _JOINED_KEY: Final = b"joined"
 _LET_IN_KEY: Final = b"let in by"
 _MOVED_POLL_S: Final = 1.0
 _MOVED_POLL_S_MAX: Final = 60.0
-# The cluster may have been told once, and this node not have heard of it.
+# The cluster may have taken the addresses once before, without this node having heard of it.
 _MOVED_TOLD_MAX: Final = 2
 _TOLD_AGAIN: Final = (
     "told the cluster %d times of the addresses %s, and it knows %s: does another process run with a copy of this data "
@@ -57,8 +57,8 @@ _TOLD_AGAIN: Final = (
 
 
 def open_stores(config: ServerConfig) -> Stores:
-    """Of the configured directory, which is made where it is empty. Raises DataDirectoryError, DataLoss,
-    ResourceExhausted; InvalidArgument where the directory is another node's or cluster's than the configuration says.
+    """Open the stores of the configured directory; make them if it is empty. Raises DataDirectoryError, DataLoss,
+    ResourceExhausted; InvalidArgument if the directory is another node's or cluster's than the configuration says.
     """
 
     def new_identity() -> Identity:
@@ -94,8 +94,8 @@ def _check_identity(config: ServerConfig, identity: Identity) -> None:
 
 
 def joined_members(engine: Engine) -> Roster | None:
-    """The members that let this directory in, where it belongs to a cluster that another node began: until it has a
-    log of its own, it hears them alone. Raises DataLoss."""
+    """Return the members that admitted this directory, if it belongs to a cluster that another node began. Until it has
+    a log of its own, it hears them alone. Raises DataLoss."""
     with engine.read() as txn:
         if txn.get(Space.META, _JOINED_KEY) is None:
             return None
@@ -105,9 +105,9 @@ def joined_members(engine: Engine) -> Roster | None:
 async def join_cluster(
     config: ServerConfig, stores: Stores, addresses: Addresses, certificates: Certificates | None
 ) -> None:
-    """Where the directory belongs to no cluster yet, make it belong to the one that it is to join.
+    """Make a directory that belongs to no cluster yet a member of the one that it is to join.
 
-    ``addresses`` are where this node will be reached. Raises StartRefused: try again later, or never.
+    Others will reach this node at ``addresses``. Raises StartRefused: its exit code says whether to try again later.
     """
     engine = stores.engine
     identity = engine.identity
@@ -152,19 +152,20 @@ async def join_cluster(
 async def answering_meanwhile(
     config: ServerConfig, identity: Identity, peer_sockets: Sequence[socket.socket], certificates: Certificates | None
 ) -> AsyncIterator[None]:
-    """Around :func:`join_cluster`: where the node waits for a cluster, whoever asks it is told so."""
+    """Answer nodes that ask during :func:`join_cluster`: this node waits for a cluster itself."""
     if identity.cluster_id:
         yield
         return
     waits = NotFound(NO_CLUSTER, f"that node {identity.node_id} belongs to")
-    # Two that are to found one would both hear that the other has none.
+    # Two nodes that are to found a cluster would each hear that the other has none.
     founds = Unavailable(f"node {identity.node_id} is to found a cluster, too: one node alone may")
     async with WaitingListener(peer_sockets, founds if config.found_cluster else waits, certificates):
         yield
 
 
 def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) -> None:
-    """Raises StartRefused where the directory began a cluster, and is all of it: whoever says ``join`` wants another.
+    """Raise StartRefused if the directory began a cluster and is its only member: an operator who sets ``join`` wants
+    another.
 
     It would serve, and clients that know both addresses would write to one cluster today and to the other tomorrow. In
     a list that all nodes have, the one that began the cluster finds itself.
@@ -188,10 +189,10 @@ async def tell_addresses(
     certificates: Certificates | None,
     tell_process: Callable[[JoinRequest], None],
 ) -> None:
-    """Where the cluster knows this node by other addresses than ``addresses``, tell it. Returns when it knows.
+    """Tell the cluster ``addresses``, if it knows this node by others. Return when it knows them.
 
-    Told again and again it backs off: another process, with a copy of this directory, may tell its own addresses in
-    turn, where members cannot tell which is the copy. ``tell_process`` writes into a request which process sends it.
+    It backs off when it has to tell again and again: another process, with a copy of this directory, may tell its own
+    addresses in turn, and members cannot tell which one is the copy. ``tell_process`` names this process in a request.
     """
     bound = Member(identity.node_id, addresses.peers, identity.storage_id, addresses.clients)
     said, told, wait_s = "", 0, _MOVED_POLL_S

@@ -62,14 +62,14 @@ from cortado.store.transactions.reading import TransactionReads
 PAGE_PAIRS_MAX: Final = 1_000
 _ATTEMPTS: Final = 3
 PAGE_BYTES_MAX: Final = 512 << 10
-"""Of a page that a call asks for, which is read on the event loop: about a millisecond, where it is in memory."""
+"""The size of a page that a call reads on the event loop: about a millisecond, if it is in memory."""
 
 
 class KeyValueService(Service):
     """Bytes by bytes, in namespaces."""
 
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
-        """At most one pair; a key that is absent is no error."""
+        """Return at most one pair; a key that is absent is no error."""
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
@@ -82,8 +82,8 @@ class KeyValueService(Service):
         )
 
     async def multi_get(self, request: kv_pb2.KvMultiGetRequest) -> Message:
-        """The pairs in the order of the keys. Where they outgrow a reply, or the time for one, those that fit are
-        answered: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
+        """Return the pairs in the order of the keys. If they outgrow a reply, or the time for one, return those that
+        fit: the caller asks again for the rest. Raises TooLarge above BATCH_ROWS_MAX keys."""
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
@@ -105,7 +105,7 @@ class KeyValueService(Service):
         pairs = get_many(reader, request.namespace, request.keys)
         size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
         for pair in pairs:
-            # Filled in where it is, since a message that is given would be copied.
+            # Filled in place, since a message that is added would be copied.
             if pair is None:
                 found = reply.pairs.add()
             else:
@@ -116,7 +116,7 @@ class KeyValueService(Service):
         return reply
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
-        """Raises ConditionFailed, KeyTooLong, TooLarge (the value)."""
+        """Write one pair. Raises ConditionFailed, KeyTooLong, TooLarge (the value)."""
         condition, expiry = condition_value(request.condition, kv=True), expiry_value(request) or NEVER
         put = KvPut(request.key, request.value, condition, expiry)
 
@@ -129,7 +129,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete(self, request: kv_pb2.KvDeleteRequest) -> bytes:
-        """Whether there was a pair. Raises ConditionFailed."""
+        """Delete a pair, and return whether there was one. Raises ConditionFailed."""
         delete = KvDelete(request.key, condition_value(request.condition, kv=True))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -142,7 +142,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest) -> bytes:
-        """Everything in the range in one entry, or nothing: raises TooLarge beyond what a write may delete."""
+        """Delete all pairs in the range in one entry, or none: raises TooLarge beyond the bound of one write."""
         within = _range(request.range)
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -155,7 +155,7 @@ class KeyValueService(Service):
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
-        """Pairs in slices until the page, the limit or the range ends."""
+        """Yield pairs in slices until the page, the limit or the range ends."""
         with self.host.scans.place():
             replica = self._replica(request.namespace)
             scan, reads = await self._plan(replica, request)
@@ -165,8 +165,9 @@ class KeyValueService(Service):
                     yield reply
 
     async def scan_page(self, request: kv_pb2.KvScanRequest) -> bytes:
-        """The first slice of :meth:`scan` as one reply: at most PAGE_PAIRS_MAX pairs and some PAGE_BYTES_MAX bytes."""
-        # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
+        """Return the first slice of :meth:`scan` in one reply: at most PAGE_PAIRS_MAX pairs and some PAGE_BYTES_MAX
+        bytes."""
+        # On the loop: it is bounded, and two changes of thread would cost a good part of the time of the read.
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             scan, reads = await self._plan(replica, request)
@@ -199,8 +200,8 @@ class KeyValueService(Service):
     # --- namespaces ----------------------------------------------------------------------------------------------
 
     async def list_namespaces(self, request: kv_pb2.ListNamespacesRequest) -> Message:
-        """Names that have pairs at that time, and that the caller may know of. A page may be short, or empty with a
-        token: it ends after SLICE_MS_MAX of passing by deleted pairs."""
+        """Return names that have pairs at that time, and that the caller may know of. A page may be short, or empty
+        with a token: it ends after SLICE_MS_MAX of skipping deleted pairs."""
         shape = request_shape("namespaces", read_at_text(request.at))
         start, end = namespaces_range()
         if request.page_token:
@@ -226,7 +227,7 @@ class KeyValueService(Service):
         return kv_pb2.ListNamespacesResponse(header=self.header(read_ts), namespaces=names, next_page_token=token)
 
     async def drop_namespace(self, request: kv_pb2.DropNamespaceRequest) -> bytes:
-        """All pairs at once, however many: the name gets a new generation. Raises NotFound where it has no pairs."""
+        """Drop all pairs at once, in any number: the name gets a new generation. Raises NotFound if it has no pairs."""
         catalog_of = self.changing()
 
         def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -239,7 +240,8 @@ class KeyValueService(Service):
         return await self._write_looked(request, evaluate, reply)
 
     async def undrop_namespace(self, request: kv_pb2.UndropNamespaceRequest) -> bytes:
-        """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+        """Bring back the newest namespace that was dropped under that name, or the one of ``number``. Raises NotFound,
+        AlreadyExists."""
         catalog_of = self.changing()
 
         def evaluate(looked: Looked, reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -257,7 +259,7 @@ class KeyValueService(Service):
         evaluate: Callable[[Looked, Reader, Timestamp], Evaluation],
         reply: Callable[[Timestamp, object], Message],
     ) -> bytes:
-        """Look whether there are pairs, and write; again where that has changed meanwhile."""
+        """Look whether there are pairs, and write; do so again if that has changed meanwhile."""
         for attempts_left in reversed(range(_ATTEMPTS)):
             looked = await self._looked(request.namespace)
             try:
@@ -270,7 +272,7 @@ class KeyValueService(Service):
         raise AssertionError
 
     async def _looked(self, namespace: str) -> Looked:
-        """Search for the first pair beside the loop, where many that were deleted of late have to be passed by."""
+        """Search for the first pair beside the loop: it may have to skip many pairs that were deleted of late."""
         replica = self._replica(namespace)
         replica.check_serving()
         at = await replica.reads.applied_to(await replica.reads.linearize())
@@ -286,7 +288,7 @@ class KeyValueService(Service):
         return Looked(at, generation, None)
 
     def _replica(self, namespace: str) -> Replica:
-        """A namespace lies with one replica, so that a batch is one entry. Raises InvalidArgument."""
+        """Return the one replica that holds a namespace, so that a batch is one entry. Raises InvalidArgument."""
         return self.host.replica_of(namespace_range(namespace)[0])
 
 
@@ -303,7 +305,7 @@ class _ScanSteps:
         self._source: ScanSource = replica.store if reads is None else reads
 
     def step(self, scan: KvScan, page_left: int | None) -> Step:
-        """Read a slice; where the page ends with it, or the scan, no step follows."""
+        """Return a step that reads a slice; if the page or the scan ends with it, no step follows."""
 
         def step() -> tuple[bytes, Step | None]:
             rows_max = SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left)
@@ -314,7 +316,7 @@ class _ScanSteps:
         return step
 
     def read(self, scan: KvScan, rows_max: int, bytes_max: int) -> tuple[bytes, KvSlice]:
-        """One slice, and the reply with it."""
+        """Return one slice, and the reply with it."""
         found = read_slice(self._source, scan, rows_max=rows_max, bytes_max=bytes_max)
         reply = kv_pb2.KvScanResponse(
             header=self._service.header(scan.read_ts),

@@ -33,11 +33,11 @@ from cortado.store.staging.records import (
 from cortado.store.staging.stage import attempt_of, task_of
 
 _ATTEMPTS_AT_ONCE: Final = 5_000
-"""So many are put together in one piece, on the loop where there are no more."""
+"""The number that is put together in one piece; if there are no more, on the loop."""
 
 
 class LargeTransactionsService(Service):
-    """Each call may be repeated: what became of a transaction is asked of its record."""
+    """Each call may be repeated: the record of a transaction tells its state."""
 
     async def begin(self, request: pb.BeginLargeTransactionRequest) -> bytes:
         ttl_ms = request.ttl_ms or TTL_MS_DEFAULT
@@ -65,8 +65,8 @@ class LargeTransactionsService(Service):
         return await self._change(request, evaluate)
 
     async def _attempts(self, request: pb.CommitLargeTransactionRequest) -> Sequence[int]:
-        """Those that count, ascending: many are put together beside the loop, in slices. Raises InvalidArgument,
-        TooLarge."""
+        """Return the attempts that count, ascending: many are put together beside the loop, in slices. Raises
+        InvalidArgument, TooLarge."""
         count = len(request.tasks)
         if count != len(request.attempts):
             problem = f"must be as many as there are tasks, {count}"
@@ -119,7 +119,7 @@ class LargeTransactionsService(Service):
 
 
 def _application(request: pb.BeginLargeTransactionRequest | pb.CommitLargeTransactionRequest) -> Application | None:
-    """Raises InvalidArgument."""
+    """Return the application of a request, if it names one. Raises InvalidArgument."""
     if not request.application:
         for name, value in (("version", request.version), ("owner", request.owner)):
             if value:

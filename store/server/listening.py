@@ -1,4 +1,4 @@
-"""The port of a server: taken before anything else is done, and told of once it is served."""
+"""The port of a server: taken before all other work, and announced once it is served."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PENDING_S_MAX: Final = 3_600
 PEER_BACKLOG: Final = 128
 # A name such as localhost may stand for an address of IPv6 on a machine that has none.
 _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
-# Who has not said by then that it speaks TLS and HTTP/2 is not waited for; nor who has asked for nothing for so long.
+# Bounds of the time in which a peer has to show that it speaks TLS and HTTP/2, and of the time without a call.
 HANDSHAKE_MS_MAX: Final = 10_000
 IDLE_MS_MAX: Final = 300_000
 STREAMS_MAX: Final = 8_192
 
 
 def new_server(connections_max: int) -> grpc.aio.Server:
-    """A server without a port yet, which accepts so many connections at a time. A client's connection that was ended
-    for being idle is made anew with its next call."""
+    """Return a server without a port yet, which accepts ``connections_max`` at a time. If a client's connection was
+    ended for being idle, its next call makes a new one."""
     return grpc.aio.server(
         options=[
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -40,27 +40,28 @@ def new_server(connections_max: int) -> grpc.aio.Server:
             ("grpc.max_allowed_incoming_connections", connections_max),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
             ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
-            # Metadata has a bound only once the client has acknowledged it: it has no longer for that than here.
+            # Metadata has a bound only once the client has acknowledged it: the timeout below bounds that delay.
             ("grpc.max_metadata_size", METADATA_BYTES_MAX // 2),
             ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
             ("grpc.http2.settings_timeout", HANDSHAKE_MS_MAX),
-            # Of one connection, above what a client has use for: a stream costs some 16 KiB. It is no gate: clients
-            # that know of it wait without an error, and the calls of others end with their connection.
+            # For one connection, above the need of a client: a stream costs some 16 KiB. It is no gate: clients that
+            # know of it wait without an error, and the calls of others end with their connection.
             ("grpc.max_concurrent_streams", STREAMS_MAX),
-            # A PING costs half a microsecond, and no more than 10,000 answers wait to be read. To count strikes is what
-            # costs: a connection that is closed for them reads on meanwhile, and each further PING costs 70 us.
+            # A PING costs half a microsecond, and no more than 10,000 answers wait to be read. To count strikes costs
+            # more: a connection that is closed for them reads on meanwhile, and each further PING costs 70 us.
             ("grpc.http2.max_ping_strikes", 0),
             # Two servers must not share a port by accident.
             ("grpc.so_reuseport", 0),
-            # What nobody has asked for yet stays with its sender, but for 64 KiB of each call. gRPC's habit is to widen
-            # that window as the link allows, to megabytes: thousands of calls that wait would fill the memory. A
-            # message that is being read is not held up by it, since the window grows to what is missing of it.
+            # Bytes that no method reads yet stay with their sender, but for 64 KiB of each call. gRPC's habit is to
+            # widen that window as the link allows, to megabytes: thousands of calls that wait would fill the memory. A
+            # message that is being read is not held up by it, since the window grows by its missing bytes.
             ("grpc.http2.bdp_probe", 0),
-            # What arrived and was not looked at yet must not be dropped at random, as CANCELLED, which is gRPC's habit
-            # from 1,000 calls on: the node's gates refuse, with a reason.
+            # Calls that arrived and were not begun yet must not be dropped at random, as CANCELLED, which is gRPC's
+            # habit from 1,000 calls on: the node's gates refuse, with a reason.
             ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
             ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
-            # Nor after thirty seconds, which is its habit, too: what waits so long at a busy node has a deadline.
+            # Nor after thirty seconds, which is its habit, too: a call that waits so long at a busy node has a
+            # deadline.
             ("grpc.server_max_unrequested_time_in_server", PENDING_S_MAX),
         ]
     )
@@ -69,8 +70,8 @@ def new_server(connections_max: int) -> grpc.aio.Server:
 def bind(
     server: grpc.aio.Server, host: str, port: int, certificates: Certificates | None, *, of_clients: bool = True
 ) -> str:
-    """Take the port, without serving on it yet; returns the address. With ``certificates``, clients show theirs, too,
-    where those ``of_clients`` are wanted. Raises Unavailable."""
+    """Take the port, without serving on it yet; return the address. With ``certificates``, clients show theirs, too, if
+    ``of_clients``. Raises Unavailable."""
     wanted = address_of(host, port)
     try:
         if certificates is None:
@@ -84,8 +85,8 @@ def bind(
 
 
 def _credentials(certificates: Certificates, of_clients: bool) -> grpc.ServerCredentials:
-    """For a port that takes only callers with a certificate of the authorities, or asks nobody for one: gRPC knows
-    nothing between. The newest certificate at each handshake."""
+    """Return credentials with the newest certificate at each handshake. The port takes only callers with a certificate
+    of the authorities, or asks no caller for one: gRPC offers no third way."""
     served = certificates.current()
 
     def configuration(material: Material) -> grpc.ServerCertificateConfiguration:
@@ -114,7 +115,7 @@ def bind_sockets(host: str, port: int, backlog: int = PEER_BACKLOG) -> list[sock
             listening = socket.socket(family, kind, protocol)
             try:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                # Where any port will do, it is the same one on all addresses.
+                # If any port will do, it is the same one on all addresses.
                 chosen = taken[0].getsockname()[1] if taken else port
                 listening.bind((address[0], chosen, *address[2:]))
                 listening.listen(backlog)
@@ -135,7 +136,7 @@ def bind_sockets(host: str, port: int, backlog: int = PEER_BACKLOG) -> list[sock
 
 
 def announce(config: ServerConfig, address: str, peer_address: str) -> None:
-    """Say where the server listens: to people and scripts on stdout, and in a file where one was asked for."""
+    """Tell the address of the server: to people and scripts on stdout, and in a file if one is configured."""
     with there_last(config.port_file, address):
         sys.stdout.write(f"listening on {address}\nlistening for peers on {peer_address}\n")
         sys.stdout.flush()

@@ -39,12 +39,12 @@ def next_page(
     shape: Sequence[str] = (),
     size_bytes: Callable[[T], int] | None = None,
 ) -> tuple[Timestamp, Sequence[T], bytes]:
-    """The timestamp read at, the page's items, and the token of the next page (empty at the end).
+    """Return the timestamp of the read, the page's items, and the token of the next page (empty at the end).
 
     ``items`` gives those of a timestamp that come behind a name, which is empty for the first page; no more of them are
-    taken than a page needs. Each has a ``name`` of its own. ``shape`` is what else makes the request this one. Where
-    items may be large, ``size_bytes`` tells how large: a page of more than one ends before it is over its bound. Raises
-    InvalidPageToken.
+    taken than a page needs. Each has a ``name`` of its own. ``shape`` holds the other parts of the request that a token
+    is bound to. If items may be large, ``size_bytes`` gives the size of one: a page of more than one ends before it is
+    over its bound. Raises InvalidPageToken.
     """
     digest = request_shape("listing", type(request).__name__, *shape)
     after = ""
@@ -65,12 +65,13 @@ def next_page(
 
 
 def behind(after: str, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
-    """Those whose names are greater, in their order: of a list that is small enough to be read whole for each page."""
+    """Return the items with greater names, in their order. The list must be small enough to be read whole for each
+    page."""
     return sorted((item for item in items if name(item) > after), key=name)
 
 
 def _fitting(items: Sequence[T], size_bytes: Callable[[T], int]) -> int:
-    """How many of the first items one page holds."""
+    """Return how many of the first items one page holds."""
     total = 0
     for place, item in enumerate(items):
         total += size_bytes(item)

@@ -1,9 +1,9 @@
-"""Roles switched off from outside, for who has no admin's credential any more.
+"""Roles switched off from outside, for operators without an admin's credential.
 
-``cortado recover --disable-auth`` leaves a mark in the data directory of a stopped node. A node with the mark that
-leads switches roles off by an entry of the log, so that all replicas go on alike; the mark goes once roles are off, at
-followers too. On a majority of the voters, started alone, one with the mark leads. The entry rests on nothing that is
-stored, so it is the way out as well where damage hides the keys of roles, or their loss was accepted.
+``cortado recover --disable-auth`` leaves a mark in the data directory of a stopped node. A leader with the mark
+switches roles off by an entry of the log, so that all replicas go on alike; the mark goes once roles are off, at
+followers too. If a majority of the voters have the mark and start alone, one of them leads. The entry rests on no
+stored data, so it is also the way out if damage hides the keys of roles, or their loss was accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 async def switch_off_where_marked(host: Host, data_dir: Path) -> None:
-    """Ends at once where there is no mark, and else once roles are off."""
+    """Switch roles off if the mark is there. Return at once if it is not, and else once roles are off."""
     mark = data_dir / MARK
     while mark.exists():
         replica = host.meta

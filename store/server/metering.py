@@ -1,13 +1,13 @@
-"""Quotas at one node: which hold, and how much is stored of what they are of. What counts calls is in
-:mod:`cortado.store.quotas.meters`; who calls passes there in :mod:`cortado.store.server.authority`.
+"""Quotas at one node: the ones in force, and the stored bytes of their targets. :mod:`cortado.store.quotas.meters`
+counts calls; :mod:`cortado.store.server.authority` passes calls to it.
 
 ::
 
-    what is applied ──► all quotas, four times a second where something was applied ──► the meters of this node
+    applied state   ──► all quotas, four times a second if an entry was applied ──► the meters of this node
     the data's tree ──► bytes of each database and namespace with such a limit, every two seconds ──► full, or not
 
-Each node follows what it has applied and measures its own copy, so whichever comes to lead knows both. Quotas that
-cannot be read, since their value is damaged, stay as they were: they keep nobody from serving.
+Each node follows its applied state and measures its own copy, so a new leader knows both. If quotas cannot be read,
+since their value is damaged, they stay as they were: the node serves on.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _LOG: Final = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.25
 MEASURE_S: Final = 2.0
-"""So often what is stored is measured, or less often where that takes longer than:"""
+"""The time between two measurements of the stored bytes; longer after a long measurement."""
 _REST: Final = 20.0
-"""After all were measured, so many times what it took."""
+"""The rest after a measurement of all, as a multiple of its time."""
 _SLICE_ITEMS: Final = 1_000
 _SLICE_REST: Final = 4.0
-"""After a slice at least so many times what it took."""
+"""The least rest after a slice, as a multiple of its time."""
 
 
 class Metering:
-    """Of one server, for as long as :meth:`follow` and :meth:`measure` run. On the loop."""
+    """The meters of one server, current while :meth:`follow` and :meth:`measure` run. On the loop."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -51,13 +51,13 @@ class Metering:
         self._is_stopping = False
 
     async def follow(self) -> None:
-        """Know which quotas hold. Runs until it is cancelled."""
+        """Follow the applied quotas. Runs until it is cancelled."""
         while True:
             self.look()
             await asyncio.sleep(LOOK_S)
 
     async def measure(self) -> None:
-        """Know how much is stored. Runs until it is cancelled."""
+        """Measure the stored bytes again and again. Runs until it is cancelled."""
         while True:
             began_ms = self._host.monotonic_ms()
             await self.measure_all()
@@ -65,12 +65,12 @@ class Metering:
             await asyncio.sleep(max(MEASURE_S, _REST * took_s))
 
     def stop(self) -> None:
-        """Nothing is counted any more, and nobody waits."""
+        """Stop: no call is counted any more, and no stream waits for its quota."""
         self._is_stopping = True
         self.meters.use({})
 
     def look(self) -> None:
-        """Whether the quotas are others now."""
+        """Take the newest applied quotas, if they have changed."""
         replica = self._host.meta
         applied = replica.applied
         if applied.index == self._index or self._is_stopping:
@@ -86,7 +86,7 @@ class Metering:
             _LOG.debug("quotas stay as they were: %s", error)
 
     async def measure_all(self) -> None:
-        """What is stored of each that has such a limit."""
+        """Measure the stored bytes of each target that has such a limit."""
         for meter in list(self.meters.by_target.values()):
             if meter.quota.stored_bytes is None:
                 continue
@@ -96,7 +96,7 @@ class Metering:
                 _LOG.debug("what is stored of %s is not measured: %s", meter.quota.target, error)
 
     def _ranges(self, meter: Meter) -> list[KeyRange]:
-        """Where it lies; nowhere, where there is no such database."""
+        """Return the key ranges of the meter's target; none if there is no such database."""
         kind, name = kind_of(meter.quota.target), name_of(meter.quota.target)
         if kind == "namespace":
             return [namespace_range(name)]
@@ -117,7 +117,7 @@ class Metering:
         return await self._size_item_by_item(*within)
 
     async def _size_item_by_item(self, start: bytes, end: bytes) -> int:
-        """Where the tree's pages cannot be read: slower by far, and with rests."""
+        """Return the size by reading every item, if the tree's pages cannot be read: slower by far, and with rests."""
         size_bytes = 0
         engine = self._host.engine
 

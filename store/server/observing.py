@@ -1,7 +1,7 @@
-"""What a server shows of itself, put together: counted requests, slow ones, traces, readiness, pages over HTTP.
+"""The observability of a server, put together: counted requests, slow ones, traces, readiness, pages over HTTP.
 
-It is there before the node is, so that a probe hears that the process is alive while it joins a cluster, and is told of
-the node when that has started.
+It starts before the node, so that a probe hears that the process is alive while it joins a cluster. Later the started
+node is attached to it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Observing:
-    """Everything that watches one server. ``monotonic_ms`` is the node's."""
+    """All observers of one server. ``monotonic_ms`` is the node's."""
 
     def __init__(self, config: ServerConfig, engine: LmdbEngine, monotonic_ms: Callable[[], float]) -> None:
         self.requests = Requests()
@@ -57,9 +57,9 @@ class Observing:
         self._tracer: CallTracer | None = None
 
     async def start(self) -> None:
-        """Serve what is asked for over HTTP, and trace where a collector is named.
+        """Serve the pages over HTTP if an address is set, and send traces if a collector is named.
 
-        Raises Unavailable where the address is taken, Unsupported where the extra for traces is missing.
+        Raises Unavailable if the address is taken, Unsupported if the extra for traces is missing.
         """
         if self._config.trace_endpoint:
             self.requests.tracer = self._tracer = self._make_tracer()
@@ -77,7 +77,7 @@ class Observing:
         sizes: StoredSizes,
         certificates: Certificates | None,
     ) -> None:
-        """The node has started: from now on there is something to tell of it."""
+        """Attach the started node: from now on the pages show it."""
         self._pages.sources = Sources(
             host=host,
             transport=transport,
@@ -94,21 +94,21 @@ class Observing:
         self.readiness.attach(host)
 
     def collect(self) -> list[Family]:
-        """All metrics, now."""
+        """Return the present values of all metrics."""
         return collect(self._pages.sources)
 
     def slow_calls(self) -> list[SlowCall]:
-        """The last calls that took long, the newest first."""
+        """Return the last slow calls, the newest first."""
         return [] if self._slow_log is None else list(reversed(self._slow_log.last))
 
     async def follow_log(self, host: Host) -> None:
-        """Remember when the log ended where. Runs until it is cancelled."""
+        """Record the end of the log at each time. Runs until it is cancelled."""
         while True:
             self._log_clock.sample(self._monotonic_ms(), host.meta.log_position()[1])
             await asyncio.sleep(PERIOD_MS / 1000)
 
     async def stop(self) -> None:
-        """Answer no more over HTTP, and send what traces are left."""
+        """Answer no more over HTTP, and send the traces that are left."""
         await self._http.stop()
         if self._tracer is not None:
             await asyncio.to_thread(self._tracer.shutdown)

@@ -5,8 +5,8 @@
     streams that open ──► a line for each connection ──► AT_ONCE in each round, ──► served
                                                          one of each line in turn
 
-To open a stream costs the loop some 0.3 ms, which 4,000 of them at once took from every call behind them. While a line
-stands, openings have a part of the loop, and calls the rest.
+To open a stream costs the loop some 0.3 ms: 4,000 of them at once took that time from every call behind them. While a
+line stands, openings have a part of the loop, and calls the rest.
 
 Caveat: gRPC accepts calls in the order of their arrival, at some 0.1 ms each. A call behind thousands of streams waits
 for that.
@@ -22,7 +22,7 @@ from cortado.store.auth.caller import holder
 from cortado.store.node.admission import Gate
 
 AT_ONCE: Final = 8
-"""So many streams open in a round: some 2 ms of the loop."""
+"""The number of streams that open in a round: some 2 ms of the loop."""
 ROUND_S: Final = 0.004
 WAITING_MAX: Final = 16_384
 
@@ -39,7 +39,7 @@ class Openings:
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, connection: str) -> None:
-        """Return when a stream of ``connection`` may open. Raises ResourceExhausted where too many wait."""
+        """Return when a stream of ``connection`` may open. Raises ResourceExhausted if too many wait."""
         if self._left and not self._lines:
             self._left -= 1
             self._round_later()

@@ -22,13 +22,13 @@ from cortado.store.transactions.operations import OnPairs, Operation
 
 
 def operation_count(messages: Sequence[common_pb2.Operation]) -> int:
-    """How many operations these are; a packed one counts as many as it holds."""
+    """Return the number of operations; a packed one counts as many as it holds."""
     packed = [each for each in messages if each.HasField("packed_pairs")]
     return len(messages) - len(packed) + sum([len(each.packed_pairs.key_lengths) // LENGTH_BYTES for each in packed])
 
 
 def documents_of(messages: Sequence[common_pb2.Operation]) -> dict[int, tuple[str, str, DocumentInput]]:
-    """The documents that are put, each with its database and table, by the operation's place. Raises
+    """Return the documents of puts, each with its database and table, by the operation's place. Raises
     InvalidArgument."""
     return {
         place: (
@@ -44,8 +44,8 @@ def documents_of(messages: Sequence[common_pb2.Operation]) -> dict[int, tuple[st
 def operations_of(
     catalog: Catalog, messages: Sequence[common_pb2.Operation], field: str, first: int = 0
 ) -> Iterator[Operation]:
-    """One by one, as they are taken. Raises InvalidArgument naming the operation, counted from ``first``; NotFound for
-    its table."""
+    """Yield the operations one by one. Raises InvalidArgument naming the operation, counted from ``first``; NotFound
+    for its table."""
     return (_operation(catalog, each, f"{field}[{place}]") for place, each in enumerate(messages, first))
 
 
@@ -122,7 +122,7 @@ def _bounds(each: Any, field: str) -> tuple[int | None, int | None]:
 
 
 def packed_pairs(packed: common_pb2.KvPackedOperations, field: str) -> KvBatch:
-    """Raises InvalidArgument."""
+    """Return packed pairs as one batch. Raises InvalidArgument."""
     keys = _cut(packed.keys, packed.key_lengths, f"{field}.keys")
     values = _cut(packed.values, packed.value_lengths, f"{field}.values")
     if len(keys) != len(values):

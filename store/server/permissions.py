@@ -1,22 +1,23 @@
-"""What each method of the API needs: one row a method, which says where its resources stand in the request.
+"""The permissions that each method of the API needs: one row a method, which finds its resources in the request.
 
 ::
 
     "KeyValue/Put": Rule(_namespace(WRITE))
      method               `- from the request to demands: a permission on a resource, each of which must be met
 
-A method without a row is refused to everybody while roles are on, and a test fails for it. ``changes`` marks those that
-change anything but data: they are audited. ``stored`` finds demands that stand in what is stored and not in the
-request, such as the tables of a large transaction; like the others they are decided where they are served, and of
-writes once more where they are appended.
+While roles are on, a method without a row is refused to all callers, and a test fails for it. ``changes`` marks methods
+that change more than data: they are audited. ``stored`` finds demands in the stored state and not in the request, such
+as the tables of a large transaction. Like the others they are decided at the serving node, and for writes once more at
+the append.
 
-A denial is decided from names alone: whether the resource exists is looked up by nobody before. Lists of names are for
-everybody who is known: their services leave out what the caller does not see (:meth:`Rights.sees`). So are schemas:
-which subjects a caller may read is asked of the tables that follow them (:mod:`.schemas_service`).
+A denial is decided from names alone: nothing looks up before whether the resource exists. Any known caller may list
+names: the services leave out names that the caller does not see (:meth:`Rights.sees`). Schemas are alike: the tables
+that follow a subject decide whether a caller may read it (:mod:`.schemas_service`).
 
-A call counts for the quotas of what it needs to read or write (:mod:`cortado.store.quotas`). ``adds`` finds where it
-adds data, which is refused where no more may be stored: what only removes is not. ``frees`` marks what makes room:
-while the disk or the map is full to its reserve, those calls alone may write, down to the last part of the reserve.
+A call counts for the quotas of the resources that it needs to read or write (:mod:`cortado.store.quotas`). ``adds``
+finds the resources that it adds data to; it is refused if one of them may store no more. Calls that only remove are not
+refused. ``frees`` marks calls that make room: while the disk or the map is full to its reserve, those calls alone may
+write, down to the last part of the reserve.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _JOB_ID_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Of one method."""
+    """The rule of one method."""
 
     of: OfRequest
     changes: bool = False
@@ -65,20 +66,21 @@ class Rule:
     is_metered: bool = True
     """Whether quotas count it: it reads or writes data, and does not only describe it."""
     frees: bool | Callable[[Any], bool] = False
-    """Whether it, or a request of it, frees room on the disk, or takes away what must not wait for room."""
+    """Whether it, or a request of it, frees room on the disk, or takes away rights, tokens or quotas, which must not
+    wait for room."""
 
     def frees_by(self, request: Any) -> bool:
-        """Whether this request does."""
+        """Return whether this request frees room."""
         return self.frees if isinstance(self.frees, bool) else self.frees(request)
 
     owns_names: bool = False
-    """Whether it names something in a space of its caller's own (:mod:`cortado.store.owners`)."""
+    """Whether it has a name in a space of its caller's own (:mod:`cortado.store.owners`)."""
     hidden: Callable[[Any], CortadoError] | None = None
-    """Makes the answer for something unknown: also for callers that do not see the subject of ``stored`` demands."""
+    """Makes the answer for an unknown subject: also for callers that do not see the subject of ``stored`` demands."""
 
     @property
     def asks_this_node(self) -> bool:
-        """Whether no other node can answer for this one."""
+        """Return whether no other node can answer for this one."""
         return self.of in (_view, _operate)
 
 
@@ -88,7 +90,7 @@ def _always(permission: Permission) -> OfRequest:
 
 
 def _table(permission: Permission) -> OfRequest:
-    """``table`` is a TableName."""
+    """Return the demand on the ``table`` of a request, a TableName."""
 
     def of(request: Any) -> Demands:
         named = request.table
@@ -102,7 +104,7 @@ def _namespace(permission: Permission) -> OfRequest:
 
 
 def _read(of: OfRequest) -> OfRequest:
-    """With what a transaction has written itself, which is evaluated to read behind it."""
+    """Add the demands of a transaction's own writes, which are evaluated so that it reads them."""
 
     def with_own(request: Any) -> Demands:
         if not request.HasField("at"):
@@ -112,7 +114,7 @@ def _read(of: OfRequest) -> OfRequest:
     return with_own
 
 
-# The same few resources are asked for all the time; what is no name fills no memory.
+# The same few resources are asked for all the time; the cache is bounded, so that made-up names fill no memory.
 @lru_cache(maxsize=4_096)
 def _of_table(permission: Permission, database: str, table: str) -> Demands:
     return (Demand(permission, table_resource(database, table)),)
@@ -124,7 +126,7 @@ def _of_namespace(permission: Permission, namespace: str) -> Demands:
 
 
 def _named_table(permission: Permission, name: str = "name") -> OfRequest:
-    """``database`` and ``name`` are fields of the request itself."""
+    """Return the demand on a table by fields of the request itself, ``database`` and ``name``."""
     return lambda request: (Demand(permission, table_resource(request.database, getattr(request, name))),)
 
 
@@ -150,25 +152,26 @@ def _undropped_database(request: Any) -> Demands:
 
 
 def _created_table(request: Any) -> Demands:
-    """A table has rows by the schemas of its subject, which may be another table's."""
+    """Return the demands for a new table. It may have rows by the schemas of another table's subject."""
     table = Demand(DEFINE, table_resource(request.database, request.name))
     return (table, Demand(READ, subject_resource(request.subject))) if request.subject else (table,)
 
 
 def _listed_tables(request: Any) -> Demands:
-    """Who has no role in a database is not told whether there is one."""
+    """Return the demands for a list of tables. A caller without a role in a database does not learn whether it
+    exists."""
     return (Demand(Permission.SEE, database_resource(request.database)),) if request.database else KNOWN
 
 
 def _sized_tables(request: Any) -> Demands:
-    """A list of sizes is cut to the tables that its caller may read."""
+    """Return the demands for sizes. A list of sizes is cut to the tables that its caller may read."""
     if request.name:
         return (Demand(READ, table_resource(request.database, request.name)),)
     return _listed_tables(request)
 
 
 def _subject_if_named(request: Any) -> Demands:
-    """The level of all subjects everybody who is known may have."""
+    """Return the demand on a subject. Any known caller may read the level of all subjects."""
     return (Demand(READ, subject_resource(request.subject)),) if request.subject else KNOWN
 
 
@@ -188,7 +191,7 @@ def _window(request: Any) -> Demands:
 
 
 def _bulk(request: Any) -> Demands:
-    """Of each message of the stream: the first names the table."""
+    """Return the demands of a message of the stream: the first names the table."""
     if request.WhichOneof("message") != "start":
         return ()
     named = request.start.table
@@ -196,23 +199,23 @@ def _bulk(request: Any) -> Demands:
 
 
 def _bulk_added(request: Any) -> Demands:
-    """As it says at its beginning."""
+    """Return the resources that a load adds to, by the mode in its first message."""
     return () if request.start.mode == documents_pb2.BULK_MODE_DELETE else _bulk(request)
 
 
 def _bulk_frees(request: Any) -> bool:
-    """As it says at its beginning; deletes that are staged take room twice."""
+    """Return whether a load frees room, by its first message; staged deletes take room twice."""
     start = request.start
     return start.mode == documents_pb2.BULK_MODE_DELETE and not start.HasField("staging")
 
 
 def _rename_drops(request: Any) -> bool:
-    """A table that had the name."""
+    """Return whether the rename drops a table that had the name."""
     return bool(request.replaces)
 
 
 def _lease_moves(request: Any) -> bool:
-    """A consumer that goes on lets go of what lies behind it."""
+    """Return whether the lease is a consumer's: as it moves on, it releases the versions behind it."""
     return bool(request.consumer)
 
 
@@ -261,7 +264,8 @@ def _begun_transaction(request: Any) -> Demands:
 
 
 def _stored_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
-    """One of another principal is unknown to this one, which is said where it is evaluated."""
+    """Return the demands of a stored transaction. Another principal's transaction is unknown to this caller; evaluation
+    says so."""
     record = find_record(reader, request.transaction_id)
     if record is None or not asker.owns(record.principal):
         return ()
@@ -270,7 +274,7 @@ def _stored_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
 
 
 def _aborted_transaction(request: Any, reader: Reader, asker: Asker) -> Demands:
-    """Its principal may always end it, and so may operators."""
+    """Return the demands of an abort. The principal of a transaction may always end it, and so may operators."""
     record = find_record(reader, request.transaction_id)
     return () if record is None or record.principal or asker.operates else _stored_transaction(request, reader, asker)
 
@@ -295,14 +299,14 @@ def _stored_job(permission: Permission) -> OfStored:
 
 
 def _named_now(permission: Permission, catalog: Catalog, table_id: int, database: str, name: str) -> Demand:
-    """On a table that is stored by its id: by the name that it has now, or by the last one that it had."""
+    """Return the demand on a table that is stored by its id: by its present name, or by the last one that it had."""
     now = catalog.find_table_with(table_id, database, name)
     return Demand(permission, table_resource(database, name) if now is None else table_resource(now.database, now.name))
 
 
 def _granted(request: Any) -> Demands:
-    """The owner of a resource gives and takes roles there; those of the cluster are the admin's. Raises
-    InvalidArgument."""
+    """Return the demands of a grant. The owner of a resource gives and takes roles there; the admin those of the
+    cluster. Raises InvalidArgument."""
     resource = request.resource
     if request.role not in ("reader", "writer", "owner") or resource == CLUSTER or ":" not in resource:
         return (Demand(Permission.ADMINISTER),)
@@ -425,15 +429,16 @@ RULES: Final[dict[str, Rule]] = {
     "Auth/Grant": Rule(_granted, changes=True),
     "Auth/RevokeGrant": Rule(_granted, changes=True, frees=True),
 }
-"""By service and method, without the package. ``Calls/Exchange`` carries calls, each of which is looked at itself."""
+"""By service and method, without the package. ``Calls/Exchange`` carries calls, which are checked one by one."""
 CARRIERS: Final = frozenset({"Calls/Exchange"})
 PACKAGE: Final = "cortado.v1."
 
 
 def rule_of(full_name: str) -> Rule:
-    """The rule of a method such as "cortado.v1.KeyValue/Put"; of one without a row, one that nobody meets."""
+    """Return the rule of a method such as "cortado.v1.KeyValue/Put"; for one without a row, a rule that no caller
+    meets."""
     return RULES.get(full_name.removeprefix(PACKAGE), NOBODY)
 
 
 NOBODY: Final = Rule(_always(Permission.NOBODY))
-"""Of a method without a row."""
+"""The rule of a method without a row."""

@@ -1,4 +1,4 @@
-"""``cortado.v1.Quotas``: what principals, databases and namespaces may use, and how much of it was used here."""
+"""``cortado.v1.Quotas``: the quotas of principals, databases and namespaces, and their use at this node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cortado.store.server.service import Service
 
 
 class QuotasService(Service):
-    """No quota refuses a call of this: who raises one that is used up gets through."""
+    """No quota refuses a call of this service: an admin can raise a quota that is used up."""
 
     def __init__(self, host: Host, metering: Metering) -> None:
         super().__init__(host)
@@ -68,7 +68,7 @@ class QuotasService(Service):
         return pb.ListQuotasResponse(header=self.header(read_ts), quotas=found, next_page_token=token)
 
     def _state(self, quota: Quota) -> pb.QuotaState:
-        """With what this node knows of its use, which it hears of a moment later."""
+        """Return a quota with its use at this node, which learns of new quotas a moment later."""
         told = pb.Quota(
             target=quota.target,
             calls_per_second=quota.calls_per_second or 0,

@@ -1,17 +1,17 @@
-"""How the request of a call comes in: when there is room for it, and not before.
+"""The reception of requests: each comes in when there is room for it, and not before.
 
 ::
 
     a call arrives ──► a place to receive ──► its message ──► its bytes in the budget ──► answered ──► given back
                        (one of 32, in order)                  or RESOURCE_EXHAUSTED
 
-gRPC's own unary handlers take a message as soon as it comes: of 2,000 callers with 256 KiB each, everything was in
-memory, twice, before anybody could refuse it. So such calls are served as streams of one message, which is the same on
-the wire, and the message is asked for here. What is not asked for stays with the caller, but for the window of HTTP/2.
+gRPC's own unary handlers take a message as soon as it comes: the messages of 2,000 callers with 256 KiB each were in
+memory, twice, before a gate could refuse them. So unary calls are served as streams of one message, which is the same
+on the wire, and the message is read here. Until then it stays with the caller, but for the window of HTTP/2.
 
-Nobody waits for ever: who has a place waits for the caller alone, never for the budget. A caller whose message does
-not come while others wait gives the place up after ``SLOW_MS`` and goes on beside; of more than ``SLOW_MAX`` of those,
-the slowest is refused. Streams have their turn (:mod:`cortado.store.server.opening`) before they get in this line.
+No call waits for ever: a call with a place waits for its caller alone, never for the budget. If its message does not
+come while others wait, it gives the place up after ``SLOW_MS`` and goes on beside; beyond ``SLOW_MAX`` such calls, the
+slowest is refused. Streams have their turn (:mod:`cortado.store.server.opening`) before they get in this line.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from cortado.store.server.call_context import Context, Here
 from cortado.store.server.opening import Openings
 
 RECEIVING_MAX: Final = 32
-"""Messages that come in at once. With the slow ones, and the size of a message, it bounds what gRPC holds of them."""
+"""Messages that come in at once. With the slow ones, and the size of a message, it bounds the bytes that gRPC holds."""
 SLOW_MS: Final = 200.0
-"""So long a message may take that others wait for."""
+"""The time that a message may take while others wait for its place."""
 SLOW_MAX: Final = 64
-"""So many messages may take longer."""
+"""The number of messages that may take longer."""
 _RETRY_DELAY_MS: Final = 50
 
 
 def call_cost(request_bytes: int) -> int:
-    """What a call with so large a request takes of the budget."""
+    """Return the share of the budget that a call with a request of this size takes."""
     return CALL_BYTES + CALL_COST * request_bytes
 
 
@@ -48,7 +48,7 @@ class Receiving:
         self.calls = calls
         self.openings = Openings()
         self._taken = 0
-        # Whose message comes in, and since when; in the order of their beginnings.
+        # The calls that receive their messages, and since when; in the order of their beginnings.
         self._receiving: dict[asyncio.Task[Any], float] = {}
         self._slow: dict[asyncio.Task[Any], float] = {}
         self._ended: set[asyncio.Task[Any]] = set()
@@ -56,9 +56,9 @@ class Receiving:
         self._timer: asyncio.TimerHandle | None = None
 
     async def request(self, context: Context) -> tuple[bytes, Held]:
-        """The call's message, and what it takes of the budget, to be left when it is answered.
+        """Return the call's message, and its share of the budget, to be left when it is answered.
 
-        Raises ResourceExhausted, and InvalidArgument where the caller sent none.
+        Raises ResourceExhausted, and InvalidArgument if the caller sent none.
         """
         if isinstance(context, Here) and (here := context.whole_message()) is not None:
             # It needs no place to come in, and the call may have no task yet.
@@ -99,7 +99,7 @@ class Receiving:
             raise
 
     def _leave(self) -> None:
-        """Give a place back, or on to who waits first."""
+        """Give a place back, or on to the call that waits first."""
         while self._waiting:
             granted = self._waiting.popleft()
             if not granted.done():
@@ -112,7 +112,7 @@ class Receiving:
             self._timer = asyncio.get_running_loop().call_later(SLOW_MS / 1_000, self._look)
 
     def _look(self) -> None:
-        """Give the places of the slow to those who wait."""
+        """Give the places of slow calls to those that wait."""
         self._timer = None
         slow_s = asyncio.get_running_loop().time() - SLOW_MS / 1_000
         waiting = sum(not each.done() for each in self._waiting)

@@ -1,23 +1,23 @@
-"""Out of a lost majority, by force: one survivor becomes a cluster of its own. And out of a term that nobody elected.
+"""Forced recovery from a lost majority: one survivor becomes a cluster of its own; and from an impossible term.
 
-Where most voters are gone for ever, nobody may decide any more, which is right: the others might still decide without
-us. An operator who knows that they are gone says so, on the stopped node that holds the most::
+If most voters are gone for ever, the remaining nodes may decide no more, which is right: the others might still decide
+without them. An operator who knows that they are gone says so, on the stopped node that holds the most::
 
-    survey(path)                 what this node holds, and what it may lack; nothing is written
+    survey(path)                 the state of this node, and its possible losses; nothing is written
     force_new_cluster(path)      1. a new cluster id: the old nodes refuse this one, and are refused, should they return
-                                 2. the log says: one voter, which is this node; what was not applied yet, will be
+                                 2. the log says: one voter, which is this node; unapplied entries will be applied
 
-What may be lost: everything that the lost majority acknowledged and had not sent here yet. What may appear: entries
-that the leader had sent here and that were never acknowledged to anybody. Both steps are durable before they return,
-and a recovery that was cut off between them is done again: with the new id and the old members a node only waits. In
-the other order it would lead alone, and the others, should they return, would hear it. LMDB is not written: what
-becomes of the data is said by the log.
+It may lose all writes that the lost majority acknowledged and had not sent here yet. Entries may appear that the leader
+had sent here and that were never acknowledged to a caller. Both steps are durable before they return, and a recovery
+that was cut off between them is done again: with the new id and the old members a node only waits. In the other order
+it would lead alone, and the others, should they return, would hear it. LMDB is not written: the log decides the fate of
+the data.
 
-Where a snapshot was installed and the log not reset to its place yet, the log's new beginning is that place: it is
-reset in the same write.
+If a snapshot was installed and the log not reset to its place yet, the log's new beginning is that place: it is reset
+in the same write.
 
-:func:`reset_term` is another matter, and loses nothing: a node whose stored term is out of bounds goes on in one that
-its log can have come to. See :func:`cortado.raft.bootstrap.reset_term_writes`.
+:func:`reset_term` is another matter, and loses nothing: a node with a stored term out of bounds goes on in a term that
+its log can have reached. See :func:`cortado.raft.bootstrap.reset_term_writes`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FORMAT_FILE: Final = "FORMAT"
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a stopped node holds. ``removed`` are the other members, which recovery leaves behind."""
+    """The state of a stopped node. ``removed`` are the other members, which recovery leaves behind."""
 
     cluster_id: str
     member: Member
@@ -64,7 +64,7 @@ class Survey:
     last_index: int
     removed: tuple[Member, ...]
     damaged: tuple[str, ...] = ()
-    """Stored items with wrong checksums: what the others may have whole, and nobody will after the recovery."""
+    """Stored items with wrong checksums: the other members may have them whole, and no node will after the recovery."""
 
     @property
     def unapplied(self) -> int:
@@ -75,7 +75,7 @@ class Survey:
 @dataclass(frozen=True, slots=True)
 class _Held:
     """Both stores of a stopped node: the log as a start would have it, and the ``resets`` that make it so.
-    ``log_files`` are there where it may be written."""
+    ``log_files`` is set if the log may be written."""
 
     path: Path
     engine: LmdbEngine
@@ -95,15 +95,15 @@ class _Held:
 
 
 def survey(path: Path) -> Survey:
-    """What the node holds; not a byte is written. Raises DataDirectoryError: nothing there, in use, damaged;
-    Unsupported where it cannot be a cluster of its own, DataLoss where its log or applied state is damaged."""
+    """Return the state of the node; not a byte is written. Raises DataDirectoryError: nothing there, in use, damaged;
+    Unsupported if it cannot be a cluster of its own, DataLoss if its log or applied state is damaged."""
     with _held(path, may_write=False) as held:
         return replace(_survey(held), damaged=_damaged(held.engine))
 
 
 def force_new_cluster(path: Path, *, dry_run: bool) -> str:
-    """Make the node a cluster of one, durably, unless ``dry_run``; returns the new cluster's id, empty where nothing
-    was done. Raises as :func:`survey` does, InvalidArgument where it is one already, ResourceExhausted."""
+    """Make the node a cluster of one, durably, unless ``dry_run``; return the new cluster's id, empty after a dry run.
+    Raises as :func:`survey` does, InvalidArgument if it is one already, ResourceExhausted."""
     with _held(path, may_write=not dry_run) as held:
         found = _survey(held)
         if not found.removed:
@@ -118,8 +118,8 @@ def force_new_cluster(path: Path, *, dry_run: bool) -> str:
 
 
 def reset_term(path: Path, *, dry_run: bool) -> TermReport:
-    """Take a node back from a term out of bounds, durably, unless ``dry_run``. Raises InvalidArgument where its term is
-    in bounds, or what it applied is not; DataDirectoryError, ResourceExhausted; DataLoss where it is damaged."""
+    """Take a node back from a term out of bounds, durably, unless ``dry_run``. Raises InvalidArgument if its term is in
+    bounds, or that of its applied state is not; DataDirectoryError, ResourceExhausted; DataLoss if it is damaged."""
     with _held(path, may_write=not dry_run) as held:
         state = held.applied or AppliedState()
         writes, report = reset_term_writes(GROUP_ID, held.log, (state.index, state.term))
@@ -136,12 +136,12 @@ def disable_auth(path: Path, *, dry_run: bool) -> None:
             (path / MARK).touch(mode=0o600)
 
 
-# --- what is held ----------------------------------------------------------------------------------------------
+# --- both stores -----------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
-    """Raises DataDirectoryError: nothing there, in use, damaged; DataLoss."""
+    """Open both stores. Raises DataDirectoryError: nothing there, in use, damaged; DataLoss."""
     if not may_write:
         with closing(LmdbEngine.open_stopped(path)) as engine:
             yield _as_a_start(path, engine, None, read_log_groups(path))
@@ -157,7 +157,7 @@ def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
 
 
 def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
-    """As :func:`cortado.store.node.opening.open_group` finds it. Raises DataLoss."""
+    """Return the stores as :func:`cortado.store.node.opening.open_group` finds them. Raises DataLoss."""
     held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID, owner=engine.identity.storage_id), [])
     encoded = held.meta(reset_key(GROUP_ID))
     if encoded is not None:
@@ -169,7 +169,7 @@ def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, grou
 
 
 def _survey(held: _Held) -> Survey:
-    """Without what is damaged. Raises Unsupported, DataLoss."""
+    """Return the survey without its damaged items. Raises Unsupported, DataLoss."""
     path, identity, log = held.path, held.engine.identity, held.log
     if not identity.cluster_id:
         raise Unsupported("recovery of this directory", f"{path} never joined a cluster, so it holds nothing")
@@ -182,7 +182,7 @@ def _survey(held: _Held) -> Survey:
     state = held.applied
     if state is None:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
-    # A log that does not reach to what is applied was lost in part.
+    # A log that ends before the applied index was lost in part.
     Journal(GROUP_ID, log, (state.index, state.term))
     return Survey(
         cluster_id=identity.cluster_id,
@@ -195,7 +195,7 @@ def _survey(held: _Held) -> Survey:
 
 
 def _damaged(engine: Engine) -> tuple[str, ...]:
-    """What is damaged, by reading all of it."""
+    """Return the damaged items, after reading all of them."""
     found: list[str] = []
     verifying, is_last = VerifyingPass(engine), False
     while not is_last:

@@ -1,21 +1,20 @@
-"""Replies that are on their way: what callers do not take stays in our memory, so it is bounded.
+"""Replies on their way: those that callers do not take stay in memory, so they are bounded.
 
-gRPC keeps the reply of a call until its caller opens the window of HTTP/2, which he need not do, and a call that is
-answered holds nothing of the node's budget any more. So replies of more than ``SMALL_BYTES`` count until they have
-left. Where they would be more than a quarter of the budget, the next one is replaced by a refusal, if its method only
-reads: what a write came to is told whatever there is. A stream that calls share has a bound of its own
-(:mod:`cortado.store.server.calls_service`).
+gRPC keeps the reply of a call until its caller opens the window of HTTP/2, which it need not do. An answered call holds
+nothing of the node's budget any more. So replies of more than ``SMALL_BYTES`` count until they have left. If they would
+be more than a quarter of the budget, the next one is replaced by a refusal, if its method only reads: the outcome of a
+write is always told. A stream that calls share has a bound of its own (:mod:`cortado.store.server.calls_service`).
 
 ::
 
-    the bound  ├─ a caller who takes nothing ──────────────────────┤   his next reply: refused
+    the bound  ├─ a caller that takes nothing ─────────────────────┤   its next reply: refused
                ├─ two callers: half each ─┤                            another's: given, up to half of the bound
 
-One caller must not keep others from reading. So whatever there is, a connection may have its even share: the bound, by
-the connections that have any. N connections that take nothing get a half, a third, ... of it one after the other, so
-all of them together have no more than 1 + ln(N) times the bound.
+One caller must not keep others from reading. So a connection may always have its even share: the bound, divided by the
+number of connections with replies. N connections that take nothing get a half, a third, ... of it one after the other,
+so all of them together have no more than 1 + ln(N) times the bound.
 
-Everybody may call health and reflection. So they have a small bound of their own, :data:`STRANGERS_BYTES`, and their
+Strangers may call health and reflection. So these have a small bound of their own, :data:`STRANGERS_BYTES`, and their
 replies count from ``STRANGERS_SMALL_BYTES`` on.
 
 Caveat: a call is over with its deadline, its caller, or its connection. gRPC for Python has no way to take back a reply
@@ -32,12 +31,12 @@ from cortado.errors import ResourceExhausted
 from cortado.store.server.call_context import Context
 
 SMALL_BYTES: Final = 16 << 10
-"""A reply of so many costs no more than its call."""
+"""A reply of up to this size costs no more than its call."""
 STRANGERS_BYTES: Final = 4 << 20
 STRANGERS_SMALL_BYTES: Final = 256
-"""As the state of a service. A connection has no more than a thousand of them."""
+"""The size of a reply such as the state of a service. A connection has no more than a thousand of them."""
 PARTS: Final = 4
-"""One of so many parts of the budget is for replies."""
+"""The budget is divided by this number; one part is for replies."""
 RESOURCE: Final = "replies"
 _RETRY_DELAY_MS: Final = 200
 
@@ -50,10 +49,11 @@ class Replying:
         self.bytes = 0
         self._small_bytes = small_bytes
         self._by_connection: dict[str, int] = {}
-        """Of those that have any."""
+        """The bytes of the connections that have any."""
 
     def refusal(self, context: Context, size_bytes: int) -> ResourceExhausted | None:
-        """Why a reply of a method that only reads is not given; None where it is. One alone always is."""
+        """Return the refusal that replaces a reply of a method that only reads; None if the reply is given. A single
+        one always is."""
         if size_bytes <= self._small_bytes or not self.bytes or self.bytes + size_bytes <= self.bytes_max:
             return None
         of = self._by_connection
@@ -65,7 +65,7 @@ class Replying:
         return ResourceExhausted(problem, _RETRY_DELAY_MS, RESOURCE, self.bytes_max)
 
     def send(self, context: Context, size_bytes: int) -> None:
-        """A reply goes out as the call's: it counts until that is over."""
+        """Count a reply until its call is over."""
         if size_bytes <= self._small_bytes:
             return
         connection = context.peer()
@@ -74,7 +74,7 @@ class Replying:
 
     @contextmanager
     def sending(self, context: Context, size_bytes: int) -> Iterator[None]:
-        """One of many replies of a call, for as long as its caller takes it. Raises ResourceExhausted."""
+        """Count one of many replies of a call until its caller has taken it. Raises ResourceExhausted."""
         refusal = self.refusal(context, size_bytes)
         if refusal is not None:
             raise refusal

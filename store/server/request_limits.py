@@ -1,7 +1,7 @@
-"""What a request may hold, method by method: its bytes, and the items of each of its repeated fields.
+"""The limits of requests, method by method: their bytes, and the items of each repeated field.
 
-All of it is looked at before the request is parsed (:mod:`cortado.proto.bounds`). Services refuse more precisely, and
-often less: a key has sixteen parts at most, and so many as a request may hold here are no work to refuse.
+All of them are checked before the request is parsed (:mod:`cortado.proto.bounds`). The limits of services are more
+precise, and often lower: a key has sixteen parts at most, and a request within the limits here is cheap to refuse.
 
 A method that is not named below takes a request of :data:`SMALL_BYTES_MAX`. A server does not start with a repeated
 field that has no limit.
@@ -25,15 +25,15 @@ from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.transactions.limits import KEYS_MAX, OPERATIONS_MAX, RANGES_MAX
 
 SMALL_BYTES_MAX: Final = 64 << 10
-"""Of a request that carries neither documents, values nor declarations: a few keys, a filter and a token."""
+"""The limit of a request without documents, values or declarations: a few keys, a filter and a token."""
 DECLARATION_BYTES_MAX: Final = 1 << 20
 
 CALLS_MAX: Final = 4_096
-"""In one message of the coalescing stream, which has 2,048 in flight."""
+"""The calls in one message of the coalescing stream, which has 2,048 in flight."""
 METRIC_NAMES_MAX: Final = 1_000
 
 _ALL_PARTS_MAX: Final = 2 * PARTS_MAX
-"""Of a key, or of an index's values with the key behind them."""
+"""The parts of a key, or of an index's values with the key behind them."""
 
 ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.CallBatch.calls": CALLS_MAX,
@@ -83,6 +83,6 @@ BYTES_MAX: Final[dict[str, int]] = {
 
 
 def bounds_of(method: MethodDescriptor) -> MessageBounds:
-    """What a request of this method may hold. Raises KeyError for a repeated field without a limit."""
+    """Return the limits of this method's requests. Raises KeyError for a repeated field without a limit."""
     bytes_max = BYTES_MAX.get(method.full_name, SMALL_BYTES_MAX)
     return MessageBounds(message_class(method.input_type), ITEMS_MAX, bytes_max=bytes_max)

@@ -1,6 +1,6 @@
 """``cortado.v1.Restores``: an empty cluster takes a backup (:mod:`cortado.store.node.restoring`).
 
-What comes is decoded, and made into stored versions, beside the loop; the loop sees finished items.
+Runs are decoded, and made into stored versions, beside the loop; the loop sees finished items.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class RestoresService(Service):
-    """What a restore asks."""
+    """Answers the calls of restores."""
 
     async def begin(self, request: pb.BeginRestoreRequest) -> pb.RestoreResponse:
         asked = _asked(request)
@@ -76,7 +76,7 @@ class RestoresService(Service):
 
     async def _write(self, evaluate: Evaluate, size_bytes: int, ends: str = "") -> pb.RestoreResponse:
         result = await self.host.meta.write(evaluate, size_bytes=size_bytes, is_restoring=True)
-        # Whoever is told that the cluster serves, or does not, finds it so here.
+        # A caller that learns that the cluster serves, or does not, finds this node in the same state.
         await self.host.meta.reads.applied_to(result.ts)
         state = result.value
         assert state is None or isinstance(state, RestoreState)
@@ -99,7 +99,7 @@ class RestoresService(Service):
         return reply
 
     def _left(self) -> list[KeyRange]:
-        """The ranges of a backup that hold a version, each from its first one on."""
+        """Return the ranges of a backup that hold a version, each from its first one on."""
         left: list[KeyRange] = []
         with self.host.engine.read() as txn:
             for start, end in archived_ranges():
@@ -109,7 +109,7 @@ class RestoresService(Service):
 
 
 def _asked(request: pb.BeginRestoreRequest) -> RestoreState:
-    """Raises InvalidArgument."""
+    """Return the state of a restore that begins as requested. Raises InvalidArgument."""
     if not _ID.fullmatch(request.restore_id):
         raise InvalidArgument("restore_id", "must be 1 to 64 letters, digits, '_' and '-'", repr(request.restore_id))
     if not 1 <= request.parts <= PARTS_MAX:
@@ -122,8 +122,8 @@ def _asked(request: pb.BeginRestoreRequest) -> RestoreState:
 
 
 def _items(request: pb.PutRestoreRequest) -> tuple[list[Item], Timestamp]:
-    """As they are to be stored, and their highest timestamp. Raises DataLoss where it is not what was sent,
-    InvalidArgument for what no backup has."""
+    """Return items as they are to be stored, and their highest timestamp. Raises DataLoss if the bytes are not those
+    that were sent, InvalidArgument for items that no backup has."""
     if not request.run:
         return [], ZERO
     if zlib.crc32(request.run) != request.checksum:

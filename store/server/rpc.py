@@ -1,4 +1,4 @@
-"""From methods that return messages or raise our errors to handlers that gRPC serves.
+"""Handlers that gRPC serves, made of methods that return messages or raise CortadoErrors.
 
 A service is a class with one method per call of its ``.proto`` service, named in snake case::
 
@@ -6,14 +6,14 @@ A service is a class with one method per call of its ``.proto`` service, named i
     def scan(self, request: KvScanRequest) -> AsyncIterator[... | bytes]       one request, many replies
     def bulk(self, requests: AsyncIterator[...]) -> AsyncIterator[...]         both ways
 
-:func:`rpc_handler` finds them by the service's descriptor, so that a call that is declared and not served is found when
-the server starts. A reply may be bytes that are serialized already: what a write is answered is made once, and the
-request table remembers the same bytes.
+:func:`rpc_handler` finds them by the service's descriptor, so that a declared call without a method is found when the
+server starts. A reply may be bytes that are serialized already: the reply of a write is made once, and the request
+table remembers the same bytes.
 
-gRPC itself cancels a method whose caller went away or whose deadline passed.
+gRPC itself cancels a method if its caller went away or its deadline passed.
 
-What a unary call does is an :data:`Answer`, from a request to the reply's bytes; a call of its own and a call on the
-coalescing stream (:mod:`cortado.store.server.calls_service`) are two ways to the same one, see :func:`unary_methods`.
+A unary method is an :data:`Answer`, from a request to the reply's bytes. A call of its own and a call on the coalescing
+stream (:mod:`cortado.store.server.calls_service`) are two ways to the same one, see :func:`unary_methods`.
 
 A :class:`~cortado.errors.CortadoError` ends a call with its code and details. Any other exception is a defect: it is
 logged, and the caller gets ``INTERNAL`` without the details of it.
@@ -55,19 +55,19 @@ from cortado.store.server.sending import Sending
 _LOG: Final = logging.getLogger(__name__)
 
 METADATA: Final = frozenset({"authorization", "traceparent", "user-agent"})
-"""Of a call's metadata, these are looked at."""
+"""The names of the metadata that are read."""
 
 Reply: TypeAlias = Message | bytes
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
-"""What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
+"""A unary method: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
 Parse: TypeAlias = Callable[[bytes], Message]
-"""From bytes to the request. Raises InvalidArgument where they are none, or hold too much."""
+"""From bytes to the request. Raises InvalidArgument if they are no request, or are beyond its limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnaryMethod:
-    """A unary method, however its calls come. ``name`` is such as "cortado.v1.KeyValue/Put"; ``open`` raises where
-    nothing of a call is to be received, since nobody knows its caller."""
+    """A unary method, for both ways of its calls. ``name`` is such as "cortado.v1.KeyValue/Put"; ``open`` raises if the
+    caller is unknown, so that no message of the call is received."""
 
     name: str
     only_reads: bool
@@ -84,10 +84,10 @@ def rpc_handler(
     authority: Authority | None = None,
     replying: Replying | None = None,
 ) -> grpc.GenericRpcHandler:
-    """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``; what single
-    requests take is counted by ``receiving``, and ``authority`` says who may call: without one, everybody.
+    """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``. ``receiving``
+    counts the bytes of single requests; ``authority`` checks callers: without one, every caller is admitted.
 
-    Raises AttributeError where a method is missing.
+    Raises AttributeError if a method is missing.
     """
     requests = requests or Requests()
     receiving = receiving or Receiving(Budget(NodeLimits()).calls)
@@ -104,7 +104,7 @@ def unary_methods(
     requests: Requests | None = None,
     authority: Authority | None = None,
 ) -> dict[str, UnaryMethod]:
-    """The unary methods of these services, by name: the same ones that :func:`rpc_handler` serves."""
+    """Return the unary methods of these services, by name: the same ones that :func:`rpc_handler` serves."""
     requests = requests or Requests()
     return {
         (method := _unary_method(each, getattr(servicer, _snake_case(each.name)), requests, authority)).name: method
@@ -130,7 +130,8 @@ def _handler(
     authority: Authority | None,
     replying: Replying,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """Where the caller sends one message it is served as a stream of one, see :mod:`cortado.store.server.receiving`."""
+    """Return the handler of a method. If the caller sends one message, it is served as a stream of one, see
+    :mod:`cortado.store.server.receiving`."""
     streams = streams_of(method)
     if not streams.server:
         unary = _unary_method(method, behaviour, requests, authority)
@@ -158,7 +159,7 @@ async def _of_one(
     context: Context,
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
-    """The replies to a single request."""
+    """Yield the replies to a single request."""
     encoded, held = await receiving.request(context)
     try:
         request = parse(encoded)
@@ -174,8 +175,8 @@ async def _of_one(
 
 
 def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
-    """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log. What is too
-    much to parse is refused before."""
+    """Return the function that parses a request, after it has checked the limits. gRPC does not parse: with it,
+    malformed bytes end as ``INTERNAL``, and fill the log."""
     from_string = message_class(method.input_type).FromString
     check = bounds_of(method).check
 
@@ -206,7 +207,8 @@ async def _of_many(
     context: Context,
     stream: OpenStream,
 ) -> AsyncGenerator[Reply, None]:
-    """The replies to many messages. The first says what for: until it is let in, nothing is taken for the stream."""
+    """Yield the replies to many messages. The first one names the stream's subject; until it is admitted, no resources
+    are taken for the stream."""
     encoded, held = await receiving.request(context)
     try:
         first = [parse(encoded)]
@@ -220,7 +222,7 @@ async def _of_many(
 
 
 async def _first_and(first: list[Message], others: AsyncIterator[Message]) -> AsyncIterator[Message]:
-    """Keeps none of them while somebody works on it, as :func:`_parsed`."""
+    """Yield all messages, and keep none of them while the method works on it, as :func:`_parsed`."""
     yield first.pop()
     async for message in others:
         given = [message]
@@ -233,14 +235,14 @@ async def _parsed(context: Context, parse: Parse, stream: OpenStream) -> AsyncIt
     while (encoded := await context.read()) is not grpc.aio.EOF:
         message = [parse(encoded)]
         stream.admit(message[0], len(encoded))
-        # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
+        # While the method works on a message, nothing here holds it, nor the bytes that it came in.
         del encoded
         yield message.pop()
         await stream.pace()
 
 
 def _serialized(reply: Reply) -> bytes:
-    """Raises TooLarge for what no caller would take."""
+    """Return the bytes of a reply. Raises TooLarge if no caller would take it."""
     encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
     if len(encoded) > MESSAGE_BYTES_MAX:
         problem = f"has {len(encoded)} bytes, a message may have {MESSAGE_BYTES_MAX}: ask for less at a time"
@@ -324,7 +326,7 @@ def _unary(
             ended = error
         if isinstance(ended, ResourceExhausted) and ended.resource in (receiving.calls.name, RESOURCE):
             requests.refused(ended)
-        # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
+        # gRPC keeps the exception of an abort, in a cycle with the call. No request or reply may hang on it until the
         # collector comes, neither by the frames of a traceback nor by this one: an overload would fill the memory.
         ended.__context__ = None
         return await _end(context, ended.with_traceback(None))
@@ -333,8 +335,9 @@ def _unary(
 
 
 def _metadata(context: Context) -> dict[str, str]:
-    """What the caller's metadata says of ``METADATA``, as far as it is text. What is said twice is one text, as HTTP
-    joins it: two tokens are none. Each name is joined once, since a caller may repeat one thousands of times.
+    """Return the values of ``METADATA`` in a call's metadata, as far as they are text. Repeated values are joined, as
+    HTTP joins them: two tokens are no token. Each name is joined once, since a caller may repeat one thousands of
+    times.
 
     Raises InvalidArgument.
     """
@@ -357,7 +360,8 @@ def _streaming(
     openings: Openings,
     sending: Callable[[Context], Sending],
 ) -> Callable[[Any, Context], Awaitable[None]]:
-    """``behaviour`` gets the call, to read its messages, and the stream, which lets each message in."""
+    """Return a method that serves a stream. ``behaviour`` gets the call, to read its messages, and the stream, which
+    admits each message."""
 
     is_carrier = measures.name.removeprefix(PACKAGE) in CARRIERS
 

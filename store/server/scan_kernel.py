@@ -1,7 +1,7 @@
-"""A server's choice of what reads slices of scans: the compiled kernel, or Python (ADR 45).
+"""A server's choice of the reader of scan slices: the compiled kernel, or Python (ADR 45).
 
 The kernel is compiled by a child process, never by the server: compiling holds the interpreter's lock for seconds.
-Until it is loaded Python reads, so nobody waits for it; what is being read then goes on, slice by slice, either way.
+Until it is loaded Python reads, so no caller waits for it. Running scans then go on, slice by slice, either way.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _LOG: Final = logging.getLogger(__name__)
 
 COMPILED: Final = "compiled"
 _THREADS_MAX: Final = 8
-"""That scans are streamed on: one for each core, and no more than leave the interpreter to the event loop."""
+"""The bound of threads that stream scans: one for each core, but few enough to leave the interpreter to the event
+loop."""
 _REASON_CHARACTERS_MAX: Final = 300
 
 
 async def use_scan_kernel(host: Host, choice: str) -> None:
-    """Load the kernel, compiled first where it is not yet, and let the host's scans use it; or say why they don't."""
+    """Load the kernel, compile it first if needed, and let the host's scans use it; or record why they don't."""
     try:
         if choice == "off":
             raise Unfit("the setting scan-kernel is off")
@@ -51,7 +52,7 @@ async def use_scan_kernel(host: Host, choice: str) -> None:
 
 
 async def _compile() -> None:
-    """In a child process, which ends with this one. Raises Unfit."""
+    """Compile the kernel in a child process, which ends with this one. Raises Unfit."""
     try:
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", COMPILING, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE

@@ -1,4 +1,4 @@
-"""``cortado.v1.Schemas``: the registry of subjects, their versions, and what may follow them."""
+"""``cortado.v1.Schemas``: the registry of subjects, their versions, and the compatibility of new ones."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from cortado.store.server.service import Service
 _PREFIX = "COMPATIBILITY_MODE_"
 
 INCOMPATIBILITIES_MAX: Final = 1_000
-"""Told of one check; whoever mends these may ask again."""
+"""The incompatibilities that one check reports; a caller that has mended these may check again."""
 
 
 class SchemasService(Service):
-    """Parsing and comparing schemas takes milliseconds, so it runs beside the loop where it can."""
+    """Parsing and comparing schemas takes milliseconds, so it runs beside the loop if it can."""
 
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
-        """Compares with the older versions ahead, beside the loop; in its turn it only looks up what it found then.
-        Raises IncompatibleSchema, InvalidSchema."""
+        """Register a schema. It is compared with the older versions ahead, beside the loop; in its turn the write only
+        looks the result up. Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
         await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
@@ -57,14 +57,15 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
-        """By subject and version, or by id, since rows hold that; version 0 is the newest. Raises NotFound."""
+        """Return a schema by subject and version, or by id, since rows hold that; version 0 is the newest. Raises
+        NotFound."""
         read_ts = await self.newest()
         await self._check_may_read(request.subject, read_ts)
         return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
 
     async def _check_may_read(self, subject: str, newest: Timestamp) -> None:
-        """Readers of a subject may read its schemas, and so may readers of a table that follows it: its rows are of
-        them. Where no subject is named, what is found is cut to what the caller sees. Raises PermissionDenied."""
+        """Check that the caller reads the subject, or a table that follows it: its rows are of the subject's schemas.
+        If no subject is named, other methods cut results to those that the caller sees. Raises PermissionDenied."""
         caller, replica = CALLER.get(), self.host.meta
         if caller is None or not subject:
             return
@@ -80,7 +81,8 @@ class SchemasService(Service):
         raise refusal
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
-        """A page of subjects that the caller may know of, with their tables; each is decoded on the scan thread."""
+        """Return a page of subjects that the caller may know of, with their tables; each is decoded on the scan
+        thread."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
         rights = seen_by(CALLER.get())
@@ -105,7 +107,7 @@ class SchemasService(Service):
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
-        """A page of one subject's versions, or of all that have one schema id."""
+        """Return a page of one subject's versions, or of all that have one schema id."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await replica.reads.applied_to(await self.newest())
         await self._check_may_read(request.subject, newest)
@@ -129,14 +131,14 @@ class SchemasService(Service):
             )
             return read_ts, [_listed(catalog, request, *found) for found in versions], token
 
-        # Those that have one schema are looked for in all subjects, which take long to decode.
+        # Versions with one schema are searched in all subjects, which take long to decode.
         with self.host.reads.place():
             read_ts, versions, token = await self.host.scan(page)
         return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
-        """What :meth:`register` would find, without registering: also whether the very schema is a version already. At
-        most INCOMPATIBILITIES_MAX are told."""
+        """Return the result that :meth:`register` would have, without registering: also whether the very schema is a
+        version already. At most INCOMPATIBILITIES_MAX are reported."""
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
@@ -152,7 +154,8 @@ class SchemasService(Service):
         )
 
     async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
-        """Of a subject, or the default where none is named; ``own`` says whether the subject has one of its own."""
+        """Return the mode of a subject, or the default if none is named; ``own`` tells whether the subject has one of
+        its own."""
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode, own = catalog.default_mode, False
@@ -164,7 +167,7 @@ class SchemasService(Service):
         return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode), own=own)
 
     async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
-        """Of a subject, or the default where none is named. Versions that are registered are not compared again."""
+        """Set the mode of a subject, or the default if none is named. Registered versions are not compared again."""
         mode = _mode_value(request.mode)
         catalog_of = self.changing()
 
@@ -181,8 +184,8 @@ class SchemasService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: schemas_pb2.DeleteSchemaRequest) -> bytes:
-        """One version, or all of a subject: hidden, or with ``permanent`` gone. The schemas can still be read by their
-        ids."""
+        """Delete one version, or all of a subject: hide them, or with ``permanent`` remove them. The schemas can still
+        be read by their ids."""
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             catalog = self.host.meta.catalog(reader)
@@ -221,7 +224,8 @@ def _is_seen(state: SubjectState, rights: Rights | None) -> bool:
 def _versions(
     catalog: Catalog, request: schemas_pb2.ListVersionsRequest, rights: Rights | None
 ) -> list[tuple[str, SubjectVersion]]:
-    """Each with its subject: those of one subject, those that have one schema, or those of one that have it."""
+    """Return versions with their subjects: those of one subject, those with one schema, or those of one subject with
+    one schema."""
     if request.subject:
         state = catalog.find_subject(request.subject)
         if state is None or not (state.versions if request.include_deleted else state.live):
@@ -242,7 +246,7 @@ def _versions(
 
 
 def _name_of_version(found: tuple[str, SubjectVersion]) -> str:
-    # A space sorts before whatever a subject's name may have.
+    # A space sorts before all characters that a subject's name may have.
     return f"{found[0]} {found[1].version:010}"
 
 
@@ -292,12 +296,12 @@ def _incompatibility(found: Incompatibility) -> schemas_pb2.Incompatibility:
 
 
 def _mode_message(mode: CompatibilityMode) -> str:
-    """The name in the protocol, which a message's constructor takes for the number."""
+    """Return the name in the protocol, which a message's constructor takes for the number."""
     return _PREFIX + mode.name
 
 
 def _mode_value(mode: int) -> CompatibilityMode | None:
-    """A mode, or None where it was not set. Raises InvalidArgument for a number that names no mode."""
+    """Return a mode, or None if it was not set. Raises InvalidArgument for a number that names no mode."""
     if mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED:
         return None
     if mode not in schemas_pb2.CompatibilityMode.values():

@@ -28,7 +28,7 @@ from cortado.store.server.replying import Replying
 _LOG: Final = logging.getLogger(__name__)
 
 UNREAD_S: Final = 10.0
-"""So long a reply may wait for its caller while calls find no place."""
+"""The time that a reply may wait for its caller while calls find no place."""
 _RETRY_DELAY_MS: Final = 1_000
 
 
@@ -51,8 +51,8 @@ class Sending:
         HELD.set(self._held)
 
     async def send(self, reply: bytes) -> None:
-        """Return once gRPC has passed the reply on. Raises ResourceExhausted where the stream has to end for it, and
-        CancelledError where the call is over."""
+        """Return once gRPC has passed the reply on. Raises ResourceExhausted if the stream has to end for it, and
+        CancelledError if the call is over."""
         refusal = self._replying.refusal(self._context, len(reply)) if self._only_reads else None
         if refusal is not None:
             raise refusal
@@ -81,7 +81,7 @@ class Sending:
             raise asyncio.CancelledError from None
 
     def close(self) -> None:
-        """There are no more."""
+        """Stop looking: there are no more replies."""
         if self._timer is not None:
             self._timer.cancel()
 

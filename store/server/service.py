@@ -1,14 +1,14 @@
-"""What all services do alike: headers, reads at a time, writes with a request id, streams of slices.
+"""The common part of all services: headers, reads at a time, writes with a request id, streams of slices.
 
-A service has one method for each call of its ``.proto`` file, named after it, by which
-:mod:`cortado.store.server.rpc` finds it. What a call means, its fields, their units and its errors stand there and in
-``docs/api``; a docstring here says only what they do not. There are three kinds::
+A service has one method for each call of its ``.proto`` file; :mod:`cortado.store.server.rpc` finds it by its name. The
+``.proto`` file and ``docs/api`` hold a call's meaning, its fields, their units and its errors; a docstring here has
+only the rest. There are three kinds::
 
     a write    answers when its entry is committed, with the bytes that a repetition is answered with, too
     a read     chooses a timestamp, waits until that can be read here, and answers with a message
     a stream   yields serialized replies, one for each slice that a scan thread has read
 
-All raise NotLeader and Unavailable where this node cannot answer, and ResourceExhausted where a gate is full.
+All raise NotLeader and Unavailable if this node cannot answer, and ResourceExhausted if a gate is full.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ REGION_EPOCH: Final = 1
 _OPERATIONS_ON_THE_LOOP: Final = 64
 READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 DECODED_ON_THE_LOOP_BYTES: Final = 64 << 10
-"""Of documents that operations change or pass by: JSON and numbers take half a microsecond a byte."""
+"""The bytes of documents that operations change or pass by: JSON and numbers take half a microsecond a byte."""
 
-# Of an item within a reply: its tag and its length.
+# The overhead of an item within a reply: its tag and its length.
 _ITEM_BYTES: Final = 5
 KEYS_ON_THE_LOOP: Final = 16
 """Values may be large: more keys than these are read beside the loop."""
@@ -74,11 +74,11 @@ Step: TypeAlias = "Callable[[], tuple[bytes | None, Step | None]]"
 """One slice of a stream: the reply that it makes, serialized, if it makes one, and the step after it."""
 
 _OnlyHeader: Final = cluster_pb2.AcceptLossResponse
-"""Every reply has its header as its first field: so this is how each of them begins."""
+"""Every reply has its header as its first field, so each begins with the bytes of this one."""
 
 
 class Service:
-    """Base of the services: they hold the host and nothing else; what is read or written lies with a replica."""
+    """Base of the services: they hold the host and nothing else; the data lies with a replica."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -86,7 +86,7 @@ class Service:
 
     @property
     def transaction_limits(self) -> TransactionLimits:
-        """How large a transaction this node takes."""
+        """The limits of a transaction at this node."""
         limits = self.host.limits
         return TransactionLimits(
             limits.transaction_operations_max,
@@ -96,7 +96,7 @@ class Service:
         )
 
     def header(self, ts: Timestamp) -> common_pb2.Header:
-        """To be copied into a reply, and not to be changed: reads that share a round share it."""
+        """Return the header for a reply. Copy it, and do not change it: reads that share a round share it."""
         last_ts, header = self._last_header
         term = self.host.meta.term
         if last_ts is ts and header.term == term:
@@ -114,29 +114,29 @@ class Service:
         return header
 
     def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
-        """The catalogue at ``read_ts``, or the newest that is applied.
+        """Return the catalog at ``read_ts``, or the newest that is applied.
 
-        What was acknowledged is applied after :meth:`newest`, or after :meth:`read_ts` where the request names no time.
+        Acknowledged changes are applied after :meth:`newest`, or after :meth:`read_ts` if the request names no time.
         """
         return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
 
     def changing(self) -> Callable[[Reader], Catalog]:
-        """Returns what makes the catalogue of the state in which a write of the call being served is evaluated: what is
-        made there counts for the caller."""
+        """Return the function that makes the catalog in which a write of the present call is evaluated. Objects that
+        the write creates count for the caller."""
         asked_by = asking()
         return lambda reader: self.host.meta.catalog(reader, asked_by())
 
     def catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
-        """What a read at ``read_ts``, which is what ``at`` means, goes by: the tables of that time, since a name may
-        mean another table by now, and the newest schemas.
+        """Return the catalog of a read at ``read_ts``, the timestamp of ``at``: the tables of that time, since a name
+        may mean another table by now, and the newest schemas.
 
-        A read that names no time is of the newest state in both.
+        A read that names no time uses the newest state of both.
         """
         return self.catalog(read_ts) if at.WhichOneof("kind") is None else self.catalog_of(read_ts)
 
     def catalog_of(self, read_ts: Timestamp) -> Catalog:
-        """What a read at ``read_ts`` goes by, where it names that time. Looking up a table that has another name by now
-        raises PermissionDenied, unless the caller may read what is called that."""
+        """Return the catalog of a read that names the time ``read_ts``. The lookup of a table that has another name by
+        now raises PermissionDenied, unless the caller may read by that name, too."""
         caller = CALLER.get()
 
         def check(then: TableDescriptor, now: TableDescriptor) -> None:
@@ -145,21 +145,22 @@ class Service:
         return self.catalog().named_as_in(self.catalog(read_ts), check)
 
     async def newest(self) -> Timestamp:
-        """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""
+        """Return a timestamp at which all acknowledged writes are seen. Raises NotLeader, Unavailable."""
         return await self.host.meta.reads.linearize()
 
     def read_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Awaitable[Timestamp]:
-        """The timestamp that a request's ``at`` means there. Raises InvalidArgument, TimestampInFuture, NotLeader,
-        Unavailable."""
+        """Return the timestamp of a request's ``at`` at the replica. Raises InvalidArgument, TimestampInFuture,
+        NotLeader, Unavailable."""
         return replica.reads.resolve(read_at(at, self.host.clock.epoch))
 
     async def scan_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
-        """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""
+        """Return the timestamp as :meth:`read_ts` does, once all commits up to it are applied: for reads from the
+        engine alone."""
         return await replica.reads.applied_to(await self.read_ts(replica, at))
 
     def check_not_ahead(self, after: Timestamp, field: str) -> None:
-        """A watch after a time that is far from here would be silent until then. Raises TimestampInFuture that names
-        ``field``, Unavailable."""
+        """Check the start of a watch: after a far future time it would be silent until then. Raises TimestampInFuture
+        that names ``field``, Unavailable."""
         replica, clock = self.host.meta, self.host.clock
         newest = max(replica.read_ts(), clock.last)
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
@@ -173,8 +174,8 @@ class Service:
     async def transaction_reads(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
     ) -> TransactionReads | None:
-        """What to read through at ``read_ts``, where the reader is a transaction that wants its own writes seen or its
-        reads noted; None for any other. Raises what the own writes would be refused with."""
+        """Return the reads of a transaction at ``read_ts``, if it wants its own writes seen or its reads noted; None
+        for other readers. Raises the errors that the own writes would be refused with."""
         if not at.own_writes and not at.footprint:
             return None
         base = replica.reader(read_ts)
@@ -183,7 +184,8 @@ class Service:
     async def _own_writes(
         self, at: common_pb2.ReadAt, base: Reader, catalog: Catalog
     ) -> tuple[Mutations, Collection[LogicalKey]]:
-        """And the rows that are added to. On the loop what is quick, and beside it what turns out not to be."""
+        """Return the own writes, and the rows that they add to. Quick ones are staged on the loop; others, once found
+        to be slow, beside it."""
         if not at.own_writes:
             return Mutations(), ()
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
@@ -198,8 +200,8 @@ class Service:
     async def point_reader(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
     ) -> tuple[Reader, TransactionReads | None]:
-        """What reads by key read through, made on the loop, where what is committed and not applied yet may be looked
-        at; and :meth:`transaction_reads`, for the footprint. Raises as that does."""
+        """Return the reader for reads by key, and the :meth:`transaction_reads`, for the footprint. It is made on the
+        loop, so it may see writes that are committed and not applied yet. Raises as that does."""
         reads = await self.transaction_reads(replica, at, read_ts)
         reader = replica.reader(read_ts)
         return (reader if reads is None else reads.reader(reader)), reads
@@ -212,8 +214,8 @@ class Service:
         evaluate: Evaluate,
         reply: Callable[[Timestamp, object], Message],
     ) -> bytes:
-        """Write there; returns the reply's bytes, this call's or those of the first with this id. ``reply`` leaves out
-        the header."""
+        """Write at the replica; return the reply's bytes, this call's or those of the first with this id. ``reply``
+        leaves out the header."""
         submitted = replica.submit(
             evaluate,
             size_bytes=request.ByteSize(),
@@ -224,14 +226,14 @@ class Service:
         return self.with_header(await replica.answer(submitted))
 
     def with_header(self, result: WriteResult) -> bytes:
-        """A write's whole reply. Its header is not remembered: two thirds of a put's reply were the names of a cluster
-        and a node. It is made anew of whoever answers, and says when the write was committed."""
+        """Return a write's whole reply. Its header is not remembered: two thirds of a put's reply were the names of a
+        cluster and a node. The answering node makes a new one, with the commit timestamp of the write."""
         return _OnlyHeader(header=self.header(result.ts)).SerializeToString() + result.reply
 
     async def prepare(
         self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
     ) -> Mapping[int, PreparedDocument | None]:
-        """Read the documents of a large request beside the loop, in slices; a small one is read when evaluated."""
+        """Read the documents of a large request beside the loop, in slices; evaluation reads those of a small one."""
         prepared: dict[int, PreparedDocument | None] = {}
         if request.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             return prepared
@@ -251,9 +253,9 @@ class Service:
         return prepared
 
     async def stream(self, step: Step | None) -> AsyncGenerator[bytes, None]:
-        """Run ``step`` and those after it on a scan thread, one ahead of what is sent.
+        """Run ``step`` and those after it on a scan thread, one ahead of the sent reply.
 
-        A caller who goes away or is slow stops it: at most two slices are made that nobody took.
+        A caller that goes away or is slow stops it: at most two slices are made in vain.
         """
         ahead: asyncio.Future[tuple[bytes | None, Step | None]] | None = None
         try:
@@ -274,7 +276,8 @@ class Service:
 
 
 def resolved_interval_ms(asked: int, field: str) -> int:
-    """How often a watch says what is resolved; 0 is a second. Raises InvalidArgument that names ``field``."""
+    """Return the interval of a watch's resolved timestamps; 0 asks for a second. Raises InvalidArgument that names
+    ``field``."""
     interval_ms = asked or RESOLVED_INTERVAL_MS
     check_bound(field, interval_ms, 1, RESOLVED_INTERVAL_MS_MAX)
     return interval_ms
@@ -290,7 +293,7 @@ def _staged(
 
 
 class ReplySize:
-    """What the items of a reply come to, one by one."""
+    """The size of a reply, item by item."""
 
     def __init__(self, clock_ms: Callable[[], float], *, may_stop_early: bool) -> None:
         self._clock_ms = clock_ms
@@ -299,7 +302,8 @@ class ReplySize:
         self._size_bytes = 0
 
     def takes(self, item_bytes: int) -> bool:
-        """Whether one more belongs into this reply; the first one does. Raises TooLarge where all must, and cannot."""
+        """Return whether one more item belongs into this reply; the first always does. Raises TooLarge if all must, and
+        cannot."""
         is_first = not self._size_bytes
         self._size_bytes += item_bytes + _ITEM_BYTES
         if self._may_stop_early:
@@ -311,17 +315,18 @@ class ReplySize:
 
 
 def footprint_of(reads: TransactionReads | None, at: common_pb2.ReadAt) -> bytes:
-    """For a reply: what was read since the last one, where the request asks for that."""
+    """Return the footprint of the reads since the last reply, if the request asks for it."""
     return reads.take_footprint().encode() if reads is not None and at.footprint else b""
 
 
 def request_hash(request: Message) -> bytes:
-    """Equal for equal requests of one principal: of the kind, which stands for the method, and of all fields."""
+    """Return a hash of the message's type, which stands for the method, and of all fields: equal for equal requests of
+    one principal."""
     return request_hashes([request])[0]
 
 
 def request_hashes(requests: Sequence[Message]) -> list[bytes]:
-    """As :func:`request_hash` for each; all are of one kind."""
+    """Return the :func:`request_hash` of each; all are of one kind."""
     of_kind = blake2b(requests[0].DESCRIPTOR.full_name.encode(), digest_size=HASH_BYTES)
     principal, hashes = asking()().principal, []
     for request in requests:

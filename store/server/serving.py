@@ -8,9 +8,9 @@
                      hand leadership over ─► end what is in flight ────┤
                                              a failed disk, or a defect in applying: the process ends
 
-Exit: :func:`serve` returns after a clean stop. Where the disk failed under a write, the process ends with code 74,
-where applying the log failed otherwise, with 70 (``sysexits.h``): nothing may go on with stores whose state nobody
-knows. A join that was refused is a :class:`~cortado.store.server.exits.StartRefused`.
+Exit: :func:`serve` returns after a clean stop. If the disk failed under a write, the process ends with code 74; if
+applying the log failed otherwise, with 70 (``sysexits.h``): no thread may go on with stores in an unknown state. A join
+that was refused is a :class:`~cortado.store.server.exits.StartRefused`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ from cortado.store.settings.server import NATIVE
 
 _LOG: Final = logging.getLogger(__name__)
 
-# Two busy threads hand the interpreter over at this interval; Python's own 5 ms would be what a point read waits.
+# Two busy threads hand the interpreter over at this interval; with Python's own 5 ms a point read would wait that long.
 SWITCH_INTERVAL_S: Final = 0.0005
 GC_THRESHOLD: Final = 10_000
 
@@ -120,15 +120,15 @@ MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def serve(config: ServerConfig) -> None:
-    """Run a server until it is told to stop, by SIGTERM or SIGINT. What it writes is for its own user alone.
+    """Run a server until SIGTERM or SIGINT stops it. Its files are for its own user alone.
 
     Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, ResourceExhausted (no room for a new
-    directory), Unavailable (the address is taken), StartRefused (by the cluster that it was to join, or by the disk),
-    PortLost, ServerEnded (by the disk, at its end).
+    directory), Unavailable (the address is taken). Raises StartRefused (by the cluster that it was to join, or by the
+    disk), PortLost, ServerEnded (by the disk, at its end).
     """
     config.check()
     os.umask(UMASK)
-    # Before a directory is made for a node that it turns out not to be.
+    # Checked first: else a directory might be made for a node that the certificate does not name.
     _certificates(config, config.node_id)
     _log_as(config)
     if config.parent_fd is not None:
@@ -141,12 +141,13 @@ def serve(config: ServerConfig) -> None:
         with closing(stores):
             uvloop.run(_serve(config, stores))
     except StorageFailed as error:
-        # Before the node served, or behind its end: others end the process where it waits for its end.
+        # Raised before the node served, or behind its end; in between, a failure ends the process.
         raise ServerEnded(DataDirectoryError(str(config.data_dir), str(error)), EXIT_IO) from error
 
 
 def _opened(config: ServerConfig) -> Stores:
-    """As :func:`open_stores`. Raises StartRefused where it is the disk that fails, and not what stands on it."""
+    """Open the stores as :func:`open_stores` does. Raises StartRefused if the disk itself fails, and not its
+    contents."""
     try:
         return open_stores(config)
     except (DataDirectoryError, DataLoss) as error:
@@ -184,12 +185,12 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         async with _beside(host, beside):
             await port.start()
             listener.start(peer_sockets)
-            # What lives until the end need not be looked at by every collection.
+            # Collections need not visit the objects that live until the end.
             gc.collect()
             gc.freeze()
             # Bulk loads make tens of thousands of tuples a round, none of them in a cycle.
             gc.set_threshold(GC_THRESHOLD, 20, 20)
-            # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
+            # Before the address is announced: a process that waited for it may stop the server at once.
             stop = stop_asked()
             announce(config, port.address, peer_address)
             async with _beside(host, [port.follow()]):
@@ -203,7 +204,8 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
 
 
 async def _started(host: Host) -> None:
-    """Raises StorageFailed where the disk is why it does not start, whatever the one who waited was told."""
+    """Start the host. Raises StorageFailed if the disk keeps it from starting, whatever error the start itself
+    raised."""
     starting = asyncio.ensure_future(host.start())
     failed = asyncio.ensure_future(host.failed())
     await asyncio.wait([starting, failed], return_when=asyncio.FIRST_COMPLETED)
@@ -218,7 +220,7 @@ async def _started(host: Host) -> None:
 
 
 def _log_as(config: ServerConfig, engine: LmdbEngine | None = None) -> None:
-    """How to log, and as whom, as far as that is known: a node that joins has no cluster before."""
+    """Set up logging, with the node's names as far as they are known: a node that joins has no cluster before."""
     known = {} if engine is None else {"cluster_id": engine.identity.cluster_id, "node_id": engine.identity.node_id}
     log_to_stderr(config.log_format, config.log_level, {name: value for name, value in known.items() if value})
 
@@ -280,7 +282,7 @@ def _make_host(
 
 
 def _monotonic_ms() -> float:
-    """Goes on while the host sleeps, where the system has such a clock: leases are counted on it."""
+    """Return a clock that goes on while the host sleeps, if the system has one: leases are counted on it."""
     return time.clock_gettime_ns(MONOTONIC) / 1_000_000
 
 
@@ -344,7 +346,8 @@ def _descriptor(module: object, service: str) -> ServiceDescriptor:
 
 
 def state_of(host: Host, transport: PeerTransport) -> str:
-    """What the node does. Without a leader, also what the other nodes said last: they may have refused this one."""
+    """Return the state of the node. Without a leader, add the last problems with the other nodes: they may have refused
+    this one."""
     state = node_status(host).state
     if state != NO_LEADER:
         return state
@@ -357,7 +360,7 @@ def state_of(host: Host, transport: PeerTransport) -> str:
 
 @asynccontextmanager
 async def _beside(host: Host, watches: list[Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Run them until the block ends. One that fails is a defect, which the log is told of, unless the disk failed."""
+    """Run the watches until the block ends. One that fails is a defect, which is logged, unless the disk failed."""
     tasks = [asyncio.ensure_future(each) for each in watches]
     for task in tasks:
         task.add_done_callback(partial(_report_defect, host))

@@ -1,4 +1,4 @@
-"""From flags, environment and a file to a :class:`ServerConfig`.
+"""A :class:`ServerConfig`, made of flags, environment and a file.
 
 ::
 
@@ -12,9 +12,9 @@
     [limit]
     writes-max = 4096
 
-Flags win over the environment, that over the file. What is unknown, of another type, or out of its bounds stops the
-start, naming the setting, where it stands, the value and the bound. Paths in the file are relative to the directory
-that the file is in. The settings themselves are in :mod:`cortado.store.settings.server`.
+Flags win over the environment, that over the file. A value that is unknown, of another type, or out of its bounds stops
+the start. The error names the setting, its place, the value and the bound. Paths in the file are relative to the
+directory that the file is in. The settings themselves are in :mod:`cortado.store.settings.server`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cortado.store.settings.toml_file import read_toml
 def gathered(
     flags: Mapping[str, Any], file: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[Found, ...]:
-    """Every setting with its value and its place, each right by itself. ``flags`` go by the settings' names.
+    """Return every setting with its value and its place, each valid by itself. ``flags`` go by the settings' names.
 
     Raises InvalidArgument naming the setting as it stands: ``--listen``, ``CORTADO_SERVER_LISTEN``, or
     ``listen in /etc/cortado.toml:3``.
@@ -50,7 +50,8 @@ def gathered(
 
 
 def configuration(found: tuple[Found, ...]) -> ServerConfig:
-    """The configuration, checked. Raises InvalidArgument, as :func:`gathered` does, where two settings do not fit."""
+    """Return the checked configuration. Raises InvalidArgument, as :func:`gathered` does, if two settings do not
+    fit."""
     fields: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     raft: dict[str, Any] = {}
@@ -72,7 +73,8 @@ def configuration(found: tuple[Found, ...]) -> ServerConfig:
 
 
 def placed(refused: InvalidArgument, config: ServerConfig) -> InvalidArgument:
-    """The refusal of a setting, by its name or by the file that it names, under the place where it was written."""
+    """Return the refusal of a setting, found by its name or by the file that it names, under the place where it was
+    written."""
     found = config.sources.get(refused.field)
     if found is not None:
         return dataclasses.replace(refused, field=found.named())

@@ -1,4 +1,4 @@
-"""``cortado.v1.Settings``: what this node was told at its start, without secrets."""
+"""``cortado.v1.Settings``: the settings of this node at its start, without secrets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Measures from time to time how much tables and databases have stored at this node, for the metrics.
+"""Measures from time to time the stored sizes of tables and databases at this node, for the metrics.
 
-A round measures one table after another on the scan thread, and is followed by twenty times its length, so that it
-costs a twentieth at most. Where nothing was applied since the last round there is none.
+A round measures one table after another on the scan thread, and is followed by a rest of twenty times its length, so
+that it costs a twentieth at most. If nothing was applied since the last round there is no new one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LOG: Final = logging.getLogger(__name__)
 MEASURE_S: Final = 15.0
 _REST: Final = 20.0
 TABLES_MAX: Final = 100
-"""So many tables the metrics name: the largest ones."""
+"""The number of tables that the metrics name: the largest ones."""
 
 
 class SizeSampler:
-    """Of one server, for as long as :meth:`measure` runs. On the loop."""
+    """The sizes at one server, current while :meth:`measure` runs. On the loop."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -35,7 +35,7 @@ class SizeSampler:
         self.sizes = StoredSizes()
 
     async def measure(self) -> None:
-        """Know the sizes. Runs until it is cancelled."""
+        """Measure the sizes again and again. Runs until it is cancelled."""
         while True:
             began_ms = self._host.monotonic_ms()
             try:
@@ -46,8 +46,8 @@ class SizeSampler:
             await asyncio.sleep(max(MEASURE_S, _REST * took_s))
 
     async def measure_all(self) -> None:
-        """Once, where something was applied since. Where the tree's pages cannot be read, nothing is measured: it would
-        read every item. Raises Unavailable."""
+        """Measure once, if an entry was applied since. If the tree's pages cannot be read, do nothing: it would read
+        every item. Raises Unavailable."""
         replica = self._host.meta
         applied = replica.applied
         if applied.index == self._index or replica.is_installing or isinstance(self._host.engine.mapped, str):

@@ -1,12 +1,12 @@
-"""How much tables and databases have stored at this node, told from the pages of the engine's tree.
+"""The stored sizes of tables and databases at this node, read from the pages of the engine's tree.
 
 ::
 
     a range of keys ──► some pages of the tree, on the scan thread ──► items, bytes, and the keys that live
                         (all of about a megabyte or less)              exact, or estimated
 
-A key lives whose newest version is no delete. What expires may have expired, and what a large transaction has committed
-may not be in its place: then the count is called an estimate, however few pages there are.
+A key lives if its newest version is no delete. Expiring versions may have expired, and committed rows of a large
+transaction may not be in their place: then the count is called an estimate, even of few pages.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from cortado.store.server.service import Service
 
 BRANCHES_MAX: Final = 64
 LEAVES_MAX: Final = 256
-"""Pages that are read of a range: about a megabyte, in a few milliseconds."""
+"""The pages of a range that are read: about a megabyte, in a few milliseconds."""
 PAGE_ITEMS_MAX: Final = 100
-"""Tables, or databases, of one reply."""
+"""The tables, or databases, of one reply."""
 _SLICE_ITEMS: Final = 1_000
 
 
 class SizesService(Service):
-    """The part of ``cortado.v1.Tables`` that tells sizes: of the state that is applied here, page by page."""
+    """The part of ``cortado.v1.Tables`` that returns sizes of the state applied here, page by page."""
 
     async def table_sizes(self, request: pb.TableSizesRequest) -> Message:
-        """Of one table, or of those that the caller may read. Raises NotFound, Unavailable."""
+        """Return the sizes of one table, or of those that the caller may read. Raises NotFound, Unavailable."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, common_pb2.ReadAt())
         if request.name:
@@ -83,7 +83,7 @@ class SizesService(Service):
         return pb.TableSizesResponse(header=self.header(read_ts), tables=sizes, next_page_token=token)
 
     async def database_sizes(self, request: pb.DatabaseSizesRequest) -> Message:
-        """Of those that the caller may read as a whole. Raises Unavailable."""
+        """Return the sizes of the databases that the caller may read as a whole. Raises Unavailable."""
         rights = seen_by(CALLER.get())
         newest = await self.scan_ts(self.host.meta, common_pb2.ReadAt())
         request.page_size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
@@ -114,7 +114,7 @@ class SizesService(Service):
 
 
 async def size_of(host: Host, within: KeyRange, *, of_rows: bool = False) -> pb.Size:
-    """What a range of keys has stored; ``of_rows``: of the keys, those of rows alone count. Raises Unavailable."""
+    """Return the stored size of a range of keys; with ``of_rows``, keys of rows alone count. Raises Unavailable."""
     mapped, living = host.engine.mapped, _Living(of_rows=of_rows)
     found: RangeUse | None = None
     if isinstance(mapped, MappedFile):
@@ -136,7 +136,7 @@ class _Living:
         self._of_rows = of_rows
         self._key = b""
         self.expires = False
-        """Whether some of what was counted may have expired."""
+        """Whether some of the counted keys may have expired."""
 
     def counts(self, key: bytes, first: int) -> bool:
         logical = key[:-TIMESTAMP_BYTES]
@@ -150,7 +150,7 @@ class _Living:
 
 
 async def _item_by_item(host: Host, start: bytes, end: bytes, living: _Living) -> RangeUse:
-    """Where the tree's pages cannot be read: slower by far."""
+    """Return the use of a range by reading every item, if the tree's pages cannot be read: slower by far."""
 
     def read(begin: bytes) -> Page:
         with host.engine.read() as transaction:

@@ -1,4 +1,4 @@
-"""``cortado.v1.Statistics``: the node's metrics and its slow calls, over the port of everything else."""
+"""``cortado.v1.Statistics``: the node's metrics and its slow calls, over the port for clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS: Final = {
 
 
 class StatisticsService(Service):
-    """What ``observing`` has counted, and ``slow_request_ms`` of its settings."""
+    """Returns the counts of ``observing``, and ``slow_request_ms`` of its settings."""
 
     def __init__(self, host: Host, observing: Observing, slow_request_ms: int) -> None:
         super().__init__(host)
@@ -73,7 +73,7 @@ def _slow_call_message(slow: SlowCall) -> statistics_pb2.SlowCall:
 
 
 def metric_message(family: Family) -> statistics_pb2.Metric:
-    """A metric as a message."""
+    """Return a metric as a message."""
     definition = family.definition
     metric = statistics_pb2.Metric(
         name=definition.full_name, kind=_KINDS[definition.kind], label_names=definition.labels

@@ -1,7 +1,7 @@
 """The two stores of a data directory: LMDB with the data, and beside it the folder of the log files.
 
-The log files' first segment is made with the directory, before it counts as one. So where there is a directory and no
-log, the log was lost, and with it whom this node voted for and what it acknowledged: it must not begin another.
+The log files' first segment is made with the directory, before it counts as one. So if there is a directory and no log,
+the log was lost, and with it this node's votes and the entries that it acknowledged: it must not begin another.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cortado.store.node.opening import stored_log
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Both open. The engine's lock keeps other processes from either."""
+    """Both stores, open. The engine's lock keeps other processes from either."""
 
     engine: LmdbEngine
     log_files: LogFiles
@@ -41,7 +41,7 @@ class Stores:
         checked_bytes: int | None = CHECKED_BYTES_DEFAULT,
         sync: bool = True,
     ) -> Stores:
-        """Of the directory at ``path``, which is created where it does not exist or is empty. Raises
+        """Open the stores of the directory at ``path``; create it if it does not exist or is empty. Raises
         DataDirectoryError, DataLoss, ResourceExhausted."""
         engine = LmdbEngine.open(
             path,
@@ -55,8 +55,8 @@ class Stores:
 
     @classmethod
     def beside(cls, engine: LmdbEngine) -> Stores:
-        """With the log files in the engine's data directory. Where they can't be opened the engine is closed, too.
-        Raises DataDirectoryError, DataLoss, ResourceExhausted."""
+        """Open the log files in the engine's data directory. If they can't be opened the engine is closed, too. Raises
+        DataDirectoryError, DataLoss, ResourceExhausted."""
         try:
             folder = log_folder(engine.path)
             with _named(engine.path):
@@ -68,11 +68,11 @@ class Stores:
             raise
 
     def log(self) -> StoredLog:
-        """What the log files held of the group when they were opened, until a node took it. Raises DataLoss."""
+        """Return the group's log as the files held it when they were opened, until a node took it. Raises DataLoss."""
         return stored_log(self.log_files.groups, GROUP_ID, owner=self.engine.identity.storage_id)
 
     def close(self) -> None:
-        """Raises StorageFailed; both are closed then, too."""
+        """Close both. Raises StorageFailed; both are closed then, too."""
         try:
             self.log_files.close()
         finally:
@@ -80,14 +80,14 @@ class Stores:
 
 
 def create_log(data_dir: Path) -> None:
-    """The first segment of a directory that is being created; durable, and again does nothing. Raises
-    DataDirectoryError, ResourceExhausted."""
+    """Create the first segment of a new directory, durably; a second call does nothing. Raises DataDirectoryError,
+    ResourceExhausted."""
     with _named(data_dir):
         LogFiles.open(FolderFiles(log_folder(data_dir))).close()
 
 
 def read_log_groups(data_dir: Path) -> dict[int, StoredGroup]:
-    """What the log files of a stopped node hold, by group id. Nothing is written. Raises DataDirectoryError,
+    """Return the contents of a stopped node's log files, by group id. Nothing is written. Raises DataDirectoryError,
     DataLoss."""
     with _named(data_dir), closing(FolderFiles(log_folder(data_dir), may_write=False)) as files:
         return read_groups(files)
@@ -99,7 +99,7 @@ def log_folder(data_dir: Path) -> Path:
 
 @contextmanager
 def _named(data_dir: Path) -> Iterator[None]:
-    """A disk that fails while a directory is opened refuses the directory: nothing was served from it yet."""
+    """Raise DataDirectoryError if the disk fails while a directory is opened: no call was served from it yet."""
     try:
         yield
     except StorageFailed as error:

@@ -1,7 +1,7 @@
 """The replies of one shared stream that its caller has not taken yet, and their bounds.
 
-What is finished when a message leaves goes into that message. Where the caller takes nothing, the stream reads no more
-calls, and large replies to what only reads become refusals (:mod:`cortado.store.server.replying`).
+A message takes all replies that are finished when it leaves. If the caller takes none, the stream reads no more calls,
+and large replies to reads become refusals (:mod:`cortado.store.server.replying`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ REPLY_BYTES_MAX: Final = MESSAGE_BYTES_MAX - ENVELOPE_BYTES_MAX
 
 RETRY_DELAY_MS: Final = 50
 _HELD_PARTS: Final = 4
-"""What was in flight when no more calls were read may bring so many times the replies that a stream should hold."""
+"""The calls in flight when reading stops may bring this many times the replies that a stream should hold."""
 
 
 class StreamReplies:
-    """Of one stream, on the loop."""
+    """The replies of one stream, on the loop."""
 
     def __init__(self, requests: Requests, *, bytes_max: int, message_bytes_max: int) -> None:
         """Above ``bytes_max`` there :meth:`is_full`; a message holds about ``message_bytes_max``, unless one reply is
@@ -50,7 +50,7 @@ class StreamReplies:
         return self._finished_bytes > self._bytes_max
 
     def finish(self, call_id: int, outcome: bytes | CortadoError, *, only_reads: bool = False) -> None:
-        """A call has ended."""
+        """Take the outcome of a call."""
         if isinstance(outcome, bytes):
             if len(outcome) > REPLY_BYTES_MAX:
                 problem = f"has {len(outcome)} bytes, a message may have {REPLY_BYTES_MAX}: ask for less at a time"
@@ -69,7 +69,7 @@ class StreamReplies:
         self.wake()
 
     def _not_taken(self, size_bytes: int) -> ResourceExhausted | None:
-        """Why a reply of a call that only reads is not given: those before it are not taken."""
+        """Return the refusal that replaces a reply to a read, if too many replies before it are not taken."""
         limit = _HELD_PARTS * self._bytes_max
         if size_bytes > SMALL_BYTES and self._finished and self._finished_bytes + size_bytes > limit:
             problem = f"{self._finished_bytes} bytes of replies are not taken from this stream, the limit is {limit}"
@@ -77,7 +77,7 @@ class StreamReplies:
         return None
 
     def take(self) -> bytes:
-        """What is finished now, as one message, or as much of it as a message should hold."""
+        """Take the finished replies as one message, or as many of them as a message should hold."""
         taken, bytes_max = self._finished, self._message_bytes_max
         count = len(taken)
         if self._finished_bytes > bytes_max:
@@ -105,6 +105,6 @@ class StreamReplies:
         await self._has_news
 
     def wake(self, _: object = None) -> None:
-        """There is a reply, or something else that who sends them waits for."""
+        """Wake the sender: there is a reply, or another event that it waits for."""
         if self._has_news is not None and not self._has_news.done():
             self._has_news.set_result(None)

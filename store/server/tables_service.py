@@ -1,4 +1,4 @@
-"""``cortado.v1.Tables``: databases, tables, indexes, and the proof that indexes hold what the rows say."""
+"""``cortado.v1.Tables``: databases, tables, indexes, and the proof that indexes agree with their rows."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, Chec
 from cortado.store.tables.repair import REPAIRED_MAX, Repaired, evaluate_repair
 
 Suspects: TypeAlias = deque[LogicalKey] | None
-"""Keys that were found, and are to be put right; None where nothing is to be."""
+"""Keys that were found, and are to be repaired; None if no repair is wanted."""
 
 REPLY_PROBLEMS_MAX: Final = 1_000
-"""Each names a key or two: so many fit into a message."""
+"""Each names a key or two: this number fits into a message."""
 _NUMBER_DIGITS: Final = 10
 
 
 class TablesService(SizesService):
-    """The catalogue's changes, and table check."""
+    """The catalog's changes, and table check."""
 
     async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:
         catalog_of = self.changing()
@@ -71,15 +71,15 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
-        """Those that the caller may know of: a database that it has no right in is left out."""
+        """Return the databases that the caller may know of: those that it has no right in are left out."""
         read_ts, rights = await self.newest(), seen_by(CALLER.get())
         names = self.catalog(read_ts).databases()
         seen = [each for each in names if rights is None or rights.sees(database_resource(each))]
         return tables_pb2.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
 
     async def create_table(self, request: tables_pb2.CreateTableRequest) -> bytes:
-        """Its key and indexes are checked against the newest version of the subject's schema. Raises InvalidArgument
-        naming the part, AlreadyExists, NotFound (database, subject)."""
+        """Create a table; its key and indexes are checked against the newest version of the subject's schema. Raises
+        InvalidArgument naming the part, AlreadyExists, NotFound (database, subject)."""
         key = _parts(request.key, "key")
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
         catalog_of = self.changing()
@@ -103,7 +103,7 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
-        """A page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
+        """Return a page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
         is_of_now = request.at.WhichOneof("kind") is None
@@ -140,7 +140,8 @@ class TablesService(SizesService):
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:
-        """A field that is not set is left as it is; 0 is a value. Raises InvalidArgument where neither is set."""
+        """Change retention and TTL. A field that is not set is left as it is; 0 is a value. Raises InvalidArgument if
+        neither is set."""
         retention_ms = request.retention_ms if request.HasField("retention_ms") else None
         ttl_ms = request.ttl_ms if request.HasField("ttl_ms") else None
         if retention_ms is None and ttl_ms is None:
@@ -156,7 +157,7 @@ class TablesService(SizesService):
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
-    # --- what goes away, and comes back --------------------------------------------------------------------------
+    # --- drops ---------------------------------------------------------------------------------------------------
 
     async def drop_table(self, request: tables_pb2.DropTableRequest) -> bytes:
         catalog_of = self.changing()
@@ -171,7 +172,8 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def truncate_table(self, request: tables_pb2.TruncateTableRequest) -> bytes:
-        """The rows go to a dropped record, under which they can be undropped; the table has a new id from here on."""
+        """Empty a table. Its rows go to a dropped record, under which they can be undropped; the table has a new id
+        from here on."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -184,7 +186,8 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
-        """With ``replaces``, a table of the new name is dropped in the same entry, so that no reader finds neither."""
+        """Rename a table. With ``replaces``, a table of the new name is dropped in the same entry, so that every reader
+        finds one."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -206,7 +209,8 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def undrop_table(self, request: tables_pb2.UndropTableRequest) -> bytes:
-        """The newest that was dropped under that name, or the one of ``number``. Raises NotFound, AlreadyExists."""
+        """Bring back the newest table that was dropped under that name, or the one of ``number``. Raises NotFound,
+        AlreadyExists."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -226,7 +230,7 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def drop_database(self, request: tables_pb2.DropDatabaseRequest) -> bytes:
-        """Without ``cascade``, raises InvalidArgument where the database has tables."""
+        """Drop a database. Without ``cascade``, raises InvalidArgument if it has tables."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -243,8 +247,8 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def undrop_database(self, request: tables_pb2.UndropDatabaseRequest) -> bytes:
-        """With the tables that were dropped together with it; the reply's ``cleared`` names those that are being
-        cleared, and stay away. Raises NotFound, AlreadyExists."""
+        """Bring back a database, with the tables that were dropped together with it. The reply's ``cleared`` names
+        tables that are being cleared, and stay away. Raises NotFound, AlreadyExists."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -267,7 +271,7 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_dropped(self, request: tables_pb2.ListDroppedRequest) -> Message:
-        """A page of what can be undropped, in the order in which it was dropped."""
+        """Return a page of records that can be undropped, in the order of their drops."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
 
@@ -288,7 +292,7 @@ class TablesService(SizesService):
     # --- proof ---------------------------------------------------------------------------------------------------
 
     async def create_index(self, request: tables_pb2.CreateIndexRequest) -> bytes:
-        """Answers when the job is committed, not when the index is built."""
+        """Begin to build an index; return when the job is committed, not when the index is built."""
         declaration, asked_by = _index_declaration(request.index, "index"), asking()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -302,7 +306,7 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def drop_index(self, request: tables_pb2.DropIndexRequest) -> bytes:
-        """In any state; a job that builds the index ends with the same entry."""
+        """Drop an index in any state; a job that builds it ends with the same entry."""
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -316,8 +320,8 @@ class TablesService(SizesService):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
-        """Reads rows and entries at one timestamp. With ``repair`` each page's suspects are put right in the newest
-        state before the page is sent. Raises InvalidArgument where ``at`` is set, too."""
+        """Check rows and entries at one timestamp. With ``repair`` each page's suspects are repaired in the newest
+        state before the page is sent. Raises InvalidArgument if ``at`` is set, too."""
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
@@ -338,8 +342,8 @@ class TablesService(SizesService):
     async def _repair(
         self, plan: CheckPlan, keys: Sequence[LogicalKey], put_right: tables_pb2.CheckTableResponse
     ) -> None:
-        """Look at some suspects in the newest state; ``put_right`` counts what came of it. What a large transaction has
-        staged is left: its commit may put it right, and the others are not to wait for that."""
+        """Repair some suspects in the newest state; ``put_right`` counts the results. Keys that a large transaction has
+        staged are left: its commit may repair them, and the others are not to wait for that."""
         table = plan.view.table
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -383,7 +387,8 @@ class TablesService(SizesService):
         rows: int,
         entries: int,
     ) -> tuple[bytes, Step | None]:
-        """What a slice found, in as many replies as that takes, and what follows."""
+        """Return a reply with the findings of a slice, and the step that follows: further findings, or the next
+        slice."""
         told, left = problems[:REPLY_PROBLEMS_MAX], problems[REPLY_PROBLEMS_MAX:]
         following: Step | None = None
         if left:
@@ -401,7 +406,7 @@ class TablesService(SizesService):
 
 
 def _seen(tables: Iterator[TableDescriptor], rights: Rights, now: Catalog | None) -> Iterator[TableDescriptor]:
-    """Those that the caller sees, by their names and by those that they have ``now``."""
+    """Yield the tables that the caller sees, by their names and by those that they have ``now``."""
     for each in tables:
         if rights.sees(table_resource(each.database, each.name)):
             newest = None if now is None else now.find_table_with(each.table_id, each.database, each.name)
@@ -410,7 +415,7 @@ def _seen(tables: Iterator[TableDescriptor], rights: Rights, now: Catalog | None
 
 
 def _number(after: str) -> int:
-    """Of a drop; 0 before the first one. Raises InvalidPageToken."""
+    """Return the number of a drop; 0 before the first one. Raises InvalidPageToken."""
     if after and not (after.isascii() and after.isdigit() and len(after) <= _NUMBER_DIGITS):
         raise InvalidPageToken("page_token", "is not a page token of what was dropped")
     return int(after or "0")

@@ -38,9 +38,9 @@ _ISOLATIONS: Final = {
 _ATTEMPTS: Final = 3
 CANCELLED_AT_ONCE: Final = 1_000
 CANCELLED_MS: Final = 50.0
-"""Each principal may cancel so many unknown requests by settling them, and one more after so long."""
+"""Each principal may cancel this number of unknown requests by settling them, and one more each ``CANCELLED_MS``."""
 _SLICE_KEYS: Final = 100
-"""Looked up at once beside the loop; each may have a value of a mebibyte."""
+"""The keys looked up at once beside the loop; each may have a value of a mebibyte."""
 
 
 class TransactionsService(Service):
@@ -69,7 +69,7 @@ class TransactionsService(Service):
         check_operations(count, limits)
         start, isolation, footprint = _begun(request, limits)
         check_may_read(CALLER.get(), footprint, self.catalog(), start)
-        # A start asks of each key whether it has changed since, also of those that came packed.
+        # With a start, each key is checked for a change since then, packed ones, too.
         looked_up = len(request.operations) if start is None else count
         is_large = looked_up > AHEAD_FROM or _changes_bytes(request) > READ_ON_THE_LOOP_BYTES
         prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
@@ -103,7 +103,7 @@ class TransactionsService(Service):
                 is_large |= refusal.resource == DECODING
             if start is not None and footprint:
                 unchanged_to = await self._search(footprint, start, unchanged_to or start)
-        # Others are always faster: in its turn it is.
+        # Other commits were faster each time: evaluate it in its turn.
         ahead = decoded_bytes_max = None
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
@@ -113,13 +113,14 @@ class TransactionsService(Service):
         start: Timestamp | None,
         footprint: Footprint,
     ) -> Ahead:
-        """Evaluate beside the loop, against what is applied. Raises NotLeader, before it has done so in vain."""
+        """Evaluate beside the loop, against the applied state. Raises NotLeader before the work, which would be in
+        vain."""
         replica = self.host.meta
         replica.check_serving()
-        # What is in flight would be a change since then, before it has begun.
+        # Writes in flight would count as changes since then, before this commit has begun.
         await replica.reads.applied_to(await replica.reads.linearize())
         seen, at = Seen(), replica.applied.last_ts
-        # What has expired by now is absent, though nothing may have been written for a while.
+        # Rows that have expired by now are absent, though nothing may have been written for a while.
         reader = replica.store.snapshot(at, seen, as_of=max(at, self.host.clock.reading()))
         catalog = replica.catalog(reader)
         if start is not None:
@@ -128,7 +129,7 @@ class TransactionsService(Service):
         pieces = iter(range(0, len(request.operations), PIECE_OPERATIONS))
 
         def take_some() -> bool:
-            """Whether there are more."""
+            """Take some operations; return whether there are more."""
             until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
             for first in pieces:
                 piece = request.operations[first : first + PIECE_OPERATIONS]
@@ -156,7 +157,7 @@ class TransactionsService(Service):
         )
 
     def _admit_cancelling(self) -> None:
-        """Cancelling writes the log, and makes room in what is remembered of requests. Raises ResourceExhausted."""
+        """Admit a cancellation: it writes the log, and makes room in the request table. Raises ResourceExhausted."""
         asker = asking()()
         wait_ms = 0.0 if asker.is_open else self._cancelled.wait_ms(asker.principal, self.host.monotonic_ms())
         if wait_ms:
@@ -165,8 +166,8 @@ class TransactionsService(Service):
             raise ResourceExhausted(problem, math.ceil(wait_ms), resource=resource, limit=CANCELLED_AT_ONCE)
 
     async def _search(self, footprint: Footprint, start: Timestamp, since: Timestamp) -> Timestamp:
-        """Search what it rests on for changes above ``since``, in slices beside the loop. Returns up to when there are
-        none; what came after that is in memory. Raises WriteConflict."""
+        """Search the footprint for changes above ``since``, in slices beside the loop. Return the timestamp that it
+        searched up to, without a change; later changes are in memory. Raises WriteConflict."""
         replica = self.host.meta
         up_to = replica.applied.last_ts
         with self.host.scans.place():
@@ -190,7 +191,7 @@ def _changes_bytes(request: transactions_pb2.CommitRequest) -> int:
 def _begun(
     request: transactions_pb2.CommitRequest, limits: TransactionLimits
 ) -> tuple[Timestamp | None, Isolation, Footprint]:
-    """When the transaction began, and what it rests on. Raises InvalidArgument, TooLarge."""
+    """Return the transaction's start, isolation and footprint. Raises InvalidArgument, TooLarge."""
     isolation = _ISOLATIONS.get(request.isolation)
     if isolation is None:
         raise InvalidArgument("isolation", "is none that this server knows", str(request.isolation))

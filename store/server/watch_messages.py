@@ -27,8 +27,8 @@ from cortado.store.tables.view import TableView
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Changes in columns. ``versions`` are their commit timestamps end to end, 12 bytes each; a payload that is None is
-    a delete. ``replaced``: by the place of a change, the version that it replaced, as stored; ``expiries``:
-    when puts expire."""
+    a delete. ``replaced`` holds, by the place of a change, the version that it replaced, as stored; ``expiries`` the
+    expiry times of puts."""
 
     keys: list[LogicalKey] = field(default_factory=list)
     versions: bytes = b""
@@ -38,7 +38,7 @@ class Changes:
 
     @classmethod
     def of_items(cls, items: Sequence[Item], previous: Sequence[Item | None] = ()) -> Changes:
-        """From what the engine holds, and what it held before, where that was asked for."""
+        """Return the changes of stored items; ``previous`` holds the items that they replaced, if requested."""
         keys = [key for key, _ in items]
         return cls(
             list(map(logical_of, keys)),
@@ -50,7 +50,7 @@ class Changes:
 
     @classmethod
     def of_state(cls, chunk: ScanChunk) -> Changes:
-        """From a slice of a state: puts."""
+        """Return a slice of a state as puts."""
         expiries = chunk.expiries
         of_places = (
             {place: expiries[key] for place, key in enumerate(chunk.keys) if key in expiries} if expiries else {}
@@ -59,14 +59,14 @@ class Changes:
         return cls(chunk.keys, versions, list(chunk.payloads), expiries=of_places)
 
     def part(self, begin: int, end: int) -> Changes:
-        """Some of them, of a state."""
+        """Return a part of the changes of a state."""
         versions = self.versions[begin * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES]
         expiries = {place - begin: each for place, each in self.expiries.items() if begin <= place < end}
         return Changes(self.keys[begin:end], versions, self.payloads[begin:end], expiries=expiries)
 
     @property
     def deletes(self) -> list[int]:
-        """The places of those that are deletes."""
+        """The places of deletes."""
         return [place for place, payload in enumerate(self.payloads) if payload is None]
 
     def timestamps(self) -> list[Timestamp]:
@@ -75,18 +75,18 @@ class Changes:
 
 STATE_BYTES_MAX: Final = 512 << 10
 STATE_BYTES_MAX_JSON: Final = 64 << 10
-"""Of what is stored of a state, in one reply. JSON has many times the size."""
+"""The stored bytes of a state in one reply. JSON has many times the size."""
 
 
 class Replies(Protocol):
-    """Makes one watch's replies. ``state_bytes_max``: so much of a state goes into one."""
+    """Makes one watch's replies. ``state_bytes_max`` bounds the part of a state in one reply."""
 
     state_bytes_max: int
 
     def reply(
         self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes
     ) -> Message:
-        """What one reply says. Raises NotFound where a schema that was asked for is gone."""
+        """Return one reply. Raises NotFound if a requested schema is gone."""
 
 
 class KeyValueReplies:
@@ -148,10 +148,10 @@ class KeyValueReplies:
 
 
 class TableReplies:
-    """Documents of one table. ``view`` gives it under the newest catalogue: schemas may come while it is watched."""
+    """Documents of one table. ``view`` returns it under the newest catalog: new schemas may come during the watch."""
 
     def __init__(self, view: Callable[[], TableView], *, document_format: int, schema_id: int, packed: bool) -> None:
-        """Raises InvalidArgument for a format that is none."""
+        """Raises InvalidArgument for an unknown format."""
         self._view = view
         self._format = document_format
         self._schema_id = schema_id

@@ -1,8 +1,7 @@
 """``cortado.v1.Watch``: streams of the changes of a range.
 
-Any replica serves it, of what is applied there. A stream lives until its caller goes away, or the node can't go on;
-while the caller is slow, gRPC takes no more replies, and the watch's queue does what
-:mod:`cortado.store.node.changefeed` says.
+Any replica serves it, from its applied state. A stream lives until its caller goes away, or the node can't go on. While
+the caller is slow, gRPC takes no more replies; :mod:`cortado.store.node.changefeed` describes the watch's queue.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from cortado.store.tables.view import TableView
 STATE_ROWS_MAX: Final = 1_000
 
 REPLY_BYTES: Final = 512 << 10
-"""Of values that were replaced: no more are gathered into a reply."""
+"""The bound of replaced values in one reply."""
 REPLY_BYTES_MAX: Final = 4 << 20
-"""A larger reply is sent in parts, unless it is of one change."""
+"""A larger reply is sent in parts, unless it holds one change."""
 
 # More changes than this are made into a message on the scan thread: the loop has others to serve.
 _ON_LOOP_MAX: Final = 64
@@ -117,8 +116,8 @@ class WatchService(Service):
         )
 
     async def _window_times(self, request: watch_pb2.WindowRequest) -> tuple[Timestamp, Timestamp]:
-        """After which, and up to which all that is acknowledged is applied here. Raises InvalidArgument,
-        TimestampInFuture, NotLeader, Unavailable."""
+        """Return the bounds of the window, once all acknowledged writes up to its end are applied here. Raises
+        InvalidArgument, TimestampInFuture, NotLeader, Unavailable."""
         self.host.meta.reads.check_restored()
         if request.WhichOneof("of") is None:
             raise InvalidArgument("of", "must be a table or pairs")
@@ -135,12 +134,12 @@ class WatchService(Service):
         return after, await self.host.meta.reads.applied_to(ts)
 
     def _generation(self, namespace: str, then: Timestamp | None) -> int:
-        """Of the namespace, where the watch begins."""
+        """Return the namespace's generation at the start of the watch."""
         newest = self.host.meta.read_ts()
         return generation_of(self.host.meta.reader(newest if then is None else min(then, newest)), namespace)
 
     def _table(self, named: documents_pb2.TableName, then: Timestamp | None) -> TableDescriptor:
-        """The table that the name meant where the watch begins, or if it meant none then, the one that it means now.
+        """Return the table that had the name at the start of the watch; if there was none, the one that has it now.
         Raises NotFound."""
         database, name = named.database, named.table
         if then is not None and then <= self.host.meta.read_ts():
@@ -149,8 +148,8 @@ class WatchService(Service):
         return self.catalog().table(database, name)
 
     def _renaming(self) -> Callable[[Resource, Resource], None]:
-        """Returns a function that checks the caller of this watch where its table has another name by now: from there
-        on it needs its role on that. Raises PermissionDenied; elsewhere than at the leader NotLeader."""
+        """Return a function that checks the caller of this watch if its table has another name by now: from then on it
+        needs its role on that name. It raises PermissionDenied; at other nodes than the leader NotLeader."""
         caller, host = CALLER.get(), self.host
 
         def renamed(then: Resource, now: Resource) -> None:
@@ -219,7 +218,7 @@ class WatchService(Service):
                         raise over.error
 
     async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:
-        """A batch as one reply, or as several where it would be too large for one."""
+        """Yield a batch as one reply, or as several if it would be too large for one."""
         rest = batch.items
         while True:
             items, previous = rest, []
@@ -249,7 +248,8 @@ class WatchService(Service):
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
     ) -> tuple[list[bytes], LogicalKey | None]:
-        """A slice of the state that the watch begins with, as one reply or several, and where the next one begins."""
+        """Return a slice of the state that the watch begins with, as one reply or several, and the start of the next
+        slice."""
         watch.check()
         read_ts = watch.sent
         header = self.header(read_ts)
@@ -259,7 +259,7 @@ class WatchService(Service):
                 start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=replies.state_bytes_max
             )
             changes = Changes.of_state(chunk)
-            # The last reply, too, says where to go on: at the end, where nothing is left of the state.
+            # Each reply says where to go on, the last one, too: at the end, if no more of the state is left.
             following = [*chunk.keys, end if chunk.resume is None else chunk.resume]
 
             def encoded(first: int, last: int) -> bytes:
@@ -275,8 +275,8 @@ class WatchService(Service):
     async def _begins(
         self, options: watch_pb2.WatchOptions, shape: bytes, bounds: KeyRange
     ) -> tuple[Timestamp, LogicalKey | None]:
-        """The timestamp to watch after, and from which key the state at it is wanted, if it is. What is acknowledged
-        and not above it is applied: state and history are read from the engine alone.
+        """Return the timestamp to watch after, and the key from which its state is wanted, if it is. All acknowledged
+        writes up to it are applied: state and history are read from the engine alone.
 
         Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Restoring, Unavailable.
         """
@@ -300,7 +300,8 @@ class WatchService(Service):
         return await self.host.meta.reads.applied_to(after), bounds[0] if options.initial_state else None
 
     async def _now(self) -> Timestamp:
-        """At the leader, everything acknowledged is at or below it; elsewhere, what is applied."""
+        """Return a timestamp that at the leader is at or above all acknowledged writes; at other nodes, the applied
+        one."""
         try:
             return await self.newest()
         except NotLeader:
@@ -308,7 +309,7 @@ class WatchService(Service):
 
 
 def _in_parts(encoded: Callable[[int, int], bytes], begin: int, end: int) -> list[bytes]:
-    """The replies that say changes ``[begin, end)``: halves, where one reply would be too large. As JSON, say, a change
+    """Return replies with the changes ``[begin, end)``, halved until none is too large. As JSON, for example, a change
     may have many times its size."""
     whole = encoded(begin, end)
     if len(whole) <= REPLY_BYTES_MAX or end - begin <= 1:

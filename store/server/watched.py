@@ -1,14 +1,13 @@
-"""What a watch began with, a table or the pairs of a namespace, and whether that is still there.
+"""The subject of a watch, a table or the pairs of a namespace, and its end.
 
-A watch is of a table, not of a name: it goes on where the table is renamed, if its caller may read what is called
-that. It ends where the table was dropped or truncated, once all changes up to then were handed over. A table that was
+A watch is of a table, not of a name: if the table is renamed it goes on, as long as its caller may read by the new
+name. If the table is dropped or truncated it ends, once all changes up to then were handed over. A table that was
 undropped meanwhile never went away.
 
-Nothing is told to be resolved from there on: a read at that time would find nothing, or what came in its place; and who
-resumes behind it would watch that, without a word of what is gone.
+No timestamp from the end on is reported as resolved: a read at it would find no table, or the one that took its place.
+A caller that resumes behind it would watch that one, without learning of the end.
 
-So it is with a namespace and its generation, which ends where the namespace is dropped, or where an earlier one is
-undropped.
+The same holds for a namespace's generation: it ends when the namespace is dropped, or when an earlier one is undropped.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ENDS = {DropKind.TABLE: "dropped", DropKind.TRUNCATED: "truncated"}
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is watched ended at ``ts``, or before where that is not known any more."""
+    """The subject ended at ``ts``; or before, if the exact time is not known any more."""
 
     ts: Timestamp
     error: NotFound
@@ -39,12 +38,12 @@ class End:
 
     @property
     def resolved(self) -> Timestamp | None:
-        """Up to here changes are all that there was."""
+        """The timestamp up to which the changes are complete; None if unknown."""
         return self.ts.previous() if self.is_exact else None
 
 
 class Watched(ABC):
-    """Looks at the newest catalogue before each batch, which costs a look at the time of its last change."""
+    """Looks at the newest catalog before each batch, which costs a look at the time of its last change."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
@@ -52,20 +51,20 @@ class Watched(ABC):
         self._ended: End | None = None
 
     def look(self) -> None:
-        """Look for a drop, and for another name. Raises PermissionDenied where the caller may not read under that."""
+        """Look for a drop, and for another name. Raises PermissionDenied if the caller may not read by that name."""
         catalog = self._catalog()
         if catalog.changed_ts != self._seen:
             self._seen = catalog.changed_ts
             self._ended = self._end(catalog)
 
     def ended_by(self, resolved: Timestamp) -> End | None:
-        """How what is watched has ended, where that was at ``resolved`` or before. Raises as :meth:`look` does."""
+        """Return the end of the subject, if it was at ``resolved`` or before. Raises as :meth:`look` does."""
         self.look()
         return self._ended if self._ended is not None and resolved >= self._ended.ts else None
 
     @abstractmethod
     def _end(self, catalog: Catalog) -> End | None:
-        """When it ended and how; None where it is still there."""
+        """Return the end of the subject; None if it is still there."""
 
 
 class WatchedTable(Watched):
@@ -74,8 +73,8 @@ class WatchedTable(Watched):
     def __init__(
         self, catalog: Callable[[], Catalog], table: TableDescriptor, renamed: Callable[[Resource, Resource], None]
     ) -> None:
-        """``renamed`` takes its old name and its new one. It raises PermissionDenied where the caller may not read
-        under the new one."""
+        """``renamed`` takes its old name and its new one. It raises PermissionDenied if the caller may not read by the
+        new one."""
         super().__init__(catalog)
         self._table = table
         self._renamed = renamed

@@ -1,4 +1,4 @@
-"""What a server looks at while it runs: who started it, whether it can serve, and what a test wants to be cut."""
+"""The watches of a running server: its parent process, its readiness, and the connections that a test wants cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cortado.store.regular_files import read_regular
 _LOG: Final = logging.getLogger(__name__)
 
 PERIOD_S: Final = 0.1
-# The state takes a look at the disk, too, which is not to be done as often.
+# The state takes a look at the disk, too, so it is taken less often.
 STATE_PERIODS: Final = 10
 EXIT_ORPHANED: Final = 1
 
@@ -31,7 +31,7 @@ _FAULTS_BYTES_MAX: Final = 64 << 10
 
 
 def end_with_parent(pipe_fd: int) -> None:
-    """End this process, at once, when the other end of ``pipe_fd`` is closed: whoever holds it is gone.
+    """End this process, at once, when the other end of ``pipe_fd`` is closed: the process that holds it is gone.
 
     On Linux the kernel sees to it, too, which ends a process that is stopped. Raises InvalidArgument for no pipe.
     """
@@ -43,7 +43,7 @@ def end_with_parent(pipe_fd: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def wait_for_its_end() -> None:
-        # Nothing is ever written to it; where the parent was gone already, this returns at once.
+        # Nothing is ever written to it; if the parent was gone already, this returns at once.
         os.read(pipe_fd, 1)
         os._exit(EXIT_ORPHANED)
 
@@ -71,14 +71,15 @@ async def report_health(
 
 
 async def follow_faults(path: Path, cut: Callable[[Collection[str]], None]) -> None:
-    """For tests: keep cut off from the nodes that ``path`` names, one a line, as it changes. Runs until cancelled."""
+    """Keep this node cut off from the nodes that ``path`` names, one a line, as it changes: for tests. Runs until
+    cancelled."""
     seen: frozenset[str] = frozenset()
     while True:
         named = _named(path)
         if named != seen:
             seen = named
             cut(named)
-            # Behind it: whoever reads the line finds it done.
+            # Logged last: a reader of the line finds the cut made.
             _LOG.warning("cut off from %s by %s", ", ".join(sorted(named)) or "nobody", path)
         await asyncio.sleep(PERIOD_S)
 

@@ -1,4 +1,4 @@
-"""The ranges of a window of changes as messages: of a table, or of pairs."""
+"""The ranges of a window of changes as messages, for a table or for pairs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DividedTable:
         self.bounds = scan_range(view.table, None, lower, upper)
 
     def ranges(self, bounds: Sequence[LogicalKey]) -> dict[str, Any]:
-        """The range, divided at ``bounds``."""
+        """Return the range, divided at ``bounds``."""
         view, within = self._view, self._within
         inner = [key_message(view.decode_key(primary_key_of(bound)), view.table.key) for bound in bounds]
         lower = within.lower if within.HasField("lower") else None
@@ -51,6 +51,6 @@ class DividedPairs:
         self.bounds = logical_range(pairs.namespace, KvRange(within.start, within.end), generation)
 
     def ranges(self, bounds: Sequence[LogicalKey]) -> dict[str, Any]:
-        """The range, divided at ``bounds``."""
+        """Return the range, divided at ``bounds``."""
         ends = pairwise([self._within.start, *map(user_key_of, bounds), self._within.end])
         return {"pair_ranges": [kv_pb2.KvRange(start=each, end=end) for each, end in ends]}

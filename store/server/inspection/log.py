@@ -1,8 +1,8 @@
-"""Entries of the replicated log, decoded: what each changes, under which timestamps, for which requests.
+"""Entries of the replicated log, decoded: the changes of each, their timestamps, and their requests.
 
-An entry holds final bytes, in the order of their keys (``docs/formats/node.md``), and not the commands that they came
-of. But every command has a timestamp of its own, which its versions and its remembered result carry, so they are put
-together again by it::
+An entry holds final bytes, in the order of their keys (``docs/formats/node.md``), and not the commands that made them.
+But every command has a timestamp of its own. Its versions and its remembered result carry it, so it puts them together
+again::
 
     items      row 7 ("UA") @5   row 7 ("ZZ") @4        commands   @4  request 1f..  row 7 ("ZZ")
     results    1f.. @4   2a.. @5                   ->              @5  request 2a..  row 7 ("UA")
@@ -55,7 +55,7 @@ _REPLY_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogQuestion:
-    """What a request asks for: entries ``[start, end)`` of the group, at most ``size`` of them."""
+    """The entries that a request asks for: ``[start, end)`` of the group, at most ``size`` of them."""
 
     start: int
     end: int
@@ -66,8 +66,8 @@ class LogQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """What a log answers: its hard state, its first and last entry (0, 0 where it holds none), and some of those that
-    were asked for: from the first on, without a gap."""
+    """The answer of a log: its hard state, its first and last entry (0, 0 if it is empty), and some of the requested
+    entries: from the first on, without a gap."""
 
     hard_state: HardState
     first: int
@@ -76,7 +76,7 @@ class LogPart:
 
     @classmethod
     def of_window(cls, window: LogWindow, question: LogQuestion) -> LogPart:
-        """Of a node that runs, on its loop: what is durable."""
+        """Return the durable part of the log of a running node, on its loop."""
         first, last = window.durable
         start, end = _asked(question, first)
         records = window.durable_entries(start, end, bytes_max=_PAGE_BYTES)
@@ -84,7 +84,7 @@ class LogPart:
 
     @classmethod
     def of_stored(cls, group: StoredGroup | None, question: LogQuestion) -> LogPart:
-        """Of log files that were read. Raises DataLoss where the hard state is damaged."""
+        """Return the part of log files that were read. Raises DataLoss if the hard state is damaged."""
         if group is None or group.hard_state is None:
             return cls(HardState(), 0, 0)
         hard_state = decode_hard_state(GROUP_ID, group.hard_state.payload)
@@ -96,13 +96,13 @@ class LogPart:
 
 
 def _asked(question: LogQuestion, first: int) -> tuple[int, int]:
-    """The first and the last entry to be given, where the log begins with ``first``."""
+    """Return the first and the last entry to be given, if the log begins with ``first``."""
     start = max(question.start, first)
     return start, min(question.end, start + question.size) - 1
 
 
 def log_question(request: pb.ReadLogRequest) -> LogQuestion:
-    """Raises InvalidArgument, InvalidPageToken, NotFound (the group)."""
+    """Return the question of a request. Raises InvalidArgument, InvalidPageToken, NotFound (the group)."""
     size = bounded("page_size", request.page_size, ENTRIES_MAX, ENTRIES_MAX)
     changes_max = bounded("changes_max", request.changes_max, CHANGES_DEFAULT, CHANGES_MAX)
     if 0 < request.to_index < request.from_index:
@@ -117,8 +117,8 @@ def log_question(request: pb.ReadLogRequest) -> LogQuestion:
 
 
 def read_log(stored: Stored, question: LogQuestion, part: LogPart) -> pb.ReadLogResponse:
-    """A page of entries, and the state that they belong to; the header is the caller's to set. Raises DataLoss where
-    the applied state is damaged; a damaged entry is shown."""
+    """Return a page of entries, and the state that they belong to; the caller sets the header. Raises DataLoss if the
+    applied state is damaged; a damaged entry is shown."""
     names = stored.names()
     piece = stored.begin_slice()
     with stored.engine.read() as txn:
@@ -253,7 +253,7 @@ def _fill_data(shown: pb.LogEntry, entry: LogEntry, changes_max: int, names: Key
 
 
 def _commands(entry: LogEntry) -> dict[Timestamp, _Command]:
-    """By their timestamps. An epoch or a ceiling is a command without items."""
+    """Return the commands by their timestamps. An epoch or a ceiling is a command without items."""
     commands = {entry.first_ts: _Command(), entry.last_ts: _Command()}
     by_suffix: dict[bytes, list[tuple[bytes, bytes]]] = {}
     for item in entry.items:

@@ -1,14 +1,14 @@
-"""Are the log files what was written? A segment at a time, each by itself, and where nobody writes, all together. A
-segment is read in pieces, so that it never takes a thread for long.
+"""Verification of log files: do they hold the bytes that were written? Each segment is verified by itself; if no node
+writes, all of them together, too. A segment is read in pieces, so that it never takes a thread for long.
 
-Of a segment every frame's checksums are verified, of every record in it those of the entry or hard state that it holds,
-and that each record follows what its group had before. A problem is named by the segment and the byte where the frame
-begins (``cortado.store.keys.decoded.log_file_key``).
+In a segment, the checksums of every frame are verified, and of the entry or hard state in every record. Each record
+must follow the state that its group had before. A problem is named by the segment and the byte where the frame begins
+(``cortado.store.keys.decoded.log_file_key``).
 
-Beside a node that writes, what is durable is verified and nothing else: of the current segment the part up to where the
-last append ended (:attr:`~cortado.store.log_files.log_files.LogFiles.durable_end`), since what stands behind it may be
-a frame that is being written. A segment that the node drops meanwhile is passed over. Each piece opens the files anew:
-a descriptor that stayed open would keep a dropped segment on the disk.
+Beside a node that writes, only durable bytes are verified. In the current segment they end with the last append
+(:attr:`~cortado.store.log_files.log_files.LogFiles.durable_end`): the bytes behind it may be a frame that is being
+written. A segment that the node drops meanwhile is skipped. Each piece opens the files anew: a descriptor that stayed
+open would keep a dropped segment on the disk.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PIECE_BYTES: Final = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class LogSegments:
-    """Where the segments lie: ``open_files`` to read them, and, beside a node that runs, its ``writer``."""
+    """The place of the segments: ``open_files`` to read them, and, beside a node that runs, its ``writer``."""
 
     open_files: Callable[[], LogDirectory]
     writer: LogFiles | None = None
@@ -57,7 +57,7 @@ class LogSegments:
 
 @dataclass(slots=True)
 class Verified:
-    """What a piece came to; ``resume`` is where the next one begins, empty at the end."""
+    """The result of a piece; ``resume`` is the start of the next one, empty at the end."""
 
     records: int = 0
     size_bytes: int = 0
@@ -66,7 +66,7 @@ class Verified:
 
 def verify_segment(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Generator[None, None, Verified]:
     """Verify the first segment at or after ``start`` and before ``end``, both empty or keys of log files. It takes some
-    time: between two pieces it yields. Raises InvalidArgument where they are not such keys."""
+    time: between two pieces it yields. Raises InvalidArgument if they are not such keys."""
     first, before = _segment_of("start", start) or 0, _segment_of("end", end)
     with closing(log.open_files()) as files:
         oldest, newest = _held(log, files)
@@ -85,7 +85,7 @@ def verify_segment(log: LogSegments, start: bytes, end: bytes, found: Problems) 
 
 
 def _segment_of(field_: str, key: bytes) -> int | None:
-    """The segment that a key of a log file names; None for an empty one. Raises InvalidArgument."""
+    """Return the segment that a key of a log file names; None for an empty key. Raises InvalidArgument."""
     if not key:
         return None
     decoded = decode_key(key)
@@ -95,7 +95,8 @@ def _segment_of(field_: str, key: bytes) -> int | None:
 
 
 def _held(log: LogSegments, files: LogDirectory) -> tuple[int, int]:
-    """The oldest and the newest segment that should be there; of a directory all between those that are."""
+    """Return the oldest and the newest segment that should be there. In a directory without a writer, all between those
+    that are there should be, too."""
     if log.writer is not None:
         return log.writer.oldest_needed, log.writer.durable_end[0]
     numbers = segment_numbers(files)
@@ -104,7 +105,7 @@ def _held(log: LogSegments, files: LogDirectory) -> tuple[int, int]:
 
 def _verify(log: LogSegments, number: int, found: Problems) -> Generator[None, None, Verified]:
     writer, pieces, followed = log.writer, SegmentPieces(log.open_files, number), _Followed()
-    # Taken before the file is read: what was durable then is there.
+    # Taken before the file is read: the bytes that were durable then are there.
     newest, durable_end = (0, 0) if writer is None else writer.durable_end
     end = durable_end if number == newest else None
     verified = Verified()
@@ -135,7 +136,7 @@ def _add_unreadable(log: LogSegments, number: int, error: DataLoss | StorageFail
 
 
 def _check_together(files: LogDirectory, newest: int, found: Problems) -> None:
-    """Where every segment is whole by itself, whether they are a log: as a start looks at them."""
+    """Check, if every segment is whole by itself, that together they are a log, as a start does."""
     try:
         if any(read_segment(files, each).ending is Ending.DAMAGED for each in segment_numbers(files)):
             return
@@ -150,15 +151,15 @@ def _check_together(files: LogDirectory, newest: int, found: Problems) -> None:
 
 @dataclass(slots=True)
 class _Followed:
-    """What the groups have, as far as the segment's records tell; until one of them does not follow."""
+    """The states of the groups, as far as the segment's records tell; until one record does not follow."""
 
     is_broken: bool = False
     ledger: Ledger = field(default_factory=Ledger)
     terms: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By group, index and term of the entry that came last."""
+    """Index and term of the last entry, by group."""
 
     def take(self, number: int, frame: Frame) -> None:
-        """Of segment ``number``. Raises ValueError."""
+        """Take the records of a frame of segment ``number``. Raises ValueError if one does not follow."""
         if frame.purpose is Purpose.STATE:
             self.ledger.begin(frame.records)
             self.ledger.segments.append(Held(number, 0))
@@ -190,7 +191,7 @@ def _check_records(number: int, frames: Sequence[Frame], followed: _Followed, fo
 
 
 def _check_record(record: LogRecord) -> None:
-    """Raises DataLoss where the entry or hard state in it is damaged, or another than the record says."""
+    """Check a record. Raises DataLoss if its entry or hard state is damaged, or another than the record says."""
     if record.kind is RecordKind.ENTRY:
         term = decode_record(record.group_id, record.index, record.payload).term
         if term != record.term:

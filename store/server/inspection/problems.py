@@ -1,4 +1,4 @@
-"""What a verification finds: some problems to be shown, the others counted."""
+"""The findings of a verification: some problems to be shown, the others counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKSUM, ORDER, MALFORMED, SEQUENCE = "CHECKSUM", "ORDER", "MALFORMED", "SEQUEN
 
 
 class Problems:
-    """Those of a piece."""
+    """The problems of a piece."""
 
     def __init__(self, names: Callable[[], KeyNames]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""What every look at an engine begins with: the applied state, the catalogue, the names of tables."""
+"""The base of every look at an engine: the applied state, the catalog, the names of tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Slice:
 class Stored:
     """An engine to be looked at. ``clock_ms`` (monotonic) bounds each piece of work.
 
-    It reads through a store of its own: damage that an inspection meets is told to who asked, and to nobody else.
+    It reads through a store of its own: damage that an inspection meets is reported to its caller alone.
     """
 
     def __init__(self, engine: Engine, clock_ms: Callable[[], float]) -> None:
@@ -54,22 +54,22 @@ class Stored:
         return Slice.begin(self._clock_ms)
 
     def applied(self, group_id: int = GROUP_ID) -> AppliedState:
-        """Raises DataLoss where the record is damaged."""
+        """Return the applied state. Raises DataLoss if the record is damaged."""
         with self.engine.read() as txn:
             encoded = txn.get(Space.META, applied_key(group_id))
         return AppliedState() if encoded is None else AppliedState.decode(encoded)
 
     def catalog(self, at: Timestamp | None = None) -> Catalog:
-        """The newest that is applied; with the tables of the time ``at``. Raises DataLoss."""
+        """Return the newest applied catalog; with ``at``, with the tables of that time. Raises DataLoss."""
         newest = Catalog(self.store.snapshot(self.applied().last_ts), self._cache)
         return newest if at is None else newest.named_as_in(Catalog(self.store.snapshot(at), self._cache))
 
     def know_unresolved(self) -> None:
-        """Read rows of large transactions that are committed where they are, as of now. Raises DataLoss."""
+        """Let reads find staged rows of large transactions that are committed as of now. Raises DataLoss."""
         self.store.unresolved = unresolved_of(self.store.snapshot(LARGEST))
 
     def names(self) -> KeyNames:
-        """Of the tables, for people; none where the catalogue cannot be read, which is no reason to show nothing."""
+        """Return the names of tables, for display; no names if the catalog cannot be read: keys are shown even then."""
         try:
             catalog = self.catalog()
             if self._names is None or self._names[0] != catalog.changed_ts or catalog.changed_ts == ZERO:
@@ -80,12 +80,12 @@ class Stored:
 
 
 def stored_key(key: bytes, names: KeyNames) -> pb.StoredKey:
-    """A key and how people read it."""
+    """Return a key with its readable text."""
     return pb.StoredKey(key=key, text=decode_key(key).text(names))
 
 
 def bounded(field: str, asked: int, default: int, bound: int) -> int:
-    """How many to show; 0 asks for the default. Raises InvalidArgument above ``bound``."""
+    """Return the number to show; 0 asks for the default. Raises InvalidArgument above ``bound``."""
     if asked > bound:
         raise InvalidArgument(field, f"must be at most {bound}", str(asked))
     return asked or default

@@ -1,7 +1,7 @@
 """The directory of a node that does not run, behind the same calls as a node that does.
 
-It is read where it lies: not a byte of it changes, and a server that is started meanwhile is refused. Of a directory
-that was receiving a snapshot the log can be read; its data is no state, and is not shown as one.
+It is read in place: not a byte of it changes, and a server that is started meanwhile is refused. If the directory was
+receiving a snapshot, its log can be read; its data is no state, and is not shown as one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StoppedNode:
         try:
             header.timestamp.CopyFrom(timestamp_message(self._stored.applied().last_ts))
         except DataLoss as damage:
-            # The log is readable without it, and scrub names the record; nothing is applied as far as anybody knows.
+            # The log is readable without it, and scrub names the record; the applied state is unknown.
             self._damaged_state: DataLoss | None = damage
         else:
             self._damaged_state = None
@@ -75,14 +75,15 @@ class StoppedNode:
         return self._engine.identity.node_id
 
     def last_applied(self) -> Timestamp:
-        """Raises DataLoss where that record is damaged, Unsupported where the data is no state."""
+        """Return the last applied timestamp. Raises DataLoss if its record is damaged, Unsupported if the data is no
+        state."""
         if self._damaged_state is not None:
             raise self._damaged_state
         self._check_state()
         return self._stored.applied().last_ts
 
     def tables(self) -> list[TableDescriptor]:
-        """All tables of the newest catalogue. Raises DataLoss, Unsupported."""
+        """Return all tables of the newest catalog. Raises DataLoss, Unsupported."""
         self._check_state()
         return self._stored.catalog().tables()
 
@@ -93,7 +94,7 @@ class StoppedNode:
         return reply
 
     def _stored_log(self) -> StoredGroup | None:
-        """As a start would find it. Raises DataLoss."""
+        """Return the log as a start would find it. Raises DataLoss."""
         if self._groups is None:
             self._groups = read_log_groups(self._path)
         return self._groups.get(GROUP_ID)
@@ -115,7 +116,7 @@ class StoppedNode:
         return reply
 
     def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
-        """As ``cortado.v1.Tables/CheckTable`` streams it. Raises NotFound, DataLoss."""
+        """Check a table as ``cortado.v1.Tables/CheckTable`` does. Raises NotFound, DataLoss."""
         database, _, name = table.partition(".")
         if not name:
             raise InvalidArgument("table", "must be database.table", table)

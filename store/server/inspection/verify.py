@@ -1,15 +1,16 @@
-"""Is what is stored what was written? A piece of a space at a time, and a digest by which replicas are compared.
+"""Verification of stored data: does it hold the bytes that were written? It takes a piece of a space at a time, and
+makes a digest to compare replicas by.
 
-The log lies in files of its own, and is verified a segment at a time (``log_segments.py``). Of each item of the engine
-the checksum is verified, which covers its key; and each key must be above the one before it, or a search in the tree
-would pass it by. What a point read misses is found so: a key of which a bit has turned has a wrong checksum
-where it stands, and *its true name* is missing, which only another replica can tell. For that there is the digest.
+The log lies in files of its own, and is verified a segment at a time (``log_segments.py``). Each item of the engine has
+a checksum, which covers its key, and is verified. Each key must be above the one before it, or a search in the tree
+would pass it by. This finds damage that a point read misses: if a bit of a key has turned, its item has a wrong
+checksum, and *its true key* is missing. Only another replica can tell that key; for this there is the digest.
 
-The digest of a range at a timestamp is BLAKE2b over what a read then finds in it: of each key the newest version that
-is not above the timestamp, unless that is a delete. Replicas that have applied so far find the same: theirs are equal.
-Older versions do not count, nor do deletes, nor what large transactions have staged: each replica removes them when its
-own turn comes, and what is committed is looked at once it is in its place. It is no CRC, since each
-stored item carries its own: over anything followed by its CRC-32C, a CRC-32C is the same constant.
+The digest of a range at a timestamp is BLAKE2b over the versions that a read at that time finds in it: for each key the
+newest version that is not above the timestamp, unless that is a delete. Replicas that have applied so far find the same
+versions, so their digests are equal. Older versions, deletes, and staged rows of large transactions do not count: each
+replica removes them in its own time, and committed rows count once they are in their place. It is no CRC, since each
+stored item carries its own: a CRC-32C over any bytes followed by their CRC-32C is the same constant.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ ITEMS_MAX: Final = 10_000
 DIGEST_BYTES: Final = 16
 _PAGE_BYTES: Final = 1 << 20
 _WHOLE_PAGE_BYTES: Final = 4 << 20
-"""Of a range whose end is given: it was one piece of another replica, and is to be one here."""
+"""For a range with an end: it was one piece of another replica, and is to be one here."""
 
 _SPACES: Final = {
     pb.STORED_SPACE_DATA: Space.DATA,
@@ -69,7 +70,7 @@ _first_of: Final[Callable[[bytes], int]] = itemgetter(0)
 def verify_range(
     stored: Stored, log: LogSegments, request: pb.VerifyRangeRequest
 ) -> Generator[None, None, pb.VerifyRangeResponse]:
-    """Verify a piece, with pauses where it takes long; the header is the caller's to set. Raises InvalidArgument."""
+    """Verify a piece, with pauses if it takes long; the caller sets the header. Raises InvalidArgument."""
     items_max = bounded("items_max", request.items_max, ITEMS_DEFAULT, ITEMS_MAX)
     found = Problems(stored.names)
     if request.space == pb.STORED_SPACE_LOG:
@@ -83,7 +84,7 @@ def verify_range(
 
 
 def go_on(steps: Generator[None, None, T]) -> T | None:
-    """Up to the next pause: None; or to the end."""
+    """Run up to the next pause and return None; or to the end, and return the result."""
     try:
         next(steps)
     except StopIteration as end:
@@ -93,7 +94,7 @@ def go_on(steps: Generator[None, None, T]) -> T | None:
 
 
 def go_through(steps: Generator[None, None, T]) -> T:
-    """To the end, without a pause."""
+    """Run to the end, without a pause, and return the result."""
     while (result := go_on(steps)) is None:
         """There is more."""
     return result
@@ -120,7 +121,7 @@ def _verify_space(
 
 
 def list_items(stored: Stored, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
-    """What a read at a timestamp finds in a piece, each as a digest; the header is the caller's to set."""
+    """Return the items that a read at a timestamp finds in a piece, each as a digest; the caller sets the header."""
     up_to = timestamp_value(request.up_to)
     _, page, resume, seen = _page(stored, Space.DATA, request.start, request.end, ITEMS_DEFAULT, up_to)
     items = [
@@ -135,7 +136,8 @@ def list_items(stored: Stored, request: pb.ListItemsRequest) -> pb.ListItemsResp
 
 
 def digest_of(keys: list[bytes], values: list[bytes]) -> bytes:
-    """BLAKE2b over the lengths of all keys and values (4 bytes, little-endian each), the keys, the values."""
+    """Return the BLAKE2b over the lengths of all keys and values (4 bytes, little-endian each), the keys, the
+    values."""
     lengths = array("I", [*map(len, keys), *map(len, values)])
     digest = blake2b(lengths.tobytes(), digest_size=DIGEST_BYTES)
     digest.update(b"".join(keys))
@@ -146,8 +148,8 @@ def digest_of(keys: list[bytes], values: list[bytes]) -> bytes:
 def _page(
     stored: Stored, space: Space, start: bytes, end: bytes, items_max: int, up_to: Timestamp
 ) -> tuple[bytes, Page, bytes, bytes]:
-    """Where it begins, the items, where the next piece begins (empty at the end), and the logical key of which a read
-    at ``up_to`` finds a version that lies before the piece (empty: of none)."""
+    """Return the start of the piece, its items, the start of the next piece (empty at the end), and a logical key (or
+    empty): a read at ``up_to`` finds that key's version before the piece."""
     start = start or b"\0"
     max_bytes = _WHOLE_PAGE_BYTES if end else _PAGE_BYTES
     with stored.engine.read() as txn:
@@ -155,12 +157,13 @@ def _page(
         seen = _seen_before(txn, start, page.keys, up_to) if space is Space.DATA else b""
     if page.exhausted:
         return start, page, b"", seen
-    # Of keys out of order the last may be below the start: go on behind the largest, so that there is an end to it.
+    # If keys are out of order, the last may be below the start: go on behind the largest, so that this ends.
     return start, page, max(start, max(page.keys)) + b"\0", seen
 
 
 def _seen_before(txn: ReadTransaction, start: bytes, keys: list[bytes], up_to: Timestamp) -> bytes:
-    """A piece may begin among the versions of a key, and on each replica at another one of them."""
+    """Return the logical key with a visible version before the piece: a piece may begin among the versions of a key,
+    and on each replica at another one of them."""
     if not keys:
         return b""
     logical = logical_of(keys[0])
@@ -169,8 +172,8 @@ def _seen_before(txn: ReadTransaction, start: bytes, keys: list[bytes], up_to: T
 
 
 def _found_by_reads(page: Page, up_to: Timestamp, seen: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Keys and values of the versions of a page that reads at ``up_to`` find. A damaged value may have been of any
-    kind, so it counts: another replica tells."""
+    """Return keys and values of the versions of a page that reads at ``up_to`` find. A damaged value may have been of
+    any kind, so it counts: another replica tells."""
     suffix = suffix_of(up_to)
     # A set, since keys that are out of their order lie between the versions of others.
     known = {seen}
@@ -185,13 +188,13 @@ def _found_by_reads(page: Page, up_to: Timestamp, seen: bytes) -> tuple[list[byt
 
 
 def _is_seen(key: bytes, value: bytes, as_of: bytes) -> bool:
-    """Whether a read sees its key's newest version. What has expired is collected at one replica sooner than at
-    another, as a delete is."""
+    """Return whether a read sees its key's newest version. One replica collects expired versions sooner than another,
+    as it does deletes."""
     kind = value[0]
     return kind != DELETE_KIND and not (kind == EXPIRING_KIND and has_expired(key, value, as_of))
 
 
-# --- what can be wrong -----------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------
 
 
 def _check_order(start: bytes, keys: list[bytes], found: Problems) -> None:
@@ -214,7 +217,7 @@ def _check_versions(page: Page, found: Problems) -> None:
             found.add(key, CHECKSUM, f"a stored version of {len(value)} bytes has a wrong checksum")
     if wrong:
         return
-    # What is intact was written so: only a defect, or a newer version of the software, makes another key or kind.
+    # An intact item was written so: only a defect, or a newer version of the software, makes another key or kind.
     if set(map(_first_of, page.keys)) <= _DATA_SPACES and set(map(_first_of, page.values)) <= _KINDS:
         return
     for key, value in zip(page.keys, page.values, strict=True):
@@ -231,7 +234,7 @@ def _check_records(space: Space, page: Page, found: Problems) -> None:
 
 
 def _check_record(space: Space, key: bytes, value: bytes) -> None:
-    """Raises DataLoss."""
+    """Check a record. Raises DataLoss if it is damaged."""
     decoded = decode_key(key)
     match decoded.kind:
         case KeyKind.REQUEST if space is Space.REQUESTS:

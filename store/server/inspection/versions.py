@@ -1,4 +1,4 @@
-"""All versions of a key as they are stored, with what their payloads mean."""
+"""All versions of a key as they are stored, with the meaning of their payloads."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _CATALOG_VALUES: Final[dict[object, type[Message]]] = {
 
 
 def read_versions(stored: Stored, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
-    """A page of versions; the header is the caller's to set.
+    """Return a page of versions; the caller sets the header.
 
-    Raises InvalidArgument, InvalidPageToken, NotFound (the table or index), DataLoss (the catalogue; a damaged version
-    is shown).
+    Raises InvalidArgument, InvalidPageToken, NotFound (the table or index), DataLoss (the catalog; a damaged version is
+    shown).
     """
     size = bounded("page_size", request.page_size, VERSIONS_MAX, VERSIONS_MAX)
     payload_max = bounded("payload_bytes_max", request.payload_bytes_max, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX)
@@ -83,7 +83,8 @@ def read_versions(stored: Stored, request: pb.ReadVersionsRequest) -> pb.ReadVer
 
 
 def target_range(stored: Stored, request: pb.ReadVersionsRequest) -> tuple[bytes, bytes]:
-    """The engine's keys that a request asks for, [start, end). Raises InvalidArgument, NotFound, DataLoss."""
+    """Return the range of engine keys that a request asks for, [start, end). Raises InvalidArgument, NotFound,
+    DataLoss."""
     match request.WhichOneof("target"):
         case "key":
             start = _logical(request.key)
@@ -106,7 +107,7 @@ def _pair(stored: Stored, target: pb.KvTarget) -> bytes:
 
 
 def _logical(key: bytes) -> bytes:
-    """A stored key without its timestamp. What is no key that we know may be a damaged one, and is taken as it is."""
+    """Return a stored key without its timestamp. An unknown key may be a damaged one, and is returned as it is."""
     if not key.strip(b"\xff"):
         raise InvalidArgument("key", "must be a stored key", key.hex() or "nothing")
     decoded = decode_key(key)
@@ -128,11 +129,11 @@ def _entries(catalog: Catalog, target: pb.IndexTarget) -> bytes:
     return index_prefix(table.table_id, index.index_id) + encode_parts(values, parts[: len(values)])
 
 
-# --- what they hold --------------------------------------------------------------------------------------------
+# --- decoded versions ------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Decodes versions with the newest catalogue, as reads do."""
+    """Decodes versions with the newest catalog, as reads do."""
 
     def __init__(self, stored: Stored, payload_bytes_max: int) -> None:
         self._stored = stored

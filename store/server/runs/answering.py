@@ -1,4 +1,4 @@
-"""What all runs have around what they ask for: rights and quotas before it, measures and the audit behind it."""
+"""The common part of all runs: rights and quotas before the work, measures and the audit behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class LetIn:
-    """A run that was let in: who asks, and the proposal, once there is one."""
+    """An admitted run: its caller, and its proposal, once there is one."""
 
     __slots__ = ("caller", "run")
 
@@ -31,7 +31,7 @@ class LetIn:
 
 
 class RunMethod(ABC):
-    """One method's plain calls. What is of the method alone is what its subclass says."""
+    """One method's plain calls. A subclass holds the work of the method itself."""
 
     name: ClassVar[str]
     only_reads: ClassVar[bool]
@@ -57,15 +57,16 @@ class RunMethod(ABC):
 
     @abstractmethod
     def left_out(self, run: CallRun) -> frozenset[bytes]:
-        """The ids of requests that are not known to be new. Raises CortadoError, which each call is to find itself."""
+        """Return the ids of requests that are not known to be new. If it raises CortadoError, each call meets the error
+        by itself."""
 
     @abstractmethod
     async def outcomes(self, run: CallRun, of: LetIn) -> Sequence[Outcome]:
-        """What comes of each call. Raises CortadoError where that is the same for all."""
+        """Return the outcome of each call. Raises CortadoError if it is the same for all."""
 
     @property
     def bytes_max(self) -> int:
-        """What a batch may hold; one call at least."""
+        """The bytes of a batch, and one call's at least."""
         return max(self.host.limits.batch_bytes_max, CALL_BYTES)
 
     def parts(self, run: CallRun) -> Sequence[CallRun]:
@@ -81,7 +82,7 @@ class RunMethod(ABC):
         return parts
 
     def _lets_in(self, run: CallRun) -> bool:
-        """Whether all of it may begin together, which counts for its quotas then."""
+        """Return whether the whole run may begin together; if so, quotas count it."""
         authority = self._authority
         if authority is None:
             run.of = LetIn(None)
@@ -112,8 +113,8 @@ class RunMethod(ABC):
         return outcomes
 
     def give_up(self, run: CallRun) -> None:
-        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`. Its place stays: another call may rest on what
-        is written there."""
+        """See :class:`~cortado.store.server.runs.gathering.PlainMethod`. Its place stays: another call may rest on the
+        write there."""
         run.given_up += 1
         if run.of.run is not None:
             run.of.run.waiters -= 1
@@ -131,7 +132,8 @@ class RunMethod(ABC):
             self._authority.meters.take_bytes(self._authority.meters_of(of.caller), reply_bytes)
 
     def _ended_one(self, run: CallRun, place: int, of: LetIn, began: Call, outcome: Outcome) -> None:
-        """Tell what is told of a call by itself. One that goes the general way after all has not ended."""
+        """Record the end of one call of a run, as of a call by itself. One that goes the general way after all has not
+        ended."""
         request = run.calls[place].request
         call = Call(began.method, began.began_s)
         call.read_wait_ms = began.read_wait_ms
@@ -140,6 +142,6 @@ class RunMethod(ABC):
             self._measures.end(call, OK, request, len(outcome))
         elif outcome is not None:
             if isinstance(outcome, (Unauthenticated, PermissionDenied)) and of.caller and self._authority:
-                of.caller.is_denied = False  # What was said of the call before this one.
+                of.caller.is_denied = False  # Set by the call before this one.
                 self._authority.ended(self.name, self._rule, of.caller, request, outcome)
             self._measures.fail(call, outcome, request)

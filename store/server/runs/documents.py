@@ -82,7 +82,7 @@ class PlainDocumentPuts(PlainWrites):
 
 
 def _read(view: TableView, run: CallRun) -> _Rows:
-    """Read the documents, and keep the valid ones; none where the table has an index."""
+    """Read the documents, and keep the valid ones; none if the table has an index."""
     rows = _Rows(view.table, view.newest_id, {})
     for call, request_id in zip(run.calls, run.request_ids, strict=True) if not view.indexes else ():
         try:
@@ -127,7 +127,7 @@ class PlainDocumentGets(PlainReads):
 
 
 def _row_key(view: TableView, key: common_pb2.Key) -> LogicalKey | None:
-    """None of a key that is refused."""
+    """Return the row's key; None for a key that is refused."""
     try:
         return view.row_key(view.encode_key(key_values(key, view.table.key)))
     except CortadoError:

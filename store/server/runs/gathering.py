@@ -1,4 +1,4 @@
-"""Which calls of a message go together."""
+"""The calls of a message that go together."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RUN_CALLS_MAX: Final = 256
 """Calls of one run: it is evaluated in one piece of some milliseconds."""
 
 RUN_CALLS_MIN: Final = 2
-"""A call alone is begun by itself: for one of them a run costs more."""
+"""A single call is begun by itself: a run of one costs more."""
 
 Outcome: TypeAlias = bytes | CortadoError | None
-"""A call's reply, or what it ends with; None where it has to go the general way after all."""
+"""A call's reply or error; None if it has to go the general way after all."""
 
 
 class PlainCall(NamedTuple):
-    """A call whose request is parsed. ``size_bytes`` are the request's, ``timeout_ms`` is 0 for no end."""
+    """A call with its parsed request. ``size_bytes`` are the request's, ``timeout_ms`` is 0 for no end."""
 
     call_id: int
     request: Any
@@ -31,42 +31,43 @@ class PlainMethod(Protocol):
 
     @property
     def name(self) -> str:
-        """Such as "cortado.v1.KeyValue/Put"."""
+        """The full name of the method, such as "cortado.v1.KeyValue/Put"."""
 
     @property
     def only_reads(self) -> bool:
-        """One run of writes is gathered at a time, whatever its method: so writes begin in the order of the message."""
+        """Whether the method writes nothing. One run of writes is gathered at a time, of one method: so writes begin in
+        the order of the message."""
 
     @property
     def calls_max(self) -> int:
-        """Of one run."""
+        """The largest number of calls in one run."""
 
     @property
     def bytes_max(self) -> int:
-        """Of one run, each call with ``CALL_BYTES`` beside its request."""
+        """The largest size of one run, each call with ``CALL_BYTES`` beside its request."""
 
     def key_of(self, call: PlainCall) -> Hashable | None:
-        """What all calls of a run have in common; None of a call that is not plain."""
+        """Return the common key of all calls of a run; None for a call that is not plain."""
 
     def request_id_of(self, call: PlainCall) -> bytes:
-        """What stands in a run once; empty where that does not matter."""
+        """Return the request id, which may stand in a run once; empty if the call has none."""
 
     def parts(self, run: CallRun) -> Sequence[CallRun]:
-        """The run in pieces, in their order; those that go ``alone`` are calls to be begun one by one."""
+        """Return the pieces of the run, in order; the calls of pieces that go ``alone`` are begun one by one."""
 
     async def answer(self, run: CallRun) -> Sequence[Outcome]:
-        """Of each call. Raises nothing but CancelledError."""
+        """Return the outcome of each call. Raises nothing but CancelledError."""
 
     def give_up(self, run: CallRun) -> None:
-        """One caller of a run that is being answered waits no longer."""
+        """Record that one caller of a run that is being answered waits no longer."""
 
 
 CALL_BYTES: Final = 512
-"""What a call takes of an entry beside its request, at the most: its stored key, its record, overheads."""
+"""The bytes that a call takes of an entry beside its request, at most: its stored key, its record, overheads."""
 
 
 class CallRun:
-    """Calls of one message, all of one ``key``, that are answered together, or, where they go ``alone``, one by one."""
+    """Calls of one message, all of one ``key``, that are answered together, or, if they go ``alone``, one by one."""
 
     __slots__ = (
         *("alone", "authorization", "calls", "given_up", "key", "method"),
@@ -81,11 +82,11 @@ class CallRun:
         self.calls: list[PlainCall] = []
         self.request_ids: dict[bytes, None] = {}
         self.size_bytes = 0
-        """Of all requests."""
+        """The bytes of all requests."""
         self.given_up = 0
-        """Calls whose callers want no answer any more."""
+        """The number of calls that their callers have given up."""
         self.of: Any = None
-        """What the method keeps of it."""
+        """A value that the method keeps with the run."""
         self.prepared: Any = None
         """The method's own preparation of the calls; the pieces of a run share it."""
 
@@ -93,14 +94,14 @@ class CallRun:
         return len(self.calls)
 
     def add(self, call: PlainCall, request_id: bytes) -> None:
-        """Take one more."""
+        """Add a call."""
         self.calls.append(call)
         self.size_bytes += call.size_bytes
         if request_id:
             self.request_ids[request_id] = None
 
     def takes(self, method: PlainMethod, key: Hashable, authorization: str, call: PlainCall, request_id: bytes) -> bool:
-        """Whether this call may be the next one."""
+        """Return whether this call may be the next one."""
         if method is not self.method or key != self.key or authorization != self.authorization:
             return False
         if request_id in self.request_ids:
@@ -109,7 +110,8 @@ class CallRun:
         return count <= self.method.calls_max and size_bytes + CALL_BYTES * count <= self.method.bytes_max
 
     def without(self, left_out: frozenset[bytes]) -> list[CallRun]:
-        """In pieces: what goes together, and between that, alone, the calls of the requests ``left_out``."""
+        """Return the pieces of the run: calls that go together, and between them, alone, those of the requests
+        ``left_out``."""
         parts: list[CallRun] = []
         for call, request_id in zip(self.calls, self.request_ids, strict=True):
             alone = request_id in left_out
@@ -125,12 +127,12 @@ class Gathered:
 
     def __init__(self) -> None:
         self._runs: dict[PlainMethod | None, CallRun] = {}
-        """By their methods; that of writes under None."""
+        """The runs by their methods; that of writes under None."""
         self.call_ids: set[int] = set()
         self.size_bytes = 0
 
     def add(self, method: PlainMethod, key: Hashable, authorization: str, call: PlainCall) -> CallRun | None:
-        """Keep a call for a run; returns the run that is to begin before it, where it does not fit that."""
+        """Keep a call for a run. If it does not fit the present run, return that one: it is to begin before."""
         place = method if method.only_reads else None
         run, before = self._runs.get(place), None
         request_id = method.request_id_of(call)
@@ -143,12 +145,12 @@ class Gathered:
         return before
 
     def _take(self, place: PlainMethod | None) -> CallRun:
-        """The run there, which is no longer here."""
+        """Remove a run, and return it."""
         run = self._runs.pop(place)
         self.call_ids.difference_update([call.call_id for call in run.calls])
         self.size_bytes -= run.size_bytes
         return run
 
     def take_all(self) -> list[CallRun]:
-        """All of them, in the order in which they began."""
+        """Remove all runs, and return them in the order in which they began."""
         return [self._take(place) for place in list(self._runs)]

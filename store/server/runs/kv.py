@@ -29,7 +29,8 @@ _EXISTED: Final = kv_pb2.KvDeleteResponse(existed=True).SerializeToString()
 
 @lru_cache(maxsize=1_024)
 def _key_bytes_max(namespace: str) -> int:
-    """Of a user key in it, each zero counted twice; below 0 where no namespace has that name."""
+    """Return the size limit of a user key in it, each zero counted twice; below 0 if no namespace may have that
+    name."""
     try:
         return LOGICAL_KEY_BYTES_MAX - len(kv_key(check_namespace(namespace), b""))
     except CortadoError:

@@ -1,4 +1,4 @@
-"""Which methods have runs. A method joins by a class of its own, in this list."""
+"""The methods with runs. A method joins by a class of its own, in this list."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class PlainReads(RunMethod):
 
     @abstractmethod
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes | None]:
-        """The first calls' replies; None, or none at all, of one that goes the general way. Raises CortadoError where
-        all of them do."""
+        """Return replies to the first calls. A call with None, or beyond their end, goes the general way. Raises
+        CortadoError if all of them do."""
 
     @property
     def calls_max(self) -> int:
@@ -49,6 +49,6 @@ class PlainReads(RunMethod):
             try:
                 replies = self.replies(run, reader, Service(self.host).header(read_ts))
             except CortadoError:
-                # One of them is damaged, say: each finds out for itself.
+                # If one of them is damaged, for example, each call finds out for itself.
                 replies = ()
         return [*replies, *([None] * (len(run) - len(replies)))]

@@ -29,7 +29,7 @@ _timestamp: Final = Struct(">QI").unpack
 
 
 def varint(number: int) -> bytes:
-    """As a field's length, or its value where that is not negative."""
+    """Encode a field's length, or its value if that is not negative."""
     if number < 0x80:
         return _ONE_BYTE[number]
     encoded = bytearray()
@@ -41,21 +41,22 @@ def varint(number: int) -> bytes:
 
 
 def reply_of(call_id: int, reply: bytes) -> bytes:
-    """A ReplyBatch with this one reply."""
+    """Return a ReplyBatch with this one reply."""
     sized = b"\x12" + varint(len(reply)) + reply if reply else b""
     body = b"\x08" + varint(call_id) + sized if call_id else sized
     return b"\x0a" + varint(len(body)) + body
 
 
 def put_etags(first: Timestamp, count: int) -> list[bytes]:
-    """What is remembered of puts at ``first`` and the timestamps behind it: KvPutResponse, without the header."""
+    """Return the remembered replies of puts at ``first`` and the timestamps behind it: KvPutResponse, without the
+    header."""
     start = b"%d.%d." % (first.epoch, first.wall_ms)
     etags = [start + b"%d" % logical for logical in range(first.logical, first.logical + count)]
     return [b"\x12" + _ONE_BYTE[len(etag)] + etag for etag in etags]
 
 
 def with_headers(header: common_pb2.Header, first: Timestamp, replies: Sequence[bytes]) -> list[bytes]:
-    """Each reply behind its header: ``header``, with the timestamp of its place."""
+    """Return each reply behind its header: ``header``, with the timestamp of its place."""
     before = common_pb2.Header(cluster_id=header.cluster_id, node_id=header.node_id, term=header.term)
     after = common_pb2.Header(region_id=header.region_id, region_epoch=header.region_epoch)
     start, end = before.SerializeToString() + b"\x22", after.SerializeToString()
@@ -81,7 +82,7 @@ def _etag(version: Version) -> bytes:
 
 
 def get_replies(header: common_pb2.Header, keys: Iterable[bytes], versions: Iterable[Version | None]) -> list[bytes]:
-    """What is found under each of the ``keys``, all read at one timestamp."""
+    """Return the replies to gets of the ``keys``, all read at one timestamp."""
     head, found = headed(header), []
     for key, version in zip(keys, versions, strict=False):
         if version is None:
@@ -97,7 +98,8 @@ def get_replies(header: common_pb2.Header, keys: Iterable[bytes], versions: Iter
 
 
 def document_reply(head: bytes, version: Version) -> bytes:
-    """A stored document as it is, behind the ``head``. Raises DataLoss where there is not even a schema id."""
+    """Return the reply with a stored document as it is, behind the ``head``. Raises DataLoss if there is not even a
+    schema id."""
     schema_id, body = decode_payload(version.payload)
     written_by = b"\x08" + varint(schema_id) if schema_id else b""
     document = written_by + b"\x12" + varint(len(body)) + body

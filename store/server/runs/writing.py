@@ -28,7 +28,7 @@ class PlainWrites(RunMethod):
 
     @abstractmethod
     def key_of_request(self, request: Any) -> Hashable | None:
-        """As :meth:`key_of`, of a request that has an id and is not too large."""
+        """Return the key as :meth:`key_of` does, for a request that has an id and is not too large."""
 
     @abstractmethod
     def replica_of(self, run: CallRun) -> Replica:
