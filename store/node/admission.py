@@ -80,8 +80,8 @@ class Gate:
         return GatePlace(self, size_bytes, count)
 
     async def wait(self, size_bytes: int = 0) -> None:
-        """Take a place as :meth:`enter` does, but wait for it, first come first served. For one of a bounded number of
-        waiters, whose caller feels the wait as back pressure."""
+        """Take a place as :meth:`enter` does, but wait for it, first come first served. For a bounded number of
+        waiters: their callers feel the wait as back pressure."""
         if not self._waiting and self._has_room(size_bytes):
             self._take(size_bytes)
             return

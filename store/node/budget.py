@@ -13,7 +13,7 @@ it, so neither a bulk load nor a flood of calls keeps the other out.
 
 No waiter waits for ever:
 
-- An admitted call or chunk never asks for more. So it ends whatever the budget says, and gives back.
+- An admitted call or chunk never asks for more. So it ends even if the budget is full, and gives back.
 - A waiting chunk holds the bytes of its message, which arrived before it could ask. If waiting chunks hold all of the
   budget, none is admitted; then the head of the line is let in all the same.
 - The line is first come, first served, and the chunks' own quarter is enough for any one of them.

@@ -263,7 +263,7 @@ class Driver:
         """Return when every proposal has its answer, committed entries are applied (if there is room), and nothing is
         being stored; no round follows."""
         if self.failure is None and not self._is_closed:
-            # A leader whose majority went away gives up within an election, and its appended entries with it.
+            # A leader without its majority gives up within an election, and its appended entries with it.
             await self.until(
                 lambda: (
                     self.pipeline.is_idle

@@ -22,7 +22,7 @@ LAG_MS: Final = 1_000
 LATE_MS: Final = 2 * LAG_MS
 """A read does not serve a last commit older than this, if something may have expired since."""
 _LOOKS: Final = 4
-"""The looks at the clock within that time."""
+"""Looks for an idle group in ``LAG_MS``."""
 
 
 async def keep_time(

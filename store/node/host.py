@@ -207,7 +207,7 @@ class Host:
             self._failed.set_result(error)
 
     def admit(self, size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
-        """As :meth:`~cortado.store.engine.interface.Engine.admit`; if the disk cannot say, the process ends."""
+        """Admit as :meth:`~cortado.store.engine.interface.Engine.admit`; if the disk cannot say, end the process."""
         try:
             self.engine.admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
         except StorageFailed as failed:
@@ -260,7 +260,7 @@ class Host:
         return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
 
     async def scan_stream(self, step: Callable[[], T]) -> T:
-        """As :meth:`scan`, for a scan whose steps share nothing with those of others: it runs beside them if the kernel
+        """Run a slice as :meth:`scan`, of a scan that shares no state with others: it runs beside them if the kernel
         reads without the interpreter's lock."""
         return await asyncio.get_running_loop().run_in_executor(self._run_streams, step)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-# Of one peer. Past it messages are dropped, as a network would; their sender sends them again.
+# A peer's bounds. Past them messages are dropped, as a network would; their sender sends them again.
 LANE_BYTES_MAX: Final = 32 << 20
 LANE_MESSAGES_MAX: Final = 4_096
 

@@ -9,7 +9,7 @@
        `◄──────────── another leader, or another term ──── READY        evaluates writes, answers reads
 
 An elected leader may not evaluate yet: entries that an earlier leader committed may wait to be applied, and timestamps
-that it gave out lie below theirs.
+that it gave out lie below those of these entries.
 
 The order of events is fixed: a term of our own is lost before the next one is gained, so that nothing appended in one
 is answered in the other.

@@ -50,7 +50,7 @@ class NodeLimits:
     - ``watch_queue_events_max``, ``watch_queue_bytes_max``: changes that wait to be sent to one watch;
       ``watch_bytes_max``: to all. Past it a watch gives its queue up, and catches up from the engine later.
     - ``watch_recent_entries_max``, ``watch_recent_bytes_max``: entries of the log whose changes are kept in memory, so
-      that a watch that comes back after a moment need not search the engine.
+      that a watch returning after a moment need not search the engine.
     - ``watch_passes_max``: watches that search the engine at once, more wait; ``watch_pass_events_max``: how many
       changes one of them keeps in memory, more take several passes.
     - ``watch_close_ms``: the time after the last write after which a leader with watches writes an entry that resolves

@@ -51,7 +51,7 @@ _RESTORED_OVERHEAD_BYTES: Final = 8
 # A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
 READS_BYTES_MAX: Final = 64 << 10
-"""The most that an entry tells of its commands' reads; of more, it tells a part."""
+"""The most that an entry tells of its commands' reads; if there is more, it tells a part."""
 NO_REMOVAL: Final = Removal()
 ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
 """The most that an entry adds to the :func:`command_bytes` of its commands."""

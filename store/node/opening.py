@@ -74,7 +74,7 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
         now_ms=host.monotonic_ms(),
         joined=joining,
     )
-    # Above every timestamp that was ever committed or promised here, whatever the physical clock says.
+    # Above every timestamp that was ever committed or promised here, even if the physical clock is behind.
     host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
     return GroupContext(host, GroupRange(group_id), store, machine, log)
 

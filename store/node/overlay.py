@@ -196,7 +196,7 @@ class OverlayReader:
             self._seen.note_item(key, *found)
 
     def _note_over_base(self, key: LogicalKey, found: Item) -> None:
-        """As :meth:`_note`, once the base has noted its own version: a layer below the open one may have a newer."""
+        """Note as :meth:`_note`, after the base's own note: a layer below the open one may have a newer version."""
         if self._seen is None:
             return
         if self._open is None or self._open.newest.get(key) is not found:
@@ -277,7 +277,7 @@ class OverlayReader:
         return self._base.changed_since(stored, (), ts) or _changed_of_late(self._recent, joined, ts, since)
 
     def _changed_among(self, keys: set[LogicalKey], changes: Sequence[Sequence[Item]], since: bytes) -> Changed | None:
-        """As :meth:`changed_since`, from the list of changes: far less work than a search for each key."""
+        """Find a change as :meth:`changed_since`, in the list of changes: far less work than a search for each key."""
         for layer in _newer(self._layers, since):
             for key in keys & layer.versions.keys():
                 if suffix_from(layer.versions[key][0]) < since:

@@ -9,7 +9,7 @@ bounds only if no clock within it could be right::
     out of bounds                                        [---]   entirely outside
 
 If one clock of three is wrong, two others see it, and it sees two others far away. So a node that is out of bounds with
-a majority of the group does not lead. Of two nodes either may be right, and both may lead.
+a majority of the group does not lead. With two nodes either may be right, and both may lead.
 
 For each peer its clock minus *our monotonic clock* (which is never set) is kept. So a jump of our own wall clock does
 not move the known offsets, and shows beside them at once. ``own_ms`` is a clock of ours minus the monotonic one.

@@ -110,7 +110,7 @@ class ReadPoints:
         raise restore.refusal()
 
     async def newest(self) -> Timestamp:
-        """As :meth:`linearize`, but allowed during a restore, whose own read this is."""
+        """Return a timestamp as :meth:`linearize`, but also during a restore, for the restore's own reads."""
         newest = self._driver.readable_ts
         if newest is not None:
             return await self._say_time(newest) if self._is_late(newest) else newest
@@ -236,8 +236,8 @@ class ReadPoints:
         return newest_ms < max(self._term_ms, self._clock.physical_ms - LATE_MS)
 
     async def _say_time(self, read_ts: Timestamp) -> Timestamp:
-        """As :meth:`_asked`, once an entry says what time it is: one entry for all waiting reads. Raises NotLeader,
-        Unavailable. If there is no room for an entry, returns ``read_ts``."""
+        """Return a timestamp as :meth:`_asked`, once an entry tells the time: one for all waiting reads. Raises
+        NotLeader, Unavailable. If there is no room for an entry, returns ``read_ts``."""
         driver = self._driver
         async with self._saying:
             if self._is_late(driver.pipeline.newest_ts):

@@ -105,7 +105,7 @@ class Replica:
         )
         """Removes old versions and dropped data."""
         self.duties.add("collection", self.collector.run)
-        # Of two nodes either clock may be right; of three, the other two can tell at once.
+        # With two nodes either clock may be right; with three, the other two can tell at once.
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
@@ -378,7 +378,7 @@ class Replica:
         await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
 
     async def _close_time(self) -> None:
-        """Write an entry, whose timestamp is the clock's."""
+        """Write an entry at the clock's timestamp."""
         await self._raise_ceiling(self.host.clock.now())
 
     async def _write_step(self, evaluate: Evaluate) -> WriteResult:

@@ -233,7 +233,7 @@ def _with_state(state: RestoreState) -> Evaluation:
 
 
 def _under_way(reader: Reader, restore_id: str) -> RestoreState:
-    """Return the restore under way. Raises NotFound if there is none, Restoring if it is another one."""
+    """Return the restore under way. Raises NotFound if there is no restore, Restoring if it is another one."""
     state = restore_of(reader)
     if state is None:
         raise NotFound("restore", restore_id)

@@ -95,8 +95,8 @@ def _slow_varint(place: Any, end: Any) -> Any:
 
 @in_place
 def _long_varint(place: Any, end: Any, limit: Any) -> Any:
-    """As :func:`_slow_varint`. It reads a word, up to ``limit``, and packs its bytes at once (SIMD within a register;
-    Lemire et al., *Stream VByte*, 2017, describes the family)."""
+    """Read as :func:`_slow_varint`, but a word, up to ``limit``, whose bytes are packed at once (SIMD within a
+    register; Lemire et al., *Stream VByte*, 2017, describes the family)."""
     if place + 8 > limit:
         return _slow_varint(place, end)
     word = load8(place)
@@ -115,7 +115,7 @@ def _long_varint(place: Any, end: Any, limit: Any) -> Any:
 
 @in_place
 def _varint(place: Any, end: Any, limit: Any) -> Any:
-    """As :func:`_long_varint`, for varints mostly of one byte."""
+    """Read as :func:`_long_varint`, varints mostly of one byte."""
     if place < end:
         byte = load1(place)
         if byte < 0x80:

@@ -222,7 +222,7 @@ crc: Final = crc_by_processor if HAS_CRC else crc_by_tables
 
 @in_place
 def copy_short(target: Any, source: Any, size_bytes: Any) -> Any:
-    """As :func:`copy`, without a call: for bytes that are mostly 4, or 8 to 16."""
+    """Copy as :func:`copy`, without a call if there are 4 bytes, or 8 to 16."""
     if size_bytes == 4:
         store4(target, load4(source))
     elif 8 <= size_bytes <= 16:

@@ -168,7 +168,7 @@ def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 
 @compiled
 def _seek_below(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
-    """As :func:`seek`, for a key below the page at the level ``top``, which was entered before."""
+    """Seek as :func:`seek`, for a key below the page at the level ``top``, which was entered before."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     if _descend(tree, place, key, key_bytes, top) == DAMAGED:
         return DAMAGED
@@ -192,8 +192,8 @@ def _seek_below(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> An
 
 @compiled
 def _seek_around(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """As :func:`seek`, from the lowest page above the leaf that has the key between two of its own: the pages above it
-    are not entered again."""
+    """Seek as :func:`seek`, from the lowest page above the leaf that has the key between two of its own: the pages
+    above it are not entered again."""
     level = tree[DEPTH] - 2
     while level > 0:
         page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
@@ -209,7 +209,7 @@ def _seek_around(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 
 @compiled
 def seek_from(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """As :func:`seek`, for a key that is likely on the place's leaf, or near it: it enters no page then, or few."""
+    """Seek as :func:`seek`, for a key that is likely on the place's leaf, or near it: it enters few pages or none."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     page, count = number_at(place, leaf), number_at(place, leaf + 2)
     first, first_bytes = key_on(tree, page, 0)
