@@ -19,9 +19,9 @@
 
 A deposed leader that does not know it yet may serve a read above the log without a round. The ceiling that covers the
 read was committed in this leader's term or before, so every later leader holds it. So each of their writes is above the
-ceiling, and above the read. Writes at or below the read are in this leader's own log, for which it has waited (had they
-been lost with its leadership, the read would have ended with NotLeader), or came from earlier leaders, whose entries
-are all applied. If the ceiling must be raised first, that is an entry which a majority takes.
+ceiling, and above the read. Writes at or below the read are in this leader's own log, for which it has waited, or came
+from earlier leaders, all of whose entries are applied. (Had its own been lost with its leadership, the read would have
+ended with NotLeader.) If the ceiling must be raised first, that is an entry which a majority takes.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     Proposal    one evaluation, one timestamp,   one future for each waiter
     Run         one evaluation, n timestamps,    one future        RunPlace: one of its writes, for a retry that joins
 
-An entry's content for a run, and the records of its requests, equal to the byte those of the same writes one by one at
-the same timestamps.
+A run's part of an entry, and the records of its requests, are byte for byte those of the same writes one by one at the
+same timestamps.
 """
 
 from __future__ import annotations
