@@ -8,8 +8,8 @@
 An entry costs the same for one command and for sixty: a round, messages to and from each member, a sync on each. A
 leader that closes a batch as soon as its disk is free splits callers who wait for each other's batches into groups that
 never meet. So the open batch waits while an earlier one is not committed, and then for as many callers as were just
-answered. It never waits longer than ``CLOSE_WAIT_MS`` after its first command. Measured with 64 callers on three nodes of
-one machine: twice as many puts in a batch, for three quarters of the CPU time, and sooner answered.
+answered. It never waits longer than ``CLOSE_WAIT_MS`` after its first command. Measured with 64 callers on three nodes
+of one machine: twice as many puts in a batch, for three quarters of the CPU time, and sooner answered.
 
 Many callers make two batches that alternate: one is evaluated while the other is on its way to the disks, so that
 neither the processors nor the disks wait for each other. So a batch that holds half of all callers is closed at once,

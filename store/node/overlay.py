@@ -8,7 +8,7 @@ into the engine::
     appended batches   {key: engine item}     in the log, some committed already  ┘  the newest of each key
     engine             everything applied
 
-A layer goes when its batch is withdrawn or applied: the engine then has the same. In between both
+A layer goes when its batch is withdrawn, or once it is applied, since the engine then has the same. In between both
 have it, and the layer, which is never older, wins. So it does not matter at which instant the engine's transaction
 becomes visible.
 """
