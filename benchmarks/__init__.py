@@ -1,1 +1,1 @@
-"""Measurements that anyone can re-run: ``make bench``."""
+"""Measurements that can be run again: ``make bench``."""

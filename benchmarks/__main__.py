@@ -1,4 +1,4 @@
-"""Every benchmark, or those that are named: prints what was measured and on what, and saves it as JSON.
+"""Run every benchmark, or the named ones: print the results and the machine, and save both as JSON.
 
     python -m benchmarks                 all of them, some ten minutes
     python -m benchmarks engine grpc     some
@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.report import Measurement, machine, save, show
 
 WIDTH: Final = 140
-"""Of what is printed where there is no terminal."""
+"""Columns of the output if there is no terminal."""
 
 NAMES: Final = (
     "engine",
@@ -49,7 +49,7 @@ NAMES: Final = (
 
 
 class Benchmark(Protocol):
-    """What each module offers."""
+    """The interface of each benchmark module."""
 
     TITLE: str
 
@@ -61,7 +61,7 @@ class Benchmark(Protocol):
 
 
 def main() -> int:
-    """Run what the command line names. Returns the process's exit code."""
+    """Run the benchmarks that the command line names. Returns the process's exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, beside what lies below.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(NAMES)}; all if none is given")
     names = parser.parse_args().names or NAMES
@@ -82,13 +82,13 @@ def _show_machine(console: Console) -> None:
     table = Table(title="Machine", title_justify="left", title_style="bold", show_header=False)
     for name, value in machine().items():
         table.add_row(name, value)
-    # Others at work make everything here slower: a load that is not near 0 belongs to the numbers.
+    # Other work makes everything here slower: a load that is not near 0 belongs to the numbers.
     table.add_row("load before", " ".join(f"{load:.1f}" for load in os.getloadavg()))
     console.print(table)
 
 
 def _measure(name: str, results: dict[str, list[Measurement]], console: Console) -> bool:
-    """Run one and show it; whether it worked."""
+    """Run one benchmark and show it; return whether it worked."""
     console.print(f"[dim]{name} ...")
     began = time.perf_counter()
     try:

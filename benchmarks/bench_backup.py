@@ -1,8 +1,8 @@
 """Backup and restore of a table: one node, durable, one client process; and a follower beside writes.
 
-The limit beside a backup is a scan whose rows nobody looks at; beside a restore, which puts all versions and reads them
-again, the bulk stream. A follower is killed every few seconds while one caller writes: what it loses is how long before
-the kill the oldest write was acknowledged that is not on the disk, at worst.
+The limit beside a backup is a scan that drops its rows; beside a restore, which puts all versions and reads them again,
+it is the bulk stream. A follower is killed every few seconds while one caller writes. Its loss is the time from the
+oldest acknowledged write that is not on the disk to the kill, at worst.
 
     python -m benchmarks.bench_backup --rows 100000
 """
@@ -42,7 +42,7 @@ _WRITTEN_BYTES: Final = 100
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """Rates of each; of a million rows it takes some two minutes on two cores."""
+    """Return rates of each; a million rows take some two minutes on two cores."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with serving("cortado", str(folder / "old")) as address, Client(address, timeout_s=600) as client:
@@ -78,7 +78,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _beside_a_follower(client: Client, address: str, folder: Path) -> tuple[float, float, float]:
-    """Writes a second without and with it, and what it lost at worst."""
+    """Return the writes a second without and with a follower, and its loss at worst."""
     draw, lost_ms = random.Random(1), list[float]()
     with _writing(client) as written:
         time.sleep(5)
@@ -93,7 +93,7 @@ def _beside_a_follower(client: Client, address: str, folder: Path) -> tuple[floa
                 process.kill()
                 killed_ms, place = time.time_ns() / 1e6, LocalDirectory(folder)
                 tip = last_segment(place, whole_backup(place)).manifest.shape.at
-                # The oldest write that is acknowledged and not on the disk.
+                # The oldest acknowledged write that is not on the disk.
                 missing = [acknowledged_ms for acknowledged_ms, wall_ms in written if wall_ms > tip.wall_ms]
                 lost_ms.append(killed_ms - missing[0] if missing else 0.0)
         followed = (len(written) - before) / (time.perf_counter() - began)
@@ -102,7 +102,7 @@ def _beside_a_follower(client: Client, address: str, folder: Path) -> tuple[floa
 
 @contextmanager
 def _writing(client: Client) -> Iterator[list[tuple[float, int]]]:
-    """One caller, beside the block: when each write was acknowledged, and the wall time of its commit."""
+    """Write beside the block, with one caller: note when each write was acknowledged, and its commit's wall time."""
     stop, written, pairs = Event(), list[tuple[float, int]](), client.kv("bench")
 
     def write() -> None:

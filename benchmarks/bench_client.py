@@ -48,7 +48,7 @@ Ask = Callable[[Any, Any, random.Random], Any]
 
 
 def settings() -> str:
-    """The load, for the table's head."""
+    """Return the load, for the table's head."""
     return (
         f"calls a second of the client's processor time; {CALLERS} callers, values of {VALUE_BYTES} bytes, "
         f"the best of {ROUNDS} rounds of {CALLS:,} calls"
@@ -56,7 +56,7 @@ def settings() -> str:
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes about a minute."""
+    """Measure everything; takes about a minute."""
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as directory, serving("cortado", directory) as address:
         _create_table(address)
         of_tasks = [

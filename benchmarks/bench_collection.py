@@ -1,13 +1,13 @@
-"""What collection costs a foreground load, and what it keeps the data file to.
+"""Garbage collection's cost to a foreground load, and its effect on the size of the data file.
 
-64 callers of one client overwrite the same pairs again and again. In turns, on two servers that begin empty: one keeps
-every version (``--retention all``), the other for a few seconds, so that it collects as fast as it is written.
-After some turns each server's data file is compared with the live data, and a scan of everything with one of a server
-whose pairs were written once.
+64 callers of one client overwrite the same pairs again and again, in turns on two servers that begin empty. One keeps
+every version (``--retention all``), the other keeps them for a few seconds, so that it collects as fast as it is
+written. After some turns each server's data file is compared with the live data, and a scan of everything with that of
+a server whose pairs were written once.
 
     python -m benchmarks.bench_collection
 
-Or for how long the data file stays level: one server whose pairs are overwritten without a pause for so many seconds.
+Or measure how long the data file stays level, on one server whose pairs are overwritten without a pause:
 
     python -m benchmarks.bench_collection --level-s 600
 """
@@ -43,11 +43,11 @@ SCANS: Final = 5
 LEVEL_PAIRS: Final = 200_000
 LEVEL_EVERY_S: Final = 20.0
 SETTLE_S: Final = 8.0
-"""More than the retention: all that was overwritten is below the safepoint then."""
+"""More than the retention: all overwritten versions are below the safepoint then."""
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return (
         f"{PAIRS:,} pairs of {VALUE_BYTES} bytes overwritten by {CALLERS} callers, synced; medians of {TURNS} turns of "
         f"{TURN_S:g} s each, on a server that keeps all versions and one that keeps them for {RETENTION}"
@@ -55,7 +55,7 @@ def settings() -> str:
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes about three minutes on two cores."""
+    """Measure everything; takes about three minutes on two cores."""
     with tempfile.TemporaryDirectory() as directory:
         places = {name: Path(directory) / name for name in ("keeps", "collects", "once")}
         with serving(places["keeps"], "all") as keeps, serving(places["collects"], RETENTION) as collects:
@@ -86,7 +86,7 @@ def run() -> list[Measurement]:
 
 @contextmanager
 def serving(directory: Path, retention: str) -> Iterator[str]:
-    """A server process; its address."""
+    """Yield the address of a server process."""
     port_file = directory.with_suffix(".port")
     command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(directory)]
     command += ["--listen", "127.0.0.1:0", "--port-file", str(port_file), "--retention", retention]
@@ -103,7 +103,7 @@ def serving(directory: Path, retention: str) -> Iterator[str]:
 
 
 def stay_level(seconds: float, console: Console) -> None:
-    """Overwrite pairs for so long, and show what becomes of the data file."""
+    """Overwrite pairs for ``seconds``, and show how the data file grows."""
     live_bytes = LEVEL_PAIRS * VALUE_BYTES
     console.print(f"{LEVEL_PAIRS:,} pairs of {VALUE_BYTES} bytes ({live_bytes / 1e6:g} MB), kept for {RETENTION}")
     with tempfile.TemporaryDirectory() as directory:
@@ -133,7 +133,7 @@ def _key(i: int) -> bytes:
 
 
 def _overwrite(address: str, pairs: int = PAIRS, turn_s: float = TURN_S, first: int = 0) -> float:
-    """Puts a second, of many threads of one client; they go on behind the ``first`` ones."""
+    """Return the puts a second of many threads of one client; they go on behind the ``first`` ones."""
     done = [0] * CALLERS
     with Client(address) as client:
         namespace = client.kv("bench")
@@ -155,7 +155,7 @@ def _overwrite(address: str, pairs: int = PAIRS, turn_s: float = TURN_S, first: 
 
 
 def _scan(address: str) -> float:
-    """Rows a second, the best of some."""
+    """Return rows a second, the best of some."""
     best = 0.0
     with Client(address) as client:
         for _ in range(SCANS):

@@ -1,8 +1,8 @@
 """Many documents of ten fields at once: bodies to columns and back, to Arrow and back, to another schema.
 
-The limit beside it is fastavro, one document at a time without checks; where pyruhvro or DataFusion are installed
-(they are not among our dependencies; docs/adr/0005-avro-to-arrow.md says why) they are measured on the same bodies.
-Rates are of CPU time, so that a busy machine does not count as a slow codec.
+The limit beside it is fastavro, one document at a time without checks. If pyruhvro or DataFusion are installed, they
+are measured on the same bodies (they are not among our dependencies; docs/adr/0005-avro-to-arrow.md says why). Rates
+are of CPU time, so that a busy machine does not count as a slow codec.
 
     python -m benchmarks.bench_columnar
 """
@@ -71,7 +71,7 @@ def document(row: int) -> dict[str, Any]:
 
 
 def run() -> list[Measurement]:
-    """Rates beside fastavro's, and those of other libraries that are there."""
+    """Return our rates beside fastavro's, and those of other installed libraries."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(DECLARATION)))
     documents = [document(row) for row in range(ROWS)]
     bodies = [_written(parsed, each) for each in documents]
@@ -140,7 +140,7 @@ def _two(schema: Any, chunk: tuple[bytes, Any]) -> object:
 
 
 def _others(bodies: list[bytes]) -> list[tuple[str, float]]:
-    """Avro to Arrow elsewhere, if it is installed."""
+    """Measure Avro to Arrow by other libraries, if installed."""
     found = []
     text = json.dumps(DECLARATION)
     if find_spec("pyruhvro") is not None:
@@ -182,7 +182,7 @@ def _datafusion(bodies: list[bytes], text: str) -> float:
 
 
 def _rate(call: Callable[[], object], rows: int) -> float:
-    """Rows a second of CPU time (all threads'), of the best of some rounds."""
+    """Return rows a second of CPU time (all threads'), of the best of some rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.process_time()

@@ -1,6 +1,6 @@
 """Single documents of ten fields: a dict to its body and back, one at a time, on one core, nothing stored.
 
-The limit beside it is fastavro, which checks neither what it writes nor what it reads; ours does both.
+The limit beside it is fastavro, which checks neither its output nor its input; our codec checks both.
 
     python -m benchmarks.bench_documents
 """
@@ -57,7 +57,7 @@ DOCUMENT: Final[dict[str, Any]] = {
 
 
 def run() -> list[Measurement]:
-    """Rates of encoding, decoding and resolving, beside fastavro's."""
+    """Return rates of encoding, decoding and resolving, beside fastavro's."""
     schema = parse_document_schema(json.dumps(DECLARATION))
     added = {"name": "gate", "type": ["null", "string"], "default": None}
     later = parse_document_schema(json.dumps({**DECLARATION, "fields": [*DECLARATION["fields"], added]}))
@@ -88,7 +88,7 @@ def settings() -> str:
 
 
 def _rate(call: Callable[[], object]) -> float:
-    """Calls a second, of the best of five rounds: what disturbs a round only slows it."""
+    """Return calls a second, of the best of five rounds: a disturbance only slows a round."""
     return CALLS / min(timeit.repeat(call, number=CALLS, repeat=5))
 
 

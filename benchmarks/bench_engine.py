@@ -1,9 +1,8 @@
 """Inside the engine: points, durable puts and scans of versions, each beside bare py-lmdb with the same bytes.
 
 The bare environment holds the same items and has the same settings for durability (two flushes a commit). The two take
-turns: reads round by round, of which the best counts, and single puts one by one, of which the median counts. Bare
-py-lmdb gets and iterates engine keys; the engine finds the version by timestamp, checks its checksum, and hands
-logical rows out.
+turns: reads round by round, and the best round counts; single puts one by one, and the median counts. Bare py-lmdb gets
+and iterates engine keys; the engine finds the version by timestamp, checks its checksum, and hands logical rows out.
 
 Reads, which wait for nothing here (the data is in memory), are measured in the process's CPU time, so that a busy
 machine doesn't blur the comparison; writes, which wait for the disk, in elapsed time.
@@ -67,7 +66,7 @@ class Stores:
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """All measurements. Takes about half a minute, and a few hundred megabytes in the temporary directory."""
+    """Measure everything; takes about half a minute, and a few hundred megabytes in the temporary directory."""
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as directory:
         path = Path(directory)
         engine = LmdbEngine.open(path / "engine", new_identity=lambda: Identity("bench", "bench", "bench"))
@@ -86,7 +85,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 
 def settings(rows: int = ROWS) -> str:
-    """One line for people."""
+    """Return one line for the table's head: data and method."""
     return (
         f"{rows:,} rows of {PAYLOAD_BYTES} bytes, three-part keys, each commit synced; reads in CPU time, puts "
         f"elapsed; {VERSIONED_ROWS:,} rows with old versions, and as many without"
@@ -99,7 +98,7 @@ def _keys(rows: int, table: int = 1) -> list[LogicalKey]:
 
 
 def _best(*measured: Callable[[], object]) -> list[float]:
-    """CPU seconds of the best round of each; they take turns."""
+    """Return the CPU seconds of the best round of each; they take turns."""
     best = [float("inf")] * len(measured)
     for _ in range(ROUNDS):
         for place, call in enumerate(measured):
@@ -110,7 +109,7 @@ def _best(*measured: Callable[[], object]) -> list[float]:
 
 
 def _medians(calls: int, *measured: Callable[[int], object]) -> list[float]:
-    """Seconds of the median call of each; they alternate call by call, so that a busy disk meets them alike."""
+    """Return the seconds of each's median call; they alternate call by call, so that a busy disk meets them alike."""
     spent: list[list[float]] = [[] for _ in measured]
     for place in range(calls):
         for times, call in zip(spent, measured, strict=True):
@@ -199,7 +198,7 @@ def _scans(stores: Stores) -> list[Measurement]:
 
 
 def _updated(stores: Stores) -> list[Measurement]:
-    """Scans once every third row has a second version, and every thirtieth is deleted."""
+    """Measure scans once every third row has a second version, and every thirtieth is deleted."""
     changed = stores.keys[::3]
     newer = Timestamp(0, stores.newest.wall_ms + 1_000, 0)
     payloads = [None if place % 10 == 0 else b"n" * PAYLOAD_BYTES for place in range(len(changed))]
@@ -219,7 +218,7 @@ def _updated(stores: Stores) -> list[Measurement]:
 
 
 def _overwritten(stores: Stores) -> Measurement:
-    """Rows that were overwritten ten times, beside rows that were written once; nothing was collected."""
+    """Compare rows that were overwritten ten times with rows that were written once; nothing was collected."""
     once, overwritten = _keys(VERSIONED_ROWS, 2), _keys(VERSIONED_ROWS, 3)
     ts = stores.newest
     for number, keys in enumerate((once, *(overwritten,) * (1 + OLD_VERSIONS))):

@@ -1,12 +1,12 @@
 """Over gRPC, on loopback, client and server each a process: bulk load and scan of 10-field documents, unary calls.
 
-The limit below is gRPC itself: a server of the same methods that stores nothing (it counts the rows of a chunk, or
-sends one ready-made reply again and again), under the same client code, in the same run. Bulk loads are durable: each
+The limit below is gRPC itself, under the same client code, in the same run: a server of the same methods that stores
+nothing (it counts the rows of a chunk, or sends one ready-made reply again and again). Bulk loads are durable: each
 chunk is acknowledged after it was synced.
 
-Then the Python client, with threads that each put and get one key at a time: what calls of their own reach is the limit
-below calls that share messages on the coalescing stream. Puts are synced. Two measurements of the same, one after the
-other, and the better counts, since a machine of two cores is never quiet.
+Then the Python client, with threads that each put and get one key at a time. The rate of separate calls is the limit
+below calls that share messages on the coalescing stream. Puts are synced. Each is measured twice, one after the other,
+and the better counts, since a machine of two cores is never quiet.
 
     python -m benchmarks.bench_grpc [rows]
 """
@@ -51,14 +51,14 @@ CHUNKS_AHEAD: Final = 4
 UNARY_CALLS: Final = 3_000
 UNARY_CALLERS: Final = 32
 SCANS: Final = 5
-"""The best counts: one takes a tenth of a second."""
+"""The best scan counts: one takes a tenth of a second."""
 THREADS: Final = (1, 16, 64, 256)
 CALLERS_S: Final = 1.0
 WARM_S: Final = 0.2
 KEYS: Final = 10_000
 PUTS_AIM: Final = 10_000
 GETS_AIM: Final = 12_000
-"""A second, of 64 threads of one client process, with client and server on two cores."""
+"""Gets a second, of 64 threads of one client process, with client and server on two cores."""
 
 SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
     {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"},
@@ -75,7 +75,7 @@ OPTIONS: Final = [
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """All measurements; takes about a minute on two cores."""
+    """Measure everything; takes about a minute on two cores."""
     chunks = list(make_chunks(rows))
     with running("raw") as channel:
         raw = {
@@ -100,7 +100,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 
 def settings(rows: int = ROWS) -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return (
         f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback; "
         f"scans the best of {SCANS}"
@@ -111,7 +111,7 @@ def settings(rows: int = ROWS) -> str:
 
 
 def make_chunks(rows: int, version: int = 0) -> Iterator[tuple[bytes, bytes]]:
-    """Bodies and lengths of documents with the same keys in every version, and each with another value."""
+    """Yield bodies and lengths of documents with the same keys in every version, and another value in each."""
     schema = fastavro.parse_schema(json.loads(SCHEMA))
     for start in range(0, rows, CHUNK_ROWS):
         buffer, lengths = BytesIO(), bytearray()
@@ -144,7 +144,7 @@ def create_database(channel: grpc.Channel) -> None:
 def create_table(
     channel: grpc.Channel, table: documents_pb2.TableName = TABLE, indexes: Sequence[tables_pb2.Index] = ()
 ) -> int:
-    """Returns the schema's id. Its database exists."""
+    """Create the table and return the schema's id. Its database exists."""
     tables, schemas = tables_pb2_grpc.TablesStub(channel), schemas_pb2_grpc.SchemasStub(channel)
     subject = f"{table.database}.{table.table}"
     registered = schemas.Register(schemas_pb2.RegisterSchemaRequest(subject=subject, schema=SCHEMA))
@@ -162,7 +162,7 @@ def bulk_load(
     rows: int,
     table: documents_pb2.TableName = TABLE,
 ) -> float:
-    """Rows a second, the last one acknowledged."""
+    """Return rows a second, the last one acknowledged."""
 
     def requests() -> Iterator[documents_pb2.BulkRequest]:
         yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=table))
@@ -177,7 +177,7 @@ def bulk_load(
 
 
 def scan(channel: grpc.Channel, rows: int, table: documents_pb2.TableName = TABLE) -> float:
-    """Rows a second, the lengths looked at."""
+    """Return rows a second, the lengths looked at."""
     began = time.perf_counter()
     read = 0
     request = documents_pb2.ScanRequest(table=table, limit=rows)
@@ -188,7 +188,7 @@ def scan(channel: grpc.Channel, rows: int, table: documents_pb2.TableName = TABL
 
 
 def _unary(channel: grpc.Channel, *, writes: bool) -> float:
-    """Calls a second, with a bounded number in flight."""
+    """Return calls a second, with a bounded number in flight."""
     stub = kv_pb2_grpc.KeyValueStub(channel)
 
     def call(i: int) -> grpc.Future:
@@ -207,7 +207,7 @@ def _unary(channel: grpc.Channel, *, writes: bool) -> float:
 
 
 def _callers(address: str, threads: int, writes: bool) -> Measurement:
-    """The client's threads, with calls of their own and with merged ones."""
+    """Measure the client's threads, with calls of their own and with merged ones."""
     best = {False: 0.0, True: 0.0}
     for coalesce in (False, True) * 2:
         with Client(address, timeout_s=60, coalesce=coalesce) as client:
@@ -218,7 +218,7 @@ def _callers(address: str, threads: int, writes: bool) -> Measurement:
 
 
 def _rate(kv: KeyValue, threads: int, *, writes: bool) -> float:
-    """Calls a second of so many threads, each with one call at a time."""
+    """Return calls a second of ``threads``, each with one call at a time."""
     value = b"v" * 200
     ends_s = [0.0]
     done = [0] * threads
@@ -232,7 +232,7 @@ def _rate(kv: KeyValue, threads: int, *, writes: bool) -> float:
                 kv.get(key)
             done[thread] += 1
 
-    # The connection, and what it learns at its first calls, are not what is measured.
+    # The connection, and the first calls' learning, are not measured.
     ends_s[0] = time.perf_counter() + WARM_S
     _join(threading.Thread(target=work, args=(thread,)) for thread in range(threads))
     done[:] = [0] * threads
@@ -255,14 +255,14 @@ def _join(threads: Iterable[threading.Thread]) -> None:
 
 @contextmanager
 def running(kind: str, directory: str = "") -> Iterator[grpc.Channel]:
-    """A channel to a server in a process of its own."""
+    """Yield a channel to a server in a process of its own."""
     with serving(kind, directory) as address, grpc.insecure_channel(address, options=OPTIONS) as channel:
         yield channel
 
 
 @contextmanager
 def serving(kind: str, directory: str = "") -> Iterator[str]:
-    """The address of a server in a process of its own, ended at the end."""
+    """Yield the address of a server in a process of its own, ended at the end."""
     command = [sys.executable, "-m", "benchmarks.bench_grpc", kind, directory]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -274,7 +274,7 @@ def serving(kind: str, directory: str = "") -> Iterator[str]:
 
 
 class _Raw(documents_pb2_grpc.DocumentsServicer):
-    """Counts what it is given, and sends what it has at hand."""
+    """Counts its input, and sends a reply at hand."""
 
     async def Bulk(self, requests, context):  # type: ignore[no-untyped-def]  # noqa: ARG002, N802
         async for request in requests:
@@ -294,7 +294,7 @@ class _Raw(documents_pb2_grpc.DocumentsServicer):
 
 
 class _RawKv(kv_pb2_grpc.KeyValueServicer):
-    """Answers with nothing."""
+    """Answers with an empty reply."""
 
     async def Get(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG002, N802
         return kv_pb2.KvGetResponse()

@@ -1,8 +1,8 @@
-"""What building an index costs the writes beside it, and how long it takes.
+"""The cost of an index's build to the writes beside it, and the build's duration.
 
 A table with many rows gets an index while 64 callers of one client overwrite rows of it. In turns: some seconds without
-an index, some beside a build, and some beside an index whose build is paused, so that its upkeep shows by itself: from
-its first moment on each write must read the row that was there. In the end one is built with nobody beside it.
+an index, some beside a build, and some beside a paused build, which shows the upkeep by itself: from the build's first
+moment on each write must read the old row. In the end an index is built without writers.
 
     python -m benchmarks.bench_indexes
 """
@@ -41,7 +41,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return (
         f"a table of {ROWS:,} rows, {CALLERS} callers that overwrite rows of it, synced; medians of {TURNS} turns of "
         f"{TURN_S:g} s each"
@@ -49,7 +49,7 @@ def settings() -> str:
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes about four minutes on two cores."""
+    """Measure everything; takes about four minutes on two cores."""
     alone: list[float] = []
     beside: list[float] = []
     kept: list[float] = []
@@ -90,12 +90,12 @@ def _row(i: int, value: float) -> dict[str, Any]:
 
 
 def _done(client: Client) -> int:
-    """Rows that the running builds have done."""
+    """Return the rows that the running builds have done."""
     return sum(job.done for job in client.jobs.list() if job.state == "running")
 
 
 def _overwrite(client: Client) -> float:
-    """Puts a second, of many threads of one client."""
+    """Return puts a second, of many threads of one client."""
     done = [0] * CALLERS
     table = client.table(TABLE)
     until_s = time.perf_counter() + TURN_S

@@ -1,4 +1,4 @@
-"""What it costs that many rows become visible at once: a large transaction beside a plain bulk load of the same rows.
+"""The cost of making many rows visible at once: a large transaction beside a plain bulk load of the same rows.
 
 In turns, each into a table of its own: all rows by a bulk load; and all rows staged and committed, read while they are
 not in their place yet, and read again once they are.
@@ -41,12 +41,12 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return f"{ROWS:,} rows with one index, one client, synced; medians of {TURNS} turns"
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes about three minutes on two cores."""
+    """Measure everything; takes about three minutes on two cores."""
     plain: list[float] = []
     visible: list[float] = []
     in_place: list[float] = []
@@ -82,7 +82,7 @@ def run() -> list[Measurement]:
 
 
 def _batches(client: Client, table: str) -> Iterator[tuple[int, bytes, bytes]]:
-    """Makes the table, and rows for it as they travel."""
+    """Make the table, and yield rows for it as they travel."""
     version = client.schemas.register(table, SCHEMA)
     client.create_table(table, ["id"], indexes=[Index("by_sensor", ["sensor"])])
     schema = parse_schema(json.dumps(SCHEMA))

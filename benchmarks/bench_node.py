@@ -1,9 +1,9 @@
-"""The processor time that calls cost a whole node, from a message of calls to a message of replies.
+"""The processor time of calls in a whole node, from a message of calls to a message of replies.
 
 A node alone over LMDB and log files on the disk; messages of 32 calls, two of them under way, as the client's shared
-stream sends them. No gRPC, no peers: the messages are given to the service as they would come out of those. The time
-is that of the process: its loop, and its log and storage threads. Each kind of call is asked both ways, in turns: with
-its plain calls together, as runs, and each by itself.
+stream sends them. No gRPC, no peers: the messages are given to the service as those would give them. The time is that
+of the process: its loop, and its log and storage threads. Each kind of call is asked both ways, in turns: with its
+plain calls together, as runs, and each by itself.
 
     python -m benchmarks.bench_node [kinds]
 """
@@ -51,7 +51,7 @@ _TABLE: Final = documents_pb2.TableName(database="bench", table="readings")
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return (
         f"calls a second of processor time; values of {VALUE_BYTES} bytes, documents of five fields; messages of "
         f"{CALLS}, two under way, synced; medians of {ROUNDS} rounds of {MESSAGES * CALLS:,}, both ways in turns"
@@ -59,7 +59,7 @@ def settings() -> str:
 
 
 def run(kinds: Sequence[str] = ()) -> list[Measurement]:
-    """All measurements, or those of some kinds; takes some seconds for each."""
+    """Measure everything, or some kinds; takes some seconds for each."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as name:
         return uvloop.run(_run(Path(name), kinds or list(KINDS)))
@@ -145,7 +145,7 @@ class _Stream:
         self._replies = service.exchange(self._requests())
 
     async def round(self, asking: _Asking, kind: str) -> float:
-        """Calls a second of processor time."""
+        """Return calls a second of processor time."""
         messages = deque(self._message(asking, kind) for _ in range(MESSAGES))
         began_s, left, under_way = time.process_time(), MESSAGES * CALLS, 0
         while left:

@@ -1,4 +1,4 @@
-"""Pages of 1,000 pairs in CPU time: what a page costs the node that reads it, and the client that takes it apart.
+"""Pages of 1,000 pairs in CPU time: a page's cost to the node that reads it, and to the client that takes it apart.
 
 A node alone over LMDB on the disk, values of 200 bytes with one version or with ten old ones. The call is given to the
 service as it would come out of a message, and its reply to the client's reader. By the compiled kernel, and by Python.
@@ -39,7 +39,7 @@ REPEATS: Final = 20
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return (
         f"pages of {PAIRS:,} pairs a second of CPU time, values of {VALUE_BYTES} bytes; the best of {ROUNDS} rounds of "
         f"{REPEATS}, both ways in turns"
@@ -47,7 +47,7 @@ def settings() -> str:
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes some twenty seconds."""
+    """Measure everything; takes some twenty seconds."""
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as name:
         return uvloop.run(_run(Path(name)))
 
@@ -61,7 +61,7 @@ async def _run(path: Path) -> list[Measurement]:
             for _ in range(versions):
                 await _write(TransactionsService(host), name)
             request = _request(name)
-            # Whatever is not applied yet is applied for it.
+            # All unapplied entries are applied for it.
             await pairs.scan_page(request)
 
             def read(by: RowKernel | None, request: kv_pb2.KvScanRequest = request) -> bytes:
@@ -70,7 +70,7 @@ async def _run(path: Path) -> list[Measurement]:
 
             page = read(kernel)
             compiled, python = _rates(partial(read, kernel), partial(read, None))
-            # By Python a page may end before it has so many.
+            # By Python a page may end before it has that many rows.
             share = len(_packed(read(None)).versions) / len(_packed(page).versions)
             found.append(Measurement(f"node, {name} version", compiled, "pages", "Python's path", python * share))
         [client] = _rates(lambda: list(unpacked(_packed(page))))
@@ -100,7 +100,7 @@ def _key(number: int) -> bytes:
 
 
 def _ended(call: Coroutine[Any, Any, bytes]) -> bytes:
-    """The reply of a call that has nothing to wait for."""
+    """Return the reply of a call that has nothing to wait for."""
     try:
         call.send(None)
     except StopIteration as ended:
@@ -110,7 +110,7 @@ def _ended(call: Coroutine[Any, Any, bytes]) -> bytes:
 
 
 def _rates(*calls: Callable[[], object]) -> list[float]:
-    """Calls a second of CPU, of each."""
+    """Return calls a second of CPU, of each."""
     best = [float("inf")] * len(calls)
     for _ in range(ROUNDS):
         for place, call in enumerate(calls):

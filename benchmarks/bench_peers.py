@@ -1,9 +1,9 @@
 """Between nodes, on loopback, each a process with an event loop of its own (uvloop): one message to a peer and back.
 
-Beside it, in the same run, a bidirectional stream of grpc.aio that carries the same bytes, which is what nodes spoke
-before (docs/adr/0029-frames-between-nodes.md), though without that version's queues and checks. What counts is CPU
-time: a leader's event loop does its peers' messages besides everything else. Both processes' time is counted, and
-divided by two: a hop is one message sent and received.
+Beside it, in the same run, a bidirectional stream of grpc.aio carries the same bytes, as nodes did before
+(docs/adr/0029-frames-between-nodes.md), though without that version's queues and checks. The measure is CPU time: a
+leader's event loop does its peers' messages besides everything else. Both processes' time is counted, and divided by
+two: a hop is one message sent and received.
 
     python -m benchmarks.bench_peers [round trips]
 """
@@ -46,7 +46,7 @@ def settings() -> str:
 
 
 def run(round_trips: int = ROUND_TRIPS) -> list[Measurement]:
-    """All measurements; takes about half a minute."""
+    """Measure everything; takes about half a minute."""
     (trips, hops), (trips_below, hops_below) = (_rates(name, round_trips) for name in ("frames", "grpc"))
     return [
         Measurement("one message there and back", trips, "round trips", BELOW, trips_below),
@@ -55,7 +55,7 @@ def run(round_trips: int = ROUND_TRIPS) -> list[Measurement]:
 
 
 def _rates(name: str, round_trips: int) -> tuple[float, float]:
-    """Round trips a second, and hops in a second of CPU time."""
+    """Return round trips a second, and hops in a second of CPU time."""
     command = [sys.executable, "-m", "benchmarks.bench_peers", "--serve", name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -72,7 +72,7 @@ def _rates(name: str, round_trips: int) -> tuple[float, float]:
 
 
 class _Node:
-    """A :class:`PeerNode` that hands on what it hears."""
+    """A :class:`PeerNode` that hands on its peers' messages."""
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
@@ -181,7 +181,7 @@ async def _serve_grpc() -> None:
 
 
 async def _timed(once: Callable[[], Awaitable[None]], round_trips: int) -> tuple[float, float]:
-    """Seconds, and those of this process's CPU."""
+    """Return seconds, and those of this process's CPU."""
     for _ in range(WARM):
         await once()
     wall_s, cpu_s = time.perf_counter(), time.process_time()
@@ -191,7 +191,7 @@ async def _timed(once: Callable[[], Awaitable[None]], round_trips: int) -> tuple
 
 
 async def _served(address: str) -> None:
-    """Say where, and serve until stdin ends; then say how much CPU that took."""
+    """Print the address, and serve until stdin ends; then print the CPU time that it took."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""What a call costs more for quotas: whose is it, is there room, what has it taken? In processor time.
+"""The extra cost of a call for quotas, in processor time: find its principal, check for room, count its size.
 
-A call is counted where it begins, and what it replies behind that. Without quotas it is a look at an empty dictionary;
-here is what a whole look costs, the call of the function included.
+A call is counted when it begins, and its reply behind that. Without quotas it is a look at an empty dictionary. This
+measures a whole look, the call of the function included.
 
     python -m benchmarks.bench_quotas
 """
@@ -31,12 +31,12 @@ QUOTAS: Final = 1_000
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return f"KeyValue.Put of a principal; the best of {REPEATS} runs of {CALLS:,} calls"
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes some seconds."""
+    """Measure everything; takes some seconds."""
     request = kv_pb2.KvPutRequest(namespace="n7", key=b"k", value=b"v")
     demands = RULES["KeyValue/Put"].of(request)
     meters = Meters(lambda: time.monotonic_ns() / 1_000_000)

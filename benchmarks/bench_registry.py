@@ -1,9 +1,9 @@
 """Schemas by their ids through the gateway, as consumers of Kafka's topics ask for them: from memory, over HTTP.
 
 A server, a gateway and the callers are a process each, on loopback. Callers keep their connections and wait for each
-answer. The gateway is one process and uses one core at most, so the rate that counts is that of a second of its
-processor's time: what one core answers, whatever else the machine does meanwhile. The limit below is uvicorn itself: an
-application that sends the same bytes for whatever it is asked, under the same callers, in the same run.
+answer. The gateway is one process and uses one core at most. The rate is that of a second of its processor's time: the
+answers of one core, whatever else the machine does meanwhile. The limit below is uvicorn itself, in the same run, under
+the same callers: an application that sends the same bytes for any request.
 
     python -m benchmarks.bench_registry [calls]
 """
@@ -55,7 +55,7 @@ class _Rates:
 
 
 def run(calls: int = CALLS) -> list[Measurement]:
-    """All measurements; takes about half a minute on two cores."""
+    """Measure everything; takes about half a minute on two cores."""
     body = json.dumps({"schema": _schema(0)}).encode()
     with _uvicorn_alone(body) as (address, pid):
         alone = {callers: _measure(address, pid, calls, callers) for callers in CALLERS}
@@ -81,7 +81,7 @@ def run(calls: int = CALLS) -> list[Measurement]:
 
 
 def settings(calls: int = CALLS) -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return f"{calls:,} calls for {SCHEMAS} ids whose schemas have 10 fields, connections kept, loopback"
 
 
@@ -94,7 +94,7 @@ def _schema(number: int) -> str:
 
 
 def _measure(address: str, pid: int, calls: int, callers: int) -> _Rates:
-    """Asks from another process, which has a core of its own."""
+    """Measure from another process, which has a core of its own."""
     command = [sys.executable, "-m", "benchmarks.bench_registry", "--ask", address, str(pid), str(calls), str(callers)]
     told = subprocess.run(command, check=True, timeout=10 * WAIT_S, capture_output=True, text=True).stdout
     return _Rates(*map(float, told.split()))
@@ -127,12 +127,12 @@ async def _caller(address: str, calls: int, first: int) -> None:
     writer.close()
 
 
-# --- who is asked --------------------------------------------------------------------------------------------------
+# --- the servers ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _gateway(endpoint: str, directory: Path) -> Iterator[tuple[str, int]]:
-    """Address and process id."""
+    """Yield address and process id."""
     arguments = ["-m", "cortado.store.cli", "-e", endpoint, "gateway", "--listen", "127.0.0.1:0"]
     with _process(arguments, directory / "gateway.port") as running:
         yield running
@@ -162,7 +162,7 @@ def _process(arguments: list[str], told: Path) -> Iterator[tuple[str, int]]:
 
 
 def _answer_alone(body: bytes, told: Path) -> None:
-    """uvicorn with the gateway's connections, and an application that looks at nothing."""
+    """Serve uvicorn with the gateway's connections, and an application that looks at nothing."""
     head = [(b"content-length", str(len(body)).encode()), (b"content-type", b"application/json")]
 
     async def application(_scope: Scope, _receive: Receive, send: Send) -> None:

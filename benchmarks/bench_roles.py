@@ -1,8 +1,8 @@
-"""What a call costs more where a cluster has roles: who is it, what does it need, may it? In processor time.
+"""The extra cost of a call in a cluster with roles, in processor time: identify the caller, check its rights.
 
-A call is checked by the roles that are in memory, also right behind a commit that is not applied yet: who it is before
-its message is received, what it may behind that. A write is checked once more where it is appended. The principal has
-twenty grants.
+A call is checked by the roles in memory, also right behind a commit that is not applied yet. The caller is identified
+before its message is received, and its rights are checked behind that. A write is checked once more at append. The
+principal has twenty grants.
 
     python -m benchmarks.bench_roles
 """
@@ -49,12 +49,12 @@ WRITTEN: Final = 10_000
 
 
 def settings() -> str:
-    """What was measured, for the table's head."""
+    """Return one line for the table's head: data and method."""
     return f"KeyValue.Put by a token with {GRANTS} grants; the best of {REPEATS} runs of {CALLS:,} calls"
 
 
 def run() -> list[Measurement]:
-    """All measurements; takes some ten seconds."""
+    """Measure everything; takes some ten seconds."""
     with tempfile.TemporaryDirectory() as directory:
         return asyncio.run(_run(Path(directory)))
 

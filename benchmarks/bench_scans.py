@@ -45,7 +45,7 @@ NEWEST: Final = Timestamp(1, 0, 0)
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """All measurements. Takes about a minute."""
+    """Measure everything; takes about a minute."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as directory:
         engine = LmdbEngine.open(Path(directory) / "engine", new_identity=lambda: Identity("b", "b", "b"), sync=False)
@@ -63,7 +63,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 
 def settings(rows: int = ROWS) -> str:
-    """One line for people."""
+    """Return one line for the table's head: data and method."""
     return (
         f"{rows:,} rows of {PAYLOAD_BYTES} bytes, {VERSIONED_ROWS:,} of them with {VERSIONS} versions; slices in CPU "
         f"time, the best of {ROUNDS}; threads for {THREADED_S:.0f} s beside a loop that always has a turn to take"
@@ -81,7 +81,7 @@ def _load(engine: LmdbEngine, table: int, rows: int, versions: int) -> None:
 
 
 def _scan(store: VersionStore, table: int, *, reverse: bool = False) -> int:
-    """All rows; returns how many."""
+    """Scan all rows; return how many."""
     start, end = prefix_range(row_prefix(table))
     rows = 0
     resume: LogicalKey | None = start
@@ -95,7 +95,7 @@ def _scan(store: VersionStore, table: int, *, reverse: bool = False) -> int:
 
 
 def _paths(python: VersionStore, compiled: VersionStore, table: int, rows: int, what: str) -> list[Measurement]:
-    """Rows a second of CPU; Python's are the base."""
+    """Return rows a second of CPU; Python's are the base."""
     found = []
     for reverse in (False, True):
         best = [float("inf")] * 2
@@ -123,7 +123,7 @@ def _threads(python: VersionStore, compiled: VersionStore) -> list[Measurement]:
 
 
 def _beside_a_loop(store: VersionStore, threads: int) -> tuple[float, float, float]:
-    """Rows a second of all threads; the loop's worst gap in ms, and its turns a second."""
+    """Return rows a second of all threads; the loop's worst gap in ms, and its turns a second."""
     stop, read = threading.Event(), [0] * threads
 
     def scan_on(place: int) -> None:
@@ -150,7 +150,7 @@ def _beside_a_loop(store: VersionStore, threads: int) -> tuple[float, float, flo
 
 
 def _work(for_s: float, clock: Callable[[], float] = time.thread_time) -> None:
-    """Keep the interpreter busy for so long of this thread's CPU time."""
+    """Keep the interpreter busy for ``for_s`` of this thread's CPU time."""
     until = clock() + for_s
     while clock() < until:
         pass

@@ -1,12 +1,12 @@
-"""What a table costs: bulk load into an index, scans past old versions and with a filter that few rows pass,
+"""The cost of a table: bulk load into an index, scans past old versions and with a filter that few rows pass,
 aggregates, a table check, calls one after another.
 
-Below each stands what the layers under it take, measured in the same run. For the load it is bare py-lmdb, which puts
-as many rows, and as many index entries of the same order, in synced transactions of sixteen chunks; the two take
-turns, each round into tables of its own. For scan and check it is a bare cursor over those items; for rows with ten
-old versions, before any collection, a scan of rows with one version, in turns. For a caller who waits for each call it
-is gRPC's own round trip (with the same client, to a server that stores nothing) and then, for a put, py-lmdb's put and
-synced commit.
+Beside each stands the cost of the layers under it, measured in the same run. For the load it is bare py-lmdb, which
+puts as many rows, and as many index entries of the same order, in synced transactions of sixteen chunks. The two take
+turns, each round into tables of its own. For scan and check it is a bare cursor over those items. For rows with ten old
+versions, before any collection, it is a scan of rows with one version, in turns. For a caller that waits for each call
+it is gRPC's own round trip (with the same client, to a server that stores nothing) and then, for a put, py-lmdb's put
+and synced commit.
 
 Aggregates, and a scan of all rows beside them, are measured in CPU time of the node's process.
 
@@ -58,22 +58,22 @@ CALLS: Final = 500
 TURN_ROWS: Final = 16 * CHUNK_ROWS
 FILTER: Final = "sensor = 'sensor-7' and count > 90"
 ROUNDS: Final = 3
-"""Of loads, whose median counts; of what is read, of which the best counts."""
+"""Rounds of loads, whose median counts; rounds of reads, whose best counts."""
 SETTLE_S: Final = 1.0
 LOAD_AIM: Final = 300_000
 CPU_METRIC: Final = "cortado_process_cpu_seconds_total"
 CPU_ROUNDS: Final = 5
-"""The best counts."""
+"""The best round counts."""
 COUNT_AND_SUM: Final = ((documents_pb2.AGGREGATE_KIND_COUNT, ""), (documents_pb2.AGGREGATE_KIND_SUM, "value"))
 OLD_VERSIONS: Final = 10
 OLD_VERSIONS_AIM: Final = 0.5
 VERSIONED_ROWS: Final = 20_000
 VERSIONED_ROUNDS: Final = 15
-"""The best counts: one takes some hundredths of a second."""
+"""The best round counts: one takes some hundredths of a second."""
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """All measurements; takes about half a minute."""
+    """Measure everything; takes about half a minute."""
     chunks = list(make_chunks(rows))
     with (
         tempfile.TemporaryDirectory(prefix="cortado-bench-") as name,
@@ -109,7 +109,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 
 def settings(rows: int = ROWS) -> str:
-    """One line for people."""
+    """Return one line for the table's head: data and method."""
     return (
         f"{rows:,} documents of 10 fields, an index on (sensor, at) in another order than the key, chunks of "
         f"{CHUNK_ROWS:,} rows; loads the median of {ROUNDS}, reads the best of {ROUNDS}, calls the median of {CALLS}; "
@@ -123,11 +123,11 @@ def settings(rows: int = ROWS) -> str:
 def _loads(
     environment: lmdb.Environment, channel: grpc.Channel, chunks: Sequence[tuple[bytes, bytes]], rows: int
 ) -> tuple[float, float]:
-    """Rows a second into py-lmdb and into a table with an index, in turns. The last table is TABLE."""
+    """Return rows a second into py-lmdb and into a table with an index, in turns. The last table is TABLE."""
     index = tables_pb2.Index(name="by_sensor", parts=[tables_pb2.KeyPart(path=path) for path in ("sensor", "at")])
     bare, ours = [], []
     for turn in reversed(range(ROUNDS)):
-        # What the last load left to be done in the background is not this one's.
+        # Background work that the last load left is not this load's.
         time.sleep(SETTLE_S)
         name = f"{TABLE.table}{turn or ''}"
         table = documents_pb2.TableName(database=TABLE.database, table=name)
@@ -137,7 +137,7 @@ def _loads(
 
 
 def _versions(channel: grpc.Channel) -> tuple[float, float]:
-    """Rows a second of scans over rows with one version, and with old ones before it, in turns."""
+    """Return rows a second of scans over rows with one version, and with old ones before it, in turns."""
     rows, best = VERSIONED_ROWS, [0.0, 0.0]
     tables = [documents_pb2.TableName(database=TABLE.database, table=name) for name in ("once", "overwritten")]
     for table, versions in zip(tables, (1, 1 + OLD_VERSIONS), strict=True):
@@ -150,7 +150,7 @@ def _versions(channel: grpc.Channel) -> tuple[float, float]:
 
 
 def _filtered(channel: grpc.Channel, rows: int) -> float:
-    """Rows looked at a second."""
+    """Return rows looked at a second."""
     began = time.perf_counter()
     request = documents_pb2.ScanRequest(table=TABLE, filter=FILTER)
     replies = documents_pb2_grpc.DocumentsStub(channel).Scan(request)
@@ -160,7 +160,7 @@ def _filtered(channel: grpc.Channel, rows: int) -> float:
 
 
 def _aggregates(channel: grpc.Channel, rows: int) -> list[Measurement]:
-    """Rows looked at in a second of the node's CPU, below each a scan that sends all rows; in turns."""
+    """Return rows looked at in a second of the node's CPU, below each a scan that sends all rows; in turns."""
     count, total = (documents_pb2.Aggregate(kind=kind, field=field) for kind, field in COUNT_AND_SUM)
     asked = {
         "sum of one column": {"aggregates": [total]},
@@ -189,7 +189,7 @@ def _aggregate(what: dict[str, Any]) -> documents_pb2.AggregateRequest:
 
 
 def _cpu_s(channel: grpc.Channel) -> float:
-    """Of the node, since it was started."""
+    """Return the node's CPU seconds since it was started."""
     request = statistics_pb2.ReadStatisticsRequest(names=[CPU_METRIC])
     found = statistics_pb2_grpc.StatisticsStub(channel).ReadStatistics(request)
     seconds: float = found.metrics[0].samples[0].value
@@ -214,7 +214,7 @@ def _put(channel: grpc.Channel, i: int) -> None:
 
 
 def _medians(*measured: Callable[[int], None]) -> list[float]:
-    """Seconds of the median call of each; they alternate call by call, so that a busy machine meets them alike."""
+    """Return seconds of each's median call; they alternate call by call, so that a busy machine meets them alike."""
     spent: list[list[float]] = [[] for _ in measured]
     for place in range(CALLS):
         for times, call in zip(spent, measured, strict=True):
@@ -228,7 +228,7 @@ def _medians(*measured: Callable[[int], None]) -> list[float]:
 
 
 def _bare_load(environment: lmdb.Environment, name: str, rows: int) -> float:
-    """Rows a second, each with its entry, into a database of that name."""
+    """Return rows a second, each with its entry, into a database of that name."""
     spent_s, database = 0.0, environment.open_db(name.encode())
     for batch in _batches(rows):
         began = time.perf_counter()
@@ -239,7 +239,7 @@ def _bare_load(environment: lmdb.Environment, name: str, rows: int) -> float:
 
 
 def _bare_scan(environment: lmdb.Environment, rows: int) -> float:
-    """Items a second."""
+    """Return items a second."""
     best_s, database = float("inf"), environment.open_db(TABLE.table.encode())
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -255,7 +255,7 @@ def _bare_put(environment: lmdb.Environment, i: int) -> None:
 
 
 def _batches(rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Engine keys and values as the server makes them, sorted within each batch."""
+    """Yield engine keys and values as the server makes them, sorted within each batch."""
     id_part, at_part = KeyPart("id", KeyType.INT64), KeyPart("at", KeyType.TIMESTAMP)
     sensor_part = KeyPart("sensor", KeyType.STRING)
     suffix, row_value, entry_value = b"\xff" * 12, b"v" * 80, b"P" + b"crc-"

@@ -1,7 +1,7 @@
 """Import and export: rows of ten fields out of files and into files, one node and one client process, durable.
 
-The limit beside an import is the bulk stream with rows that were encoded beforehand; beside an export it is a scan
-whose rows nobody looks at. What lies between is a format's reading or writing. The better of two rounds counts.
+The limit beside an import is the bulk stream with rows that were encoded beforehand; beside an export it is a scan that
+drops its rows. The difference is a format's reading or writing. The better of two rounds counts.
 
     python -m benchmarks.bench_transfer
 """
@@ -39,7 +39,7 @@ _AIMS: Final = {"JSON lines": 50_000, "Avro": 100_000, "Parquet": 150_000}
 
 
 def run() -> list[Measurement]:
-    """Rates of each format both ways; takes about a minute on two cores."""
+    """Return rates of each format both ways; takes about a minute on two cores."""
     with tempfile.TemporaryDirectory() as directory, serving("cortado", directory) as address:
         folder = Path(directory)
         with Client(address, timeout_s=60) as client:
@@ -63,7 +63,7 @@ def settings() -> str:
 
 
 def _best(once: Callable[[int], float]) -> float:
-    """Rows a second of the best round; each is told its number, from 0."""
+    """Return rows a second of the best round; each is told its number, from 0."""
     return ROWS / min(once(number) for number in range(ROUNDS))
 
 

@@ -1,7 +1,7 @@
 """Columns of stored rows by the compiled walk and by the columnar codec, and groups by the kernel and by numpy.
 
 A slice as an aggregate reads it, of documents of ten fields: rows a second of CPU, so that a busy machine does not
-count as slow code. Each beside what does the same where no kernel runs, in turns.
+count as slow code. Beside each stands the code that runs without a kernel, in turns.
 
     python -m benchmarks.bench_walks
 """
@@ -36,7 +36,7 @@ GROUPS: Final = (("carrier",), ("note",), ("carrier", "cancelled"))
 
 
 def run() -> list[Measurement]:
-    """All measurements. Takes some ten seconds."""
+    """Measure everything; takes some ten seconds."""
     load(compiled_folder() or compile_ahead())
     from cortado.store.mvcc.kernel.walking import CompiledColumns
 
@@ -69,12 +69,12 @@ def run() -> list[Measurement]:
 
 
 def settings() -> str:
-    """One line for people."""
+    """Return one line for the table's head: data and method."""
     return f"a slice of {ROWS:,} documents of ten fields; CPU time, the best of {ROUNDS} times {REPEATS}, in turns"
 
 
 def _rates(*calls: Callable[[], object]) -> list[float]:
-    """Rows a second of CPU, of each."""
+    """Return rows a second of CPU, of each."""
     best = [float("inf")] * len(calls)
     for _ in range(ROUNDS):
         for place, call in enumerate(calls):

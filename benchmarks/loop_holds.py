@@ -1,9 +1,9 @@
-"""How long a large commit holds the event loop: the longest of the loop's steps while it is evaluated, appended,
+"""How long a large commit holds the event loop: the loop's longest step while it is evaluated, appended,
 stored, committed and applied, by a node alone over LMDB and log files on the disk.
 
-In one step the node does nothing else: it hears no peer, sends no heartbeat, and answers nobody. Each is measured
-twice: by the clock, which also counts waiting for a processor and for Python's interpreter, and by the CPU time of the
-loop's own thread. No gRPC: the request is given to the service as it would come out of that.
+During a step the node does nothing else: it hears no peer, sends no heartbeat, and answers no caller. Each step is
+measured twice: by the clock, which also counts waiting for a processor and for Python's interpreter, and by the CPU
+time of the loop's own thread. No gRPC: the service gets the request as gRPC would give it.
 
     python -m benchmarks.loop_holds [documents]
 """
@@ -39,7 +39,7 @@ from cortado.store.server.transactions_service import TransactionsService
 DOCUMENTS: Final = 10_000
 ROUNDS: Final = 9
 LONGEST: Final = 3
-"""So many of the longest steps are shown."""
+"""The number of longest steps that are shown."""
 SCHEMA: Final = {
     "type": "record",
     "name": "Reading",
@@ -104,7 +104,7 @@ async def _measure(path: Path, documents: int) -> list[Steps]:
         service = TransactionsService(host)
         rounds = []
         requests = [_request(schema_id, documents, number) for number in range(ROUNDS + 1)]
-        # A step that is heard begins after what was not.
+        # A measured step begins after an unmeasured one.
         await asyncio.sleep(0)
         for request in requests:
             steps = Steps()
@@ -140,7 +140,7 @@ def _monotonic_ms() -> float:
 
 
 async def created(host: Host, of_indexes: Mapping[str, Sequence[str]]) -> int:
-    """A table with these indexes, each of some fields; returns its schema's id."""
+    """Create a table with these indexes, each of some fields; return its schema's id."""
     tables, schemas = TablesService(host), SchemasService(host)
     await tables.create_database(tables_pb2.CreateDatabaseRequest(database="bench"))
     await schemas.register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=REGISTERED))
@@ -156,7 +156,7 @@ async def created(host: Host, of_indexes: Mapping[str, Sequence[str]]) -> int:
 
 
 def _request(schema_id: int, documents: int, number: int) -> transactions_pb2.CommitRequest:
-    """New documents, in no order of their keys."""
+    """Return a commit of new documents, in no order of their keys."""
     chance, schema = random.Random(number), fastavro.parse_schema(SCHEMA)
     request = transactions_pb2.CommitRequest()
     for key in chance.sample(range(number << 32, (number + 1) << 32), documents):

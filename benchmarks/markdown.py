@@ -39,7 +39,7 @@ def main(paths: list[Path]) -> None:
 
 
 def _of_systems(path: Path, content: Mapping[str, Any]) -> str:
-    """Of what has programs of its own, with several systems side by side."""
+    """Return the tables of a program of its own, with several systems side by side."""
     if "measured" in content:
         return f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n"
     results = next(kind for kind in _KINDS if kind.KIND in content).load(path)
@@ -48,7 +48,7 @@ def _of_systems(path: Path, content: Mapping[str, Any]) -> str:
 
 
 def newest() -> list[Path]:
-    """Of ``make bench`` and of each program of its own, as far as there is one."""
+    """Return the newest result of ``make bench`` and of each program of its own, if there is one."""
     folders = (RESULTS, tables.FOLDER, *(kind.folder() for kind in _KINDS))
     found = (max(folder.glob("*.json"), default=None) for folder in folders)
     return [path for path in found if path is not None]

@@ -1,4 +1,4 @@
-"""What a benchmark returns, and how it is shown: always beside the limit of what lies below it, from the same run."""
+"""A benchmark's results, and their display: always beside the limit of the layer below, from the same run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _WORDS = ("what", "aim")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """``rate`` a second, of ``unit``; ``below`` is the rate of the layer below in the same run, 0 where there is none.
+    """``rate`` a second, of ``unit``; ``below`` is the rate of the layer below in the same run, 0 if there is no layer.
 
-    ``aim`` is what the project wants of it: a rate, or, below 1, a share of ``below``.
+    ``aim`` is the project's aim: a rate, or, below 1, a share of ``below``.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table with several systems side by side: what was measured on the left, verdicts on aims in their column."""
+    """A table with several systems side by side: measurements on the left, verdicts on aims in their column."""
 
     title: str
     headings: Sequence[str]
@@ -56,7 +56,7 @@ class Sheet:
     legend: str
 
     def show(self, console: Console) -> None:
-        """For people."""
+        """Print the table."""
         table = Table(
             title=self.title, title_justify="left", title_style="bold", caption=self.legend, caption_justify="left"
         )
@@ -67,7 +67,7 @@ class Sheet:
         console.print(table)
 
     def markdown(self) -> str:
-        """For a page."""
+        """Return the table for a page."""
         rules = ["---" if heading in _WORDS else "---:" for heading in self.headings]
         bold = [[cell.replace("missed", "**missed**") for cell in line] for line in self.lines]
         rows = "\n".join("| " + " | ".join(row) + " |" for row in (self.headings, rules, *bold))
@@ -75,7 +75,7 @@ class Sheet:
 
 
 def machine() -> dict[str, str]:
-    """What the numbers were measured on."""
+    """Return the machine and software of the measurements."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -107,10 +107,10 @@ _Measured = TypeVar("_Measured")
 
 @dataclass(slots=True)
 class Results(ABC, Generic[_Measured]):
-    """One run of a benchmark that is a program of its own: where it ran, how, and what it measured, dataclasses."""
+    """One run of a benchmark that is a program of its own: its machine, settings, and measurements (dataclasses)."""
 
     KIND: ClassVar[str]
-    """The name of its folder below ``benchmarks/results/``, and of what it measured in a file there."""
+    """The name of its folder below ``benchmarks/results/``, and of its measurements in a file there."""
 
     machine: dict[str, str] = field(default_factory=machine)
     settings: list[str] = field(default_factory=list)
@@ -118,33 +118,33 @@ class Results(ABC, Generic[_Measured]):
 
     @classmethod
     def folder(cls) -> Path:
-        """Where runs are saved."""
+        """Return the folder of saved runs."""
         return RESULTS / cls.KIND
 
     def save(self, path: Path | None = None) -> Path:
-        """As JSON in the folder, or in the place of ``path``, which holds less of the same run."""
+        """Save the run as JSON in the folder, or over ``path``, which holds less of the same run."""
         content = asdict(self)
         content[self.KIND] = content.pop("measured")
         return save_json(content, self.folder(), path)
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """What :meth:`save` wrote."""
+        """Load a run that :meth:`save` wrote."""
         content = json.loads(path.read_text())
         return cls(content["machine"], content["settings"], [cls.read(each) for each in content[cls.KIND]])
 
     @staticmethod
     @abstractmethod
     def read(content: dict[str, Any]) -> _Measured:
-        """One thing that was measured, out of JSON."""
+        """Return one measurement from its JSON."""
 
     @abstractmethod
     def sheets(self) -> list[Sheet]:
-        """Tables for people, and for a page."""
+        """Return tables for the terminal, and for a page."""
 
 
 def show(title: str, settings: str, measurements: Sequence[Measurement], console: Console) -> None:
-    """A table for people."""
+    """Print a table."""
     table = Table(title=f"{title}\n[dim]{settings}", title_justify="left", title_style="bold")
     for heading in ("what", "a second", "below it", "share", "aim"):
         table.add_column(heading, justify="left" if heading in ("what", "below it") else "right")
@@ -158,13 +158,13 @@ def show(title: str, settings: str, measurements: Sequence[Measurement], console
 
 
 def save(results: dict[str, list[Measurement]]) -> Path:
-    """The same as JSON, below ``benchmarks/results/``."""
+    """Save the results as JSON, below ``benchmarks/results/``."""
     rows = {name: [asdict(each) for each in measured] for name, measured in results.items()}
     return save_json({"machine": machine(), "results": rows}, RESULTS)
 
 
 def save_json(content: object, folder: Path, path: Path | None = None) -> Path:
-    """As a file of ``folder`` that is called after the time, or instead of what ``path`` holds of the same run."""
+    """Save a file named after the time to ``folder``, or replace ``path``, which holds less of the same run."""
     folder.mkdir(parents=True, exist_ok=True)
     path = path or folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
     written = path.with_suffix(".part")
@@ -177,27 +177,27 @@ def save_json(content: object, folder: Path, path: Path | None = None) -> Path:
 
 
 def console_of_run(width: int) -> Console:
-    """Where a run prints, ``width`` wide where that is no terminal. From here on SIGTERM ends it as an exit does, with
-    what it started."""
+    """Return a run's console, ``width`` wide if there is no terminal. From here on SIGTERM ends the run as an exit
+    does, with its processes."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     return Console() if sys.stdout.isatty() else Console(width=width)
 
 
 def show_machine(console: Console) -> None:
-    """What it begins with."""
+    """Print a run's beginning: the machine."""
     for name, value in machine().items():
         console.print(f"{name} {value}", highlight=False, end="  ")
     console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
 
 
 def show_settings(settings: Sequence[str], console: Console) -> None:
-    """How it measured, a line each."""
+    """Print how the run measured, a line each."""
     for each in settings:
         console.print(each, highlight=False)
 
 
 def show_end(saved: Path, failed: Sequence[str], console: Console) -> int:
-    """What it ends with; returns its exit code."""
+    """Print a run's end; return its exit code."""
     console.print(f"saved as {saved}", highlight=False, soft_wrap=True)
     if failed:
         console.print(f"[red]failed: {', '.join(failed)}")

@@ -36,12 +36,12 @@ from benchmarks.cluster.workloads import BY_H2LOAD, KEYS, LOADS, STORED, TRANSAC
 from benchmarks.report import console_of_run, show_end, show_machine, show_settings
 
 WIDTH: Final = 180
-"""Of what is printed where there is no terminal."""
+"""Columns of the output if there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What the machine has: paths, None for what is missing; ``missing`` says it for people."""
+    """The installed programs: paths, None for a missing one; ``missing`` says it as text."""
 
     etcd: str | None
     etcd_load: str | None
@@ -104,7 +104,7 @@ def _programs(systems: Sequence[str]) -> Programs:
 
 @contextmanager
 def _running(options: argparse.Namespace, programs: Programs) -> Iterator[list[Cluster]]:
-    """Those that were asked for and are installed, all at once."""
+    """Yield the clusters that were asked for and are installed, all at once."""
     with ExitStack() as stack:
         clusters: list[Cluster] = []
         for system in options.system:
@@ -124,7 +124,7 @@ def _measure(
     results: Results,
     console: Console,
 ) -> list[str]:
-    """Returns what failed; the other loads are measured."""
+    """Measure all loads; return the failed ones."""
     failed = []
     asked = [cluster for cluster in clusters if cluster.name != "etcd" or programs.etcd_load is not None]
     for cluster in asked:
@@ -171,7 +171,7 @@ class _Opens:
 
 
 def _command(cluster: Cluster, leader: Member, workload: str, callers: int) -> list[str]:
-    """At the leader, both: a follower would hand calls on."""
+    """Return the command that asks the leader, for both systems: a follower would hand calls on."""
     command = cluster.load_command(workload, callers, [leader.endpoint])
     assert command is not None
     return command

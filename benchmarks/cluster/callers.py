@@ -1,8 +1,8 @@
-"""Tasks of one loop that call one thing after another, in rounds that somebody asks for.
+"""Tasks of one loop that call one thing after another, in rounds asked for by another process.
 
-They call for a while uncounted, and ``ready`` is printed. Each line of standard input then asks for a round of so many
-seconds: ``counting`` is printed when the round's own warm-up is over, and at its end what was seen, as a line of JSON.
-The end of the input ends it all. :class:`~benchmarks.cluster.drivers.LoadProcess` is the other end.
+They call for a while uncounted, and ``ready`` is printed. Each line of standard input then asks for a round of that
+many seconds. ``counting`` is printed when the round's own warm-up is over, and at its end the result, as a line of
+JSON. The end of the input ends it all. :class:`~benchmarks.cluster.drivers.LoadProcess` is the other end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.cluster.workloads import WARM_CALLS, WARM_MS
 
 
 class Caller:
-    """One call after another. ``ask`` makes one; it raises whatever is wrong with the answer."""
+    """One call after another. ``ask`` makes one; it raises if the answer is wrong."""
 
     def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
         self._ask = ask
@@ -49,14 +49,14 @@ class Caller:
 
 
 class Phase:
-    """Of a round: warming, counting, ended."""
+    """A round's phase: warming, counting, ended."""
 
     def __init__(self) -> None:
         self.counts = False
         self.ended = False
 
     async def pass_through(self, seconds: float) -> float:
-        """The CPU seconds that the process used while the round counted."""
+        """Return the CPU seconds that the process used while the round counted."""
         await asyncio.sleep(WARM_MS / 1_000)
         before_s = time.process_time()
         print("counting", flush=True)
@@ -69,7 +69,7 @@ class Phase:
 
 
 async def answer_rounds(callers: Sequence[Caller]) -> None:
-    """Until the input ends."""
+    """Run rounds until the input ends."""
     await asyncio.gather(*(caller.warm() for caller in callers))
     print("ready", flush=True)
     loop = asyncio.get_running_loop()

@@ -3,11 +3,12 @@
     python -m benchmarks.cluster.cortado_load WORKLOAD CALLERS ENDPOINT,...
 
 For ``put``, ``get``, ``batch``, ``range``, ``range_overwritten`` and ``txn_...`` the tasks call for a while uncounted,
-and ``ready`` is printed. Each line of standard input then asks for a round of so many seconds: ``counting`` is printed
-when the round's own warm-up is over, and at its end what was seen, as a line of JSON. The end of the input ends it all.
+and ``ready`` is printed. Each line of standard input then asks for a round of that many seconds. ``counting`` is
+printed when the round's own warm-up is over, and at its end the result, as a line of JSON. The end of the input ends it
+all.
 
-``fill`` writes what gets and ranges find. ``failover`` puts, each task through a client of its own, until it is ended,
-and prints for each acknowledged put when it began and ended (wall clock, nanoseconds).
+``fill`` writes the pairs of gets and ranges. ``failover`` puts, each task through a client of its own, until it is
+ended, and prints for each acknowledged put when it began and ended (wall clock, nanoseconds).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _range_of(format_: bytes) -> Ask:
 
 
 def _transaction_of(count: int, *, hot: bool, among: int = KEYS) -> Ask:
-    """Reads keys, among so many, and writes them; begins again after a conflict."""
+    """Make calls that read ``count`` keys, of the first ``among``, and write them; begin again after a conflict."""
 
     async def ask(client: AsyncClient, _kv: AsyncKeyValue, draw: random.Random) -> None:
         keys, value = _distinct(count, draw, hot=hot, among=among), draw.randbytes(VALUE_BYTES)
@@ -95,7 +96,7 @@ def _transaction_of(count: int, *, hot: bool, among: int = KEYS) -> Ask:
 
 
 def _distinct(count: int, draw: random.Random, *, hot: bool, among: int) -> list[bytes]:
-    """Of hot ones, each key is with a hundredth's chance one of a few that all callers want."""
+    """Draw keys. A hot key is, with a hundredth's chance, one of a few that all callers want."""
     chosen: dict[bytes, None] = {}
     while len(chosen) < count:
         is_hot = hot and draw.randrange(100) == 0
@@ -124,7 +125,7 @@ async def rounds(endpoints: str, ask: Ask, count: int) -> None:
 
 
 async def fill(endpoints: str) -> None:
-    """What gets and ranges find."""
+    """Write the pairs of gets and ranges."""
     async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
         kv = client.kv(NAMESPACE)
         for format_ in (STORED_KEY, *(OVERWRITTEN_KEY,) * (1 + OVERWRITES)):
@@ -138,7 +139,7 @@ async def _fill(kv: AsyncKeyValue, format_: bytes, starts: Iterator[int]) -> Non
 
 
 async def failover(endpoints: str, count: int) -> None:
-    # A connection for each: what one of them waits for tells the others nothing.
+    # A connection for each: no caller waits for another one's call.
     await asyncio.gather(*(_put_for_ever(endpoints, number) for number in range(count)))
 
 

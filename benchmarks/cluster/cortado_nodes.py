@@ -65,11 +65,11 @@ class CortadoCluster:
             return False
 
     def settle(self) -> None:
-        """It does so by itself."""
+        """Do nothing: it settles by itself."""
 
     @property
     def endpoints(self) -> str:
-        """All addresses, as clients take them."""
+        """Return all addresses, as clients take them."""
         return ",".join(member.endpoint for member in self.members)
 
     def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str]:
@@ -85,7 +85,7 @@ class CortadoCluster:
 
 @contextmanager
 def running_cortado(folder: Path, count: int = 3, name: str = "cortado") -> Iterator[CortadoCluster]:
-    """So many voters, ended on the way out. Their data lies below ``folder``; results call them ``name``."""
+    """Yield ``count`` voters, ended on the way out. Their data lies below ``folder``; results call them ``name``."""
     cluster = CortadoCluster(folder, count, name)
     try:
         cluster.form()

@@ -1,4 +1,4 @@
-"""What asks one system, round by round, and what it saw."""
+"""The driver that asks one system, round by round, and its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one round: calls that ended in it, their latencies, and the CPU time of whoever called."""
+    """One round: calls that ended in it, their latencies, and the callers' CPU time."""
 
     calls: int
     p50_us: int
@@ -21,21 +21,21 @@ class Seen:
 
 
 def percentile(ordered: Sequence[int], share: float) -> int:
-    """The value below which ``share`` of them lie; 0 where there are none."""
+    """Return the value below which ``share`` of them lie; 0 if there are none."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
 
 
 class Driver(Protocol):
-    """Callers of one system, who rest between rounds."""
+    """Callers of one system, which rest between rounds."""
 
     def begin(self, seconds: float) -> None:
-        """Starts a round. Returns when it is warm and counting begins."""
+        """Start a round. Return when it is warm and counting begins."""
 
     def end(self) -> Seen:
-        """Waits for the round's end. Raises RuntimeError where the callers failed as a whole."""
+        """Wait for the round's end. Raises RuntimeError if the callers failed as a whole."""
 
     def close(self) -> None:
-        """Ends the callers."""
+        """End the callers."""
 
 
 class LoadProcess:

@@ -15,7 +15,7 @@ from benchmarks.cluster.members import Member, free_ports, wait_for
 from benchmarks.cluster.workloads import sizes
 
 QUOTA_BYTES: Final = 8 << 30
-"""Of a member's data. Its default, 2 GiB, a long run would fill: history is not compacted."""
+"""The quota of a member's data. A long run would fill the default, 2 GiB: history is not compacted."""
 
 LEASE_S: Final = 3_600
 
@@ -66,10 +66,10 @@ class EtcdCluster:
         return status is not None and "leader" in status
 
     def settle(self) -> None:
-        """Grants a lease, which is written without a key.
+        """Grant a lease, which is written without a key.
 
-        Each read of etcd 3.4 copies all of its buffer of keys that are not yet in its tree, and the buffer stays as
-        long as it ever was until there is a commit without keys. After many puts, gets were a third as fast.
+        Each read of etcd 3.4 copies its whole buffer of keys that are not yet in its tree. The buffer keeps its largest
+        length until there is a commit without keys. After many puts, gets were a third as fast.
         """
         leader = self.leader()
         if leader is None or _ask(leader, "lease/grant", {"TTL": LEASE_S}) is None:
@@ -91,7 +91,7 @@ class EtcdCluster:
 
 
 def _ask(member: Member, method: str, request: dict[str, int]) -> dict[str, Any] | None:
-    """A call by JSON: 64-bit numbers of the answer are text, and a zero is left out. None if there is no answer."""
+    """Make a call by JSON: 64-bit numbers of the answer are text, and a zero is left out. None without an answer."""
     call = urllib.request.Request(f"http://{member.endpoint}/v3/{method}", data=json.dumps(request).encode())
     try:
         with urllib.request.urlopen(call, timeout=2) as reply:
@@ -102,13 +102,13 @@ def _ask(member: Member, method: str, request: dict[str, int]) -> dict[str, Any]
 
 
 def find_etcd() -> str | None:
-    """The program's path, or None where the machine lacks it."""
+    """Return the program's path, or None if the machine lacks it."""
     return shutil.which("etcd")
 
 
 @contextmanager
 def running_etcd(program: str, load_program: str | None, folder: Path) -> Iterator[EtcdCluster]:
-    """Three members with a leader, ended on the way out. Their data lies below ``folder``."""
+    """Yield three members with a leader, ended on the way out. Their data lies below ``folder``."""
     cluster = EtcdCluster(program, load_program, folder)
     try:
         for member in cluster.members:

@@ -1,8 +1,8 @@
 """How long clients cannot write when the leader is killed (kill -9), with default settings.
 
-Several callers put one key after another, each through a client of its own: what one of them waits for tells the others
-nothing. The leader is killed; what counts is the time from the kill to the end of the first put that began after it and
-was acknowledged. Then the killed one is started again and has time to catch up, while it is the other system's turn.
+Several callers put one key after another, each through a client of its own, so that no caller waits for another one's
+put. The leader is killed. The measure is the time from the kill to the end of the first put that began after it and was
+acknowledged. Then the killed one is started again and has time to catch up, while it is the other system's turn.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from benchmarks.cluster.members import Cluster, Member, wait_for
 
 CALLERS: Final = 4
 PUTS_BEFORE: Final = 200
-"""That all callers together have acknowledged before the kill."""
+"""Puts that all callers together have acknowledged before the kill."""
 BACK_S: Final = 60.0
 CATCH_UP_S: Final = 1.0
 
 
 class _Puts:
-    """The callers' process, and which of their puts were acknowledged: (began, ended) in nanoseconds of wall time."""
+    """The callers' process, and its acknowledged puts: (began, ended) in nanoseconds of wall time."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         with log.open("ab") as errors:
@@ -38,13 +38,13 @@ class _Puts:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            # The kill may cut the last one short.
+            # The kill may cut the last line short.
             if line.endswith("\n"):
                 began, ended = line.split()
                 self.acknowledged.append((int(began), int(ended)))
 
     def first_after(self, killed_ns: int) -> int | None:
-        """The end of the first that began after."""
+        """Return the end of the first put that began after the kill."""
         return min((end for began, end in self.acknowledged[-1_000:] if began > killed_ns), default=None)
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class _Puts:
 
 
 def trials(clusters: Sequence[Cluster], count: int) -> dict[str, list[float]]:
-    """Milliseconds for each of ``count`` kills, the systems in turns."""
+    """Return milliseconds for each of ``count`` kills, the systems in turns."""
     spent_ms: dict[str, list[float]] = {cluster.name: [] for cluster in clusters}
     for _ in range(count):
         for cluster in clusters:

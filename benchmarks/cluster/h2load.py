@@ -4,8 +4,8 @@ It sends one request over and over, with the bytes that gRPC would send: a put o
 are streams of one connection, as those of an application's channel are. It costs next to nothing itself, and does not
 use the stream on which Cortado's own clients share messages.
 
-It looks at no reply, and gRPC says that it refuses a call beside HTTP's status 200. So what came is checked: as many
-bytes of data as so many answers have (a refusal has none), and after puts a get that finds what they put.
+It looks at no reply, and gRPC reports a refused call beside HTTP's status 200. So the bytes are checked: as much data
+as the answers have (a refusal has none), and after puts a get that finds their value.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cortado.proto.v1 import kv_pb2
 
 KEY: Final = STORED_KEY % 7
 FRAME_BYTES: Final = 5
-"""Before each message: whether it is compressed, and how long it is."""
+"""The bytes before each message: whether it is compressed, and how long it is."""
 ANSWERED_MIN: Final = 0.98
-"""Of the bytes of data that the answers should have; the round's edges cut some in two."""
+"""The least share of the data that the answers should have; the round's edges cut some in two."""
 PATHS: Final = {
     ("etcd", "unary_put"): "/etcdserverpb.KV/Put",
     ("etcd", "unary_get"): "/etcdserverpb.KV/Range",
@@ -41,12 +41,12 @@ PATHS: Final = {
 
 
 def find_h2load() -> str | None:
-    """The program's path, or None where the machine lacks it."""
+    """Return the program's path, or None if the machine lacks it."""
     return shutil.which("h2load")
 
 
 def request(system: str, workload: str, value: bytes) -> bytes:
-    """The message of a call. etcd's PutRequest has the key as field 1 and the value as 2, its RangeRequest the key."""
+    """Return a call's message. etcd's PutRequest has the key as field 1 and the value as 2, RangeRequest the key."""
     is_put = workload == "unary_put"
     if system == "etcd":
         return _field(1, KEY) + (_field(2, value) if is_put else b"")
@@ -56,7 +56,7 @@ def request(system: str, workload: str, value: bytes) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Bytes as a field of protobuf: its number and kind, its length seven bits at a time, itself."""
+    """Encode bytes as a field of protobuf: its number and kind, its length seven bits at a time, itself."""
     length, encoded = len(content), bytearray([number << 3 | 2])
     while length > 0x7F:
         encoded.append(length & 0x7F | 0x80)
@@ -78,7 +78,7 @@ class H2load:
         self._answer_bytes = 0
 
     def begin(self, seconds: float) -> None:
-        # Another one each round: a get that finds it tells that this round's puts were done.
+        # Another one each round: a get that finds it shows that this round's puts were done.
         self._value = os.urandom(VALUE_BYTES)
         if self._workload == "unary_get":
             self._call("unary_put", request(self._system, "unary_put", self._value))
@@ -107,7 +107,7 @@ class H2load:
         self._scratch.cleanup()
 
     def _check(self, said: str, calls: int) -> None:
-        """Raises RuntimeError where calls were refused, or puts did nothing."""
+        """Raise RuntimeError if calls were refused, or puts did nothing."""
         came = data_bytes(said)
         if came < ANSWERED_MIN * calls * self._answer_bytes:
             raise RuntimeError(f"{calls} calls to {self._system} brought {came} bytes of data: some were refused")
@@ -117,7 +117,7 @@ class H2load:
                 raise RuntimeError(f"{self._system} does not have what was put")
 
     def _call(self, workload: str, body: bytes) -> bytes:
-        """The answer to one call. Raises grpc.RpcError where it is refused."""
+        """Return the answer to one call. Raises grpc.RpcError if it is refused."""
         with grpc.insecure_channel(self._endpoint) as channel:
             call = channel.unary_unary(
                 PATHS[self._system, workload], request_serializer=bytes, response_deserializer=bytes
@@ -127,7 +127,8 @@ class H2load:
 
 
 def data_bytes(said: str) -> int:
-    """Of messages, without headers: ``traffic: 1.4MB (1437) total, 22KB (22) headers (...), 1.3MB (1300) data``."""
+    """Return the bytes of messages, without headers, from
+    ``traffic: 1.4MB (1437) total, 22KB (22) headers (...), 1.3MB (1300) data``."""
     found = re.search(r"traffic:.*\((\d+)\) data", said)
     if found is None:
         raise RuntimeError(f"h2load says nothing of traffic: {said!r:.200}")
@@ -135,7 +136,7 @@ def data_bytes(said: str) -> int:
 
 
 def latencies_us(log: Path) -> Iterator[int]:
-    """A line is start, status and microseconds, with tabs between; a status other than 200 is no answer."""
+    """Yield latencies. A line is start, status and microseconds, with tabs between; only status 200 is an answer."""
     for line in log.read_text().splitlines():
         _, status, microseconds = line.split("\t")[:3]
         if status == "200":

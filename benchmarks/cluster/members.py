@@ -1,4 +1,4 @@
-"""Processes that are measured: how they are started and ended, and what the kernel says that they used."""
+"""Measured processes: start them, end them, and read their use from the kernel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Member:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def end(self, *, kill: bool = False) -> None:
-        """Ends the process, in order or as a crash would."""
+        """End the process, in order or as a crash would."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -48,29 +48,29 @@ class Member:
 
 
 class Cluster(Protocol):
-    """Three members, whatever they are."""
+    """Three members of either system."""
 
     name: str
     members: list[Member]
 
     def leader(self) -> Member | None:
-        """The one that leads now, as far as anyone knows."""
+        """Return the current leader, as far as known."""
 
     def follows(self, member: Member) -> bool:
-        """Whether it answers and knows a leader, perhaps itself."""
+        """Return whether it answers and knows a leader, perhaps itself."""
 
     def settle(self) -> None:
-        """Begins to put away what the last calls left in memory, if it does not do so by itself."""
+        """Begin to put away data that the last calls left in memory, if it does not do so by itself."""
 
     def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str] | None:
-        """The program that asks it by its own client; None where it is missing."""
+        """Return the program that asks it by its own client; None if it is missing."""
 
     def settings(self) -> str:
-        """One line: version and what is not its default."""
+        """Return one line: version and settings that are not its default."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that were free a moment ago, all different."""
+    """Return ports of loopback that were free a moment ago, all different."""
     taken = [socket.socket() for _ in range(count)]
     try:
         for each in taken:
@@ -82,7 +82,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = START_S) -> float:
-    """Seconds until ``condition`` held. Raises TimeoutError naming ``what``."""
+    """Return the seconds until ``condition`` held. Raises TimeoutError naming ``what``."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() > began + timeout_s:
@@ -93,20 +93,20 @@ def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = START_
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a process used over some time: ``cores`` of CPU, and at most ``memory_mib`` at once."""
+    """A process's use over some time: ``cores`` of CPU, and at most ``memory_mib`` at once."""
 
     cores: float
     memory_mib: float
 
 
 class Meter:
-    """Counts what a process uses from the making of the meter to :meth:`read`."""
+    """Counts a process's use from the making of the meter to :meth:`read`."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._cpu_s = cpu_seconds(pid)
         self._began_s = time.monotonic()
-        # Makes the kernel count the peak anew.
+        # Let the kernel count the peak anew.
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     def cpu_s(self) -> float:
@@ -117,7 +117,7 @@ class Meter:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads so far."""
+    """Return user and system time of all threads so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 

@@ -1,4 +1,4 @@
-"""What was measured, as tables for people, for a page, and as JSON for later."""
+"""The measurements, as tables for the terminal and for a page, and as JSON for later."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Measured:
 
     @property
     def times(self) -> float | None:
-        """Cortado's rate over etcd's; None where one of them is missing."""
+        """Return Cortado's rate over etcd's; None if one of them is missing."""
         etcd, ours = (self.middle(system) for system in SYSTEMS)
         return ours.rate / etcd.rate if ours is not None and etcd is not None and etcd.rate else None
 
     @property
     def reached(self) -> bool | None:
-        """None where there is no aim, or nothing to compare with."""
+        """Return whether the aim is reached; None without an aim, or without a rate of etcd's."""
         return None if self.times is None or not self.load.aim else self.times >= self.load.aim
 
 
@@ -62,25 +62,25 @@ class Results:
     failover_ms: dict[str, list[float]] = field(default_factory=dict)
 
     def save(self) -> Path:
-        """As JSON below ``benchmarks/results/cluster/``."""
+        """Save the run as JSON below ``benchmarks/results/cluster/``."""
         return save_json(asdict(self), FOLDER)
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        """What :meth:`save` wrote."""
+        """Load a run that :meth:`save` wrote."""
         content = json.loads(path.read_text())
         measured = [Measured(Load(**each["load"]), rounds_of(each["rounds"])) for each in content["measured"]]
         return cls(content["machine"], content["settings"], measured, content["failover_ms"])
 
 
 def outcome_of(content: dict[str, Any]) -> Outcome:
-    """Out of JSON."""
+    """Return an outcome from its JSON."""
     followers = tuple(Use(**use) for use in content["followers"])
     return Outcome(**{**content, "leader": Use(**content["leader"]), "followers": followers})
 
 
 def rounds_of(content: dict[str, list[dict[str, Any]]]) -> dict[str, list[Outcome]]:
-    """Out of JSON: the outcomes of rounds, by what they were of."""
+    """Return the outcomes of rounds from their JSON, by name."""
     return {name: [outcome_of(each) for each in outcomes] for name, outcomes in content.items()}
 
 
@@ -88,12 +88,12 @@ def rounds_of(content: dict[str, list[dict[str, Any]]]) -> dict[str, list[Outcom
 
 
 def rates(results: Results) -> list[list[str]]:
-    """The cells of a table: one line for each load, with both systems side by side."""
+    """Return the cells of a table: one line for each load, with both systems side by side."""
     return [_rates(each) for each in results.measured]
 
 
 def costs(results: Results) -> list[list[str]]:
-    """The same, of what it cost."""
+    """Return the same cells for the costs."""
     return [_costs(each) for each in results.measured]
 
 
@@ -157,7 +157,7 @@ def failover_line(name: str, trials_ms: Sequence[float]) -> str:
 
 
 def show(results: Results, console: Console) -> None:
-    """Tables for people."""
+    """Print the tables."""
     for sheet in _sheets(results):
         sheet.show(console)
     for name, trials_ms in results.failover_ms.items():
@@ -165,7 +165,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def markdown(results: Results) -> str:
-    """The same for a page."""
+    """Return the tables for a page."""
     return "\n\n".join(
         [
             *(f"{each}." for each in results.settings),

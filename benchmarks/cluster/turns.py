@@ -1,6 +1,6 @@
 """One load, in turns: a round of one system, a round of the other, and again.
 
-The one whose turn it is not rests. Its callers stay connected and wait for their next round.
+The other system rests meanwhile. Its callers stay connected and wait for their next round.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from benchmarks.cluster.drivers import Driver, Seen
 from benchmarks.cluster.members import Cluster, Member, Meter, Use
 
 SETTLE_S: Final = 0.3
-"""Between two rounds: what the last one left to be done in the background is not the next one's."""
+"""The time between two rounds, for background work that the last one left."""
 
 Open = Callable[[Cluster, Member], Driver]
-"""The callers of a cluster that has this leader."""
+"""Opens the callers of a cluster that has this leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Calls a second, latencies in milliseconds, and what it cost: cores of CPU, and memory at its highest."""
+    """Calls a second, latencies in milliseconds, and costs: cores of CPU, and memory at its highest."""
 
     rate: float
     p50_ms: float
@@ -69,7 +69,7 @@ class _Contestant:
 
 
 def in_turns(clusters: Sequence[Cluster], opens: Open, rounds: int, seconds: float) -> dict[str, list[Outcome]]:
-    """The outcomes of each system's rounds. Raises RuntimeError where one fails as a whole."""
+    """Return the outcomes of each system's rounds. Raises RuntimeError if one fails as a whole."""
     outcomes: dict[str, list[Outcome]] = {cluster.name: [] for cluster in clusters}
     with ExitStack() as stack:
         contestants = {cluster.name: stack.enter_context(closing(_Contestant(cluster, opens))) for cluster in clusters}
@@ -93,7 +93,7 @@ def _outcome(seen: Seen, uses: Sequence[Use], seconds: float) -> Outcome:
 
 
 def middle(rounds: Sequence[Outcome]) -> Outcome:
-    """Of each number the median; of failures the sum."""
+    """Return the median of each number, and the sum of failures."""
     followers = zip(*(each.followers for each in rounds), strict=True)
     return Outcome(
         rate=statistics.median(each.rate for each in rounds),

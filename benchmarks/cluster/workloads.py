@@ -1,4 +1,4 @@
-"""What is asked of both systems: keys, sizes, and the loads that are measured, each with its aim.
+"""The workloads of both systems: keys, sizes, and the loads that are measured, each with its aim.
 
 ``etcd_load/main.go`` asks etcd for the same; it is given the sizes (:func:`sizes`) and has the keys' formats itself.
 """
@@ -10,14 +10,14 @@ from typing import Final
 
 VALUE_BYTES: Final = 200
 KEYS: Final = 1_000_000
-"""Puts and batches go to random ones among so many."""
+"""Puts and batches draw one of this many keys."""
 STORED: Final = 10_000
 """Keys that gets and ranges find, of each kind: written once, and overwritten."""
 OVERWRITES: Final = 10
 BATCH_PUTS: Final = 100
 RANGE_KEYS: Final = 1_000
 HOT_KEYS: Final = 10
-"""Of a hot transaction each key is with a hundredth's chance one of these."""
+"""A hot transaction draws each key, with a hundredth's chance, from these."""
 NAMESPACE: Final = "bench"
 
 PUT_KEY: Final = b"put-%08d"
@@ -28,19 +28,19 @@ OVERWRITTEN_KEY: Final = b"overwritten-%08d"
 FAILOVER_KEY: Final = b"failover-%d-%d"
 
 WARM_CALLS: Final = 20
-"""Of each caller, before it is ready."""
+"""Calls of each caller, before it is ready."""
 WARM_MS: Final = 200
-"""Of each round, before it counts."""
+"""Warm-up of each round, before it counts."""
 
 BY_H2LOAD: Final = "unary"
-"""What the name of a workload begins with that h2load asks for."""
+"""The prefix of the names of h2load's workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """A workload and how many callers ask for it at once. A call counts for ``rows``.
 
-    ``aim`` is the least share of etcd's rate that the project wants, 0 where it wants none in particular.
+    ``aim`` is the least share of etcd's rate that the project wants, 0 without an aim.
     """
 
     workload: str
@@ -77,11 +77,11 @@ TRANSACTIONS: Final = (
     ),
     Load("txn_row", "transaction of one read and one write, all of one row", 64),
 )
-"""Measured where they are asked for by name: a transaction that meets another one is begun again, and counts once."""
+"""Measured if named: a transaction that meets another one is begun again, and counts once."""
 
 
 def sizes() -> dict[str, int]:
-    """For the program that asks etcd, by the names of its flags."""
+    """Return the sizes for the program that asks etcd, by the names of its flags."""
     return {
         "keys": KEYS,
         "stored": STORED,

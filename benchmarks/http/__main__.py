@@ -6,7 +6,7 @@
     python -m benchmarks.http --resume benchmarks/results/http/20261126T060000.json
     python -m benchmarks.markdown                                 the newest result as a table for a page
 
-One node, one gateway, and the callers: a process each. A gateway uses one core. What a call costs is told in processor
+One node, one gateway, and the callers: a process each. A gateway uses one core. A call's cost is given in processor
 time, which other work on the machine changes little; the rates are those of the machine as it was.
 """
 
@@ -32,11 +32,11 @@ from benchmarks.http.workloads import CALLERS, READINGS, SENSORS, VALUE_BYTES, W
 from benchmarks.report import console_of_run, show_end, show_machine, show_settings
 
 WIDTH: Final = 160
-"""Of what is printed where there is no terminal."""
+"""Columns of the output if there is no terminal."""
 
 
 class Way:
-    """The node, and the gateway where calls go through that: what :func:`in_turns` takes for a cluster."""
+    """The node, and the gateway if calls go through it: the cluster of :func:`in_turns`."""
 
     def __init__(self, name: str, node: Member, *before: Member) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class Way:
         return member in self.members
 
     def settle(self) -> None:
-        """It does so by itself."""
+        """Do nothing: it settles by itself."""
 
     def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str]:  # noqa: ARG002
         return _load(self.name, workload, callers, self.address)
@@ -104,7 +104,7 @@ def _data(options: argparse.Namespace) -> str:
 
 @contextmanager
 def _running(folder: str) -> Iterator[list[Way]]:
-    """A node with its data, and a gateway before it."""
+    """Yield a node with its data, and a gateway before it."""
     with running_cortado(Path(folder), 1) as cluster:
         (node,) = cluster.members
         subprocess.run(_load("fill", "", 0, node.endpoint), check=True)
@@ -127,7 +127,7 @@ def _load(way: str, workload: str, callers: int, address: str) -> list[str]:
 def _measured(
     workload: Workload, callers: int, ways: Sequence[Way], options: argparse.Namespace, results: Results
 ) -> bool:
-    """Whether it worked."""
+    """Measure one; return whether it worked."""
 
     def opens(way: Cluster, _leader: Member) -> Driver:
         return LoadProcess(way.load_command(workload.name, callers, ()) or [])

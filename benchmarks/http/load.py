@@ -4,7 +4,7 @@
 
 They speak the protocol of :mod:`benchmarks.cluster.callers`. ``http``: a connection for each caller, kept, without a
 library of HTTP: a request is one ready text, an answer is cut by its ``Content-Length`` and read as JSON, as an
-application would. ``grpc``: all callers share one ``AsyncClient``, which merges what they ask. Both run on uvloop.
+application would. ``grpc``: all callers share one ``AsyncClient``, which merges their calls. Both run on uvloop.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class HttpConnection(asyncio.Protocol):
             self._answer.set_exception(ValueError(f"the gateway answered {head[:40]!r} {body[:200]!r}"))
 
     async def call(self, request: bytes) -> bytes:
-        """The body of the answer. Raises ValueError for one that is no success, ConnectionError."""
+        """Return the body of the answer. Raises ValueError for one that is no success, ConnectionError."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -84,7 +84,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 def http_call(workload: str, connection: HttpConnection, address: str, chance: random.Random) -> Ask:
-    """Makes one call of the workload. It raises ValueError for a wrong answer."""
+    """Return a function that makes one call of the workload. It raises ValueError for a wrong answer."""
 
     def request(method: str, path: str, body: bytes = b"") -> bytes:
         head = f"{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\n"
@@ -117,7 +117,7 @@ def http_call(workload: str, connection: HttpConnection, address: str, chance: r
 
 
 def check(holds: bool, found: Any) -> None:
-    """Raises ValueError where an answer is another than it must be."""
+    """Raise ValueError if an answer is wrong."""
     if not holds:
         raise ValueError(f"a wrong answer: {found!r:.200}")
 
@@ -136,7 +136,7 @@ async def _by_http(workload: str, callers: int, address: str) -> None:
 
 
 def grpc_call(workload: str, client: AsyncClient, chance: random.Random) -> Ask:
-    """Makes one call of the workload. It raises ValueError for a wrong answer."""
+    """Return a function that makes one call of the workload. It raises ValueError for a wrong answer."""
     table, pairs = client.table(TABLE), client.kv(NAMESPACE)
 
     async def document() -> None:
@@ -167,7 +167,7 @@ async def _by_grpc(workload: str, callers: int, address: str) -> None:
 
 
 async def fill(address: str) -> None:
-    """The table, the namespace, and what they hold."""
+    """Create the table and the namespace, and fill them."""
     async with AsyncClient(address, timeout_s=TIMEOUT_S) as client:
         await client.create_database(DATABASE)
         await client.schemas.register(TABLE, SCHEMA)

@@ -1,4 +1,4 @@
-"""What was measured, as a table for people, for a page, and as JSON for later."""
+"""The measurements, as a table for the terminal and for a page, and as JSON for later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEGEND: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The rounds of a workload with so many callers, by HTTP and by gRPC."""
+    """The rounds of a workload with this many callers, by HTTP and by gRPC."""
 
     workload: str
     callers: int
@@ -43,11 +43,11 @@ class Results(report.Results[Measured]):
         return Measured(content["workload"], content["callers"], rounds_of(content["rounds"]))
 
     def has(self, workload: str, callers: int) -> bool:
-        """Whether it is measured already."""
+        """Return whether it is measured already."""
         return any((each.workload, each.callers) == (workload, callers) for each in self.measured)
 
     def sheets(self) -> list[Sheet]:
-        """One line for each workload and number of callers."""
+        """Return one line for each workload and number of callers."""
         return [Sheet("The gateway beside the client", HEADINGS, [_line(each) for each in self.measured], LEGEND)]
 
 

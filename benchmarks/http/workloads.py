@@ -1,4 +1,4 @@
-"""What is asked by both ways, of which rows: a hundred sensors with a hundred readings each, and as many pairs."""
+"""The calls of both ways, and their rows: a hundred sensors with a hundred readings each, and as many pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TABLE: Final = "bench.readings"
 NAMESPACE: Final = "bench"
 SENSORS: Final = 100
 READINGS: Final = 100
-"""Of each sensor: a page has them all."""
+"""Readings of each sensor: a page has them all."""
 VALUE_BYTES: Final = 200
 CALLERS: Final = (1, 64)
 SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
@@ -24,7 +24,7 @@ SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``name`` as the command line has it."""
+    """``name`` is the name on the command line."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ def pair_key(number: int) -> bytes:
 
 
 def reading(of: int, number: int, value: float) -> dict[str, Any]:
-    """A document in its JSON form."""
+    """Return a document in its JSON form."""
     return {
         "sensor": sensor(of),
         "id": number,

@@ -6,8 +6,8 @@
     python -m benchmarks.spark --systems one jdbc              some systems
     python -m benchmarks.markdown                              the newest result as tables for a page
 
-Each load is saved once it is measured: a run that is cut off leaves those before. Needs Java. Where PostgreSQL is
-missing, Cortado is measured alone.
+Each load is saved once it is measured: a run that is cut off keeps those before. Needs Java. If PostgreSQL is missing,
+Cortado is measured alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from benchmarks.spark.turns import Side, Turns, reads_in_turns, writes_in_turns
 from examples.nycflights.session import spark_session
 
 WIDTH: Final = 220
-"""Of what is printed where there is no terminal."""
+"""Columns of the output if there is no terminal."""
 NODES: Final = {ONE: 1, THREE: 3}
 
 
@@ -113,7 +113,7 @@ class _Run:
         self._jvm: int = jvm.java.lang.ProcessHandle.current().pid()
 
     def all(self, stack: ExitStack, postgres: Postgres | None) -> list[str]:
-        """Returns what failed; the other loads are measured."""
+        """Measure all loads; return the failed ones."""
         options = self._options
         self._rows = made(self._spark, options.rows)
         self._written = [made(self._spark, options.written, note) for note in ("note", "changed")]
@@ -145,7 +145,7 @@ class _Run:
         return side
 
     def _measured(self, load: Load, sides: Sequence[Side], ours: Sequence[CortadoSide], turns: Turns) -> bool:
-        """Whether it worked; then it is saved with those before."""
+        """Measure one load; return whether it worked. Then it is saved with those before."""
         self._console.print(f"[dim]{load.title} ...")
         try:
             self._results.measured.append(Measured(load.name, self._spent(load, sides, ours, turns)))

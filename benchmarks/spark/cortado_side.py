@@ -1,4 +1,4 @@
-"""Cortado by its data source: what the node can do is left to the node."""
+"""Cortado by its data source: all work that the node can do is left to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CortadoSide:
         self._written = ""
 
     def fill(self, rows: DataFrame, there: DataFrame) -> None:
-        """What reads find, and what is upserted."""
+        """Write the rows of reads and of upserts."""
         self.client.create_database("bench")
         for name, frame in ((TABLE, rows), ("bench.upsert", there)):
             self.create(name, [Index(INDEX, ["gate"])] if name == TABLE else ())
@@ -77,16 +77,16 @@ class CortadoSide:
         return self._loaded(self._written, {})
 
     def create(self, name: str, indexes: Sequence[Index] = ()) -> None:
-        """A table for the rows."""
+        """Create a table for the rows."""
         self.client.schemas.register(name, SCHEMA)
         self.client.create_table(name, ["id"], indexes=indexes)
 
     def at_table(self, name: str, reader_or_writer: Any) -> Any:
-        """A reader or writer, of batches or of streams, that knows where the table is."""
+        """Return a reader or writer, of batches or of streams, that knows the table's address."""
         return reader_or_writer.format("cortado").options(endpoint=self._endpoints, table=name)
 
     def append(self, name: str, rows: DataFrame, options: Mapping[str, str]) -> Act:
-        """What appends the rows to a table."""
+        """Return the act that appends the rows to a table."""
         writer = self.at_table(name, rows.write).options(**options)
         return lambda: writer.mode("append").save()
 

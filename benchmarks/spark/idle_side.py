@@ -1,5 +1,5 @@
-"""A Python source that has nothing to do: it yields one prebuilt record batch again and again, and throws away what is
-written. What the other Python sources take on top of it is theirs."""
+"""A Python source without work: it yields one prebuilt record batch again and again, and drops written rows. The other
+Python sources' extra time is their own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class IdleSide:
 
 
 class IdleSource(DataSource):
-    """Rows that are there already, and a place for rows that nobody wants."""
+    """Prebuilt rows to read, and writes that drop their rows."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""PostgreSQL by Spark's JDBC source, as its users write it who want it fast.
+"""PostgreSQL by Spark's JDBC source, as its users write it for speed.
 
 Reads are cut by ranges of the key into partitions, and fetch 10,000 rows at a time. Conditions are pushed down, and
 aggregates are a ``query``. Appends write multi-row inserts in batches of 10,000. JDBC knows no upsert, and each task of
@@ -41,7 +41,7 @@ class JdbcSide:
         self._connection = jvm.java.sql.DriverManager.getConnection(postgres.url, USER, postgres.password)
 
     def fill(self, rows: DataFrame, there: DataFrame) -> None:
-        """What reads find, and what is upserted."""
+        """Write the rows of reads and of upserts."""
         self._run(f"CREATE TABLE flights ({SQL_COLUMNS})", f"CREATE TABLE upserted ({SQL_COLUMNS})")
         self._append("flights", rows)
         self._append("upserted", there)

@@ -1,7 +1,7 @@
-"""What is asked of all systems: the rows, and the loads that are measured, each with its aims.
+"""The loads of all systems: the rows, and the measured loads, each with its aims.
 
-Each read says what it must bring as a query of Spark's over the rows themselves (``expects``). The first turn of a load
-is not counted: it compares.
+Each read gives its expected result as a query of Spark's over the rows themselves (``expects``). The first turn of a
+load is not counted: it compares.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PARTITIONS: Final = 4
 CHANGES: Final = 1_000
 """Rows of a micro-batch."""
 FLIGHTS_BELOW: Final = 80
-"""Of 8,000 flight numbers: 1% of the rows, by value."""
+"""A bound on 8,000 flight numbers: 1% of the rows, by value."""
 GATE: Final = 7
-"""Of 90 gates, which two rows of three have: about 1% of the rows, by the index."""
+"""One of 90 gates, which two rows of three have: about 1% of the rows, by the index."""
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "record",
@@ -59,15 +59,15 @@ VALUES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``aim`` is the least rate beside JDBC's that the project wants of one node, ``aim_three`` of three; 0 where it
-    wants none in particular."""
+    """``aim`` is the least rate beside JDBC's that the project wants of one node, ``aim_three`` of three; 0 without an
+    aim."""
 
     name: str
     title: str
     aim: float = 0.0
     aim_three: float = 0.0
     expects: Callable[[DataFrame, int], DataFrame] | None = None
-    """Of a read: what it brings, out of the rows and their number."""
+    """A read's expected result, from the rows and their number."""
     is_collected: bool = False
     """Whether its rows are few and are looked at; those of other reads end in Spark's ``noop`` sink."""
 
@@ -77,7 +77,7 @@ class Load:
 
 
 def key_range(rows: int) -> tuple[int, int]:
-    """A hundredth of the keys, in their middle."""
+    """Return a hundredth of the keys, in their middle."""
     return rows // 2, rows // 2 + rows // 100
 
 
@@ -111,8 +111,8 @@ MICRO_BATCH_AIM_S: Final = 1.0
 
 
 def made(spark: SparkSession, rows: int, note: str = "note") -> DataFrame:
-    """The rows in memory, each partition a range of keys, as a table that was sorted before would be; ``note`` is what
-    one of their columns begins with."""
+    """Return the rows in memory, each partition a range of keys, as a table that was sorted before would be. ``note``
+    is the beginning of one of their columns."""
     values = [each.replace("'note ", f"'{note} ") for each in VALUES]
     frame = spark.range(0, rows, 1, PARTITIONS).selectExpr(*values).cache()
     assert frame.count() == rows

@@ -23,15 +23,15 @@ from benchmarks.spark.turns import Turns
 SOURCE: Final = "bench.changed"
 TARGET: Final = "bench.arrived"
 REST_S: Final = 0.5
-"""Before a batch: the query has nothing to do when its changes come."""
+"""The rest before a batch: the query is idle when its changes come."""
 ARRIVE_S: Final = 300.0
-"""For a batch, before the query counts as stuck."""
+"""The most that a batch may take, before the query counts as stuck."""
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: Turns, jvm: int) -> list[Spent]:
-    """Of each batch: from before its changes are written until all of them are read from the other table. The first
-    one, for which Spark starts its processes, is not counted."""
+    """Measure each batch, from before its changes are written until all of them are read from the other table. The
+    first one, for which Spark starts its processes, is not counted."""
     for name in (SOURCE, TARGET):
         side.create(name)
     spent = []
@@ -48,7 +48,7 @@ def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: 
 
 
 def _has_arrived(side: CortadoSide, query: StreamingQuery, first: int) -> bool:
-    """Raises what ended the query."""
+    """Return whether a batch has arrived. Raises the error that ended the query."""
     if (error := query.exception()) is not None:
         raise error
     return side.client.table(TARGET).count((first,)) == CHANGES

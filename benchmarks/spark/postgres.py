@@ -1,5 +1,5 @@
 """A PostgreSQL of one's own: a cluster in a temporary directory, on a port of loopback (``tools/postgres.sh`` finds or
-installs what it needs)."""
+installs its programs)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from benchmarks.cluster.members import Member, free_ports, wait_for
 
 USER: Final = "bench"
 ACCOUNT: Final = "postgres"
-"""PostgreSQL refuses to run as root: then it runs as this one, which Debian's package makes."""
+"""PostgreSQL refuses to run as root: then it runs as this user, which Debian's package makes."""
 SETTINGS: Final = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-"""Other than its defaults: memory for all rows, and no checkpoint in the midst of an append."""
+"""Settings that are not its defaults: memory for all rows, and no checkpoint in the midst of an append."""
 FOLDERS: Final = Path("/usr/lib/postgresql")
-"""Where Debian puts its programs, a folder for each version."""
+"""Debian's folder of its programs, with a folder for each version."""
 JAR: Final = Path("/usr/share/java/postgresql.jar")
 
 
 class NotThere(Exception):
-    """Says what is not installed."""
+    """Names the missing program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """``url`` is what JDBC connects to; ``pid`` the process that all others are children of."""
+    """``url`` is JDBC's address; ``pid`` is the parent of all other processes."""
 
     url: str
     password: str
@@ -47,7 +47,7 @@ class Postgres:
 
 
 def find_postgres() -> tuple[Path, Path]:
-    """The folder of its programs, and its JDBC driver. Raises NotThere."""
+    """Return the folder of its programs, and its JDBC driver. Raises NotThere."""
     folders = sorted(FOLDERS.glob("*/bin"), key=lambda path: int(path.parent.name.split(".")[0]))
     on_path = shutil.which("initdb")
     folder = folders[-1] if folders else Path(on_path).parent if on_path else None
@@ -60,7 +60,7 @@ def find_postgres() -> tuple[Path, Path]:
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """An empty database, ended and deleted on the way out. Raises NotThere."""
+    """Yield an empty database, ended and deleted on the way out. Raises NotThere."""
     programs, jar = find_postgres()
     with tempfile.TemporaryDirectory(prefix="bench-postgres-") as name:
         folder, password = Path(name), secrets.token_urlsafe()
@@ -110,13 +110,13 @@ def _answers(programs: Path, port: int) -> bool:
 
 
 def _account() -> Sequence[str]:
-    """What a command begins with that is to run as PostgreSQL may: the program takes the place of ``setpriv``."""
+    """Return the prefix of a command that runs as PostgreSQL may: the program takes the place of ``setpriv``."""
     whose = ("setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups")
     return whose if os.geteuid() == 0 else ()
 
 
 def _give(folder: Path) -> None:
-    """The directory and what lies in it to whom PostgreSQL runs as."""
+    """Give the directory and its contents to PostgreSQL's user."""
     if os.geteuid() == 0:
         for path in (folder, *folder.iterdir()):
             shutil.chown(path, ACCOUNT, ACCOUNT)

@@ -1,4 +1,4 @@
-"""CPU time of processes and of all that they have started, those included that have ended."""
+"""CPU time of processes and of all their descendants, the ended ones included."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds: of the clock, and of CPU by storage (nodes, or PostgreSQL's processes), by Spark's JVM, by Python (its
-    workers, and the driver's)."""
+    """Seconds: of the clock, and of CPU by storage (nodes, or PostgreSQL's processes), by Spark's JVM, and by Python
+    (its workers, and the driver's)."""
 
     wall: float
     storage: float
@@ -45,7 +45,7 @@ Tree = Mapping[tuple[int, int], Used]
 
 
 def tree_of(pid: int) -> Tree:
-    """As it is."""
+    """Return the tree as it is."""
     before: Tree = {}
     # A process that ends while this reads may be counted by neither itself nor its parent.
     while (found := _tree(pid)).keys() != before.keys():
@@ -54,11 +54,11 @@ def tree_of(pid: int) -> Tree:
 
 
 def spent_s(before: Tree, after: Tree) -> float:
-    """CPU seconds of a tree between two times.
+    """Return the CPU seconds of a tree between two times.
 
-    A process that has ended meanwhile is counted by the parent that waited for it, with all that it had used before.
-    Spark's daemons wait for none of their workers: what those used from the first time to their end, when they had been
-    idle for a minute, is left out.
+    A process that has ended meanwhile is counted by the parent that waited for it, with all its use before. Spark's
+    daemons wait for none of their workers. So the workers' use from the first time to their end, after a minute of
+    idling, is left out.
     """
     gone: dict[int, int] = defaultdict(int)
     for key in before.keys() - after.keys():

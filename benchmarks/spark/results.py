@@ -1,4 +1,4 @@
-"""What was measured, as tables for people, for a page, and as JSON for later."""
+"""The measurements, as tables for the terminal and for a page, and as JSON for later."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ COSTS_LEGEND: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A load, and what its turns took by system."""
+    """A load, and the times of its turns by system."""
 
     load: str
     turns: Mapping[str, Sequence[Spent]]
 
     def middle(self, system: str, of: Callable[[Spent], float]) -> float | None:
-        """The median of a system's turns; None where it has none."""
+        """Return the median of a system's turns; None if it has none."""
         turns = self.turns.get(system)
         return statistics.median(map(of, turns)) if turns else None
 
     def times(self, system: str, of: Callable[[Spent], float]) -> float | None:
-        """How many times as much JDBC takes; None where one of them is missing."""
+        """Return how many times as much JDBC takes; None if one of them is missing."""
         peer, ours = self.middle(PEER, of), self.middle(system, of)
         return peer / ours if peer is not None and ours else None
 
@@ -58,7 +58,7 @@ class Results(report.Results[Measured]):
         return Measured(content["load"], turns)
 
     def sheets(self) -> list[Sheet]:
-        """Time, and what it cost."""
+        """Return the tables of time, and of costs."""
         return [
             Sheet("Spark, beside JDBC on PostgreSQL", TIMES, [_times(each) for each in self.measured], TIMES_LEGEND),
             Sheet("What a load costs", COSTS, [_costs(each) for each in self.measured], COSTS_LEGEND),

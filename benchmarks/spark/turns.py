@@ -17,37 +17,37 @@ Act = Callable[[], None]
 
 
 class Side(Protocol):
-    """One system. It leaves out what it cannot do."""
+    """One system. It leaves out loads that it cannot do."""
 
     name: str
     pids: Sequence[int]
-    """The processes that store, each with all that it starts."""
+    """The processes that store, each with its descendants."""
     brings_rows: bool
-    """Whether what it brings is what was asked for, and not made up."""
+    """Whether its rows are the requested ones, and not made up."""
 
     def settings(self) -> str:
-        """One line: version and what is not its default."""
+        """Return one line: version and settings that are not its default."""
 
     def read(self, load: str) -> DataFrame | None:
-        """A fresh DataFrame of a read."""
+        """Return a fresh DataFrame of a read."""
 
     def write(self, load: str, rows: DataFrame) -> Act | None:
-        """Makes room for the rows, where they are new, and returns what writes them."""
+        """Make room for the rows, if they are new, and return the act that writes them."""
 
     def stored(self) -> DataFrame:
-        """All rows of the table that was written last."""
+        """Return all rows of the table that was written last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How many turns each system has of a load: ``number``, and no further one when ``seconds`` have passed since it
-    began, comparison included; but one."""
+    """How many turns each system has of a load: at most ``number``, and none begins when ``seconds`` have passed since
+    the load began, comparison included; but at least one."""
 
     number: int
     seconds: float = inf
 
     def taken(self) -> Iterator[int]:
-        """Their numbers: 0 is not counted."""
+        """Yield their numbers: 0 is not counted."""
         began = time.monotonic()
         yield 0
         for turn in range(1, self.number + 1):
@@ -57,13 +57,13 @@ class Turns:
 
 
 class WrongAnswer(Exception):
-    """What a system brought, or stored, is not what was asked for."""
+    """A system's result, or its stored rows, are wrong."""
 
 
 def reads_in_turns(
     load: Load, sides: Sequence[Side], rows: DataFrame, turns: Turns, jvm: int
 ) -> Mapping[str, list[Spent]]:
-    """What each turn of a read took, by the system's name. Raises WrongAnswer."""
+    """Return the costs of each turn of a read, by the system's name. Raises WrongAnswer."""
     assert load.expects is not None
     expected = load.expects(rows, rows.count())
     able = [side for side in sides if side.read(load.name) is not None]
@@ -83,7 +83,7 @@ def reads_in_turns(
 def writes_in_turns(
     load: Load, sides: Sequence[Side], frames: Sequence[DataFrame], turns: Turns, jvm: int
 ) -> Mapping[str, list[Spent]]:
-    """The same of a write, of one of the ``frames`` after the other, so that each turn changes what is there."""
+    """Return the same of a write, of one of the ``frames`` after the other, so that each turn changes stored rows."""
     spent: dict[str, list[Spent]] = {}
     for turn in turns.taken():
         rows = frames[turn % len(frames)]

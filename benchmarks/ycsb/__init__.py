@@ -2,6 +2,5 @@
 bench-ycsb``.
 
 Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", 2010, §4: a table of records of ten fields of 100 bytes,
-and six mixes of reads, updates, inserts, scans and read-modify-writes, of records that are drawn as
-:mod:`benchmarks.ycsb.draws` says.
+and six mixes of reads, updates, inserts, scans and read-modify-writes. :mod:`benchmarks.ycsb.draws` draws the records.
 """

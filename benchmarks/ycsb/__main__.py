@@ -5,7 +5,7 @@
     python -m benchmarks.ycsb --records 1000000 --callers 128
     python -m benchmarks.markdown                                   the newest result as a table for a page
 
-Each workload begins with the records that the one before it has left, A to F, as YCSB says to run them.
+Each workload begins with the records that the one before it has left, A to F, in YCSB's order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.ycsb.results import Measured, Results
 from benchmarks.ycsb.workloads import FIELD_BYTES, FIELDS, WORKLOADS, Workload
 
 WIDTH: Final = 160
-"""Of what is printed where there is no terminal."""
+"""Columns of the output if there is no terminal."""
 NODES: Final = {"one": 1, "three": 3}
 
 
@@ -88,7 +88,7 @@ def _command(what: str, endpoints: str, options: argparse.Namespace) -> list[str
 def _measured(
     workload: Workload, clusters: list[CortadoCluster], options: argparse.Namespace, results: Results, console: Console
 ) -> bool:
-    """Whether it worked."""
+    """Measure one; return whether it worked."""
     console.print(f"[dim]{workload.title} ...")
 
     def opens(_cluster: Cluster, leader: Member) -> Driver:

@@ -1,7 +1,7 @@
-"""Which record comes next: uniformly, by Zipf's law, or the latest ones most.
+"""Draw the next record: uniformly, by Zipf's law, or the latest ones most.
 
 The generator is that of Gray et al., "Quickly Generating Billion-Record Synthetic Databases", 1994, §3.2, with YCSB's
-constant of 0.99: of a million records, the most popular one is drawn by every 15th call. Popular records are not to be
+constant of 0.99: with a million records, every 15th call draws the most popular one. Popular records are not to be
 neighbours, so numbers are scattered by a hash (FNV-1a), and so are the keys, as YCSB does by default.
 """
 
@@ -16,7 +16,7 @@ _PRIME: Final = 0x100000001B3
 
 
 def scattered(number: int) -> int:
-    """64 bits that look like chance, the same for the same number."""
+    """Return 64 bits that look random, the same for the same number."""
     found = _OFFSET
     for _ in range(8):
         found = ((found ^ (number & 0xFF)) * _PRIME) & 0xFFFF_FFFF_FFFF_FFFF
@@ -25,7 +25,7 @@ def scattered(number: int) -> int:
 
 
 class Draw(Protocol):
-    """Draws a number from 0 up to the ``count`` of records that there are, exclusive."""
+    """Draws a number from 0 up to the ``count`` of records, exclusive."""
 
     def __call__(self, chance: random.Random, count: int) -> int: ...
 
@@ -49,7 +49,7 @@ class Zipfian:
         return min(count - 1, int(count * (eta * drawn / self._zeta - eta + 1) ** (1 / (1 - THETA))))
 
     def _reach(self, count: int) -> None:
-        """The sum of the weights of so many records, which only become more."""
+        """Add up the weights of ``count`` records, a number that only grows."""
         if count < self._count:
             self._count, self._zeta = 0, 0.0
         self._zeta += sum(1 / each**THETA for each in range(self._count + 1, count + 1))

@@ -34,7 +34,7 @@ _DRAWS: Final[dict[str, Callable[[], Draw]]] = {"zipfian": Scattered, "latest": 
 
 
 def key(number: int) -> str:
-    """Of the record with that number; neighbours in the order of keys are no neighbours in time."""
+    """Return the key of the record with that number; neighbours in key order are no neighbours in time."""
     return f"user{scattered(number)}"
 
 
@@ -43,7 +43,7 @@ def record(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 class Records:
-    """How many there are: a new one is drawn by all callers once its insert, and each before it, is acknowledged."""
+    """The number of records. All callers draw a new one once its insert, and each before it, is acknowledged."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -51,7 +51,7 @@ class Records:
         self._ahead: set[int] = set()
 
     def begin(self) -> int:
-        """The number of a new one."""
+        """Return the number of a new record."""
         self._next += 1
         return self._next - 1
 
@@ -80,7 +80,7 @@ class Asking:
         }
 
     async def one(self, chance: random.Random) -> None:
-        """One operation of the mix."""
+        """Make one operation of the mix."""
         (operation,) = chance.choices(self._operations, self._weights)
         await self._does[operation](chance)
 
@@ -92,7 +92,7 @@ class Asking:
 
     async def _insert(self, chance: random.Random) -> None:
         number = self._records.begin()
-        # Until this run it was not there; where another run of the workload has inserted it, it is written again.
+        # A new record in this run; if another run of the workload has inserted it, it is written again.
         await self._table.put(record(number, chance))
         self._records.acknowledged(number)
 
@@ -126,7 +126,7 @@ async def rounds(workload: Workload, count: int, callers: int, endpoints: str) -
 
 
 async def fill(count: int, endpoints: str) -> None:
-    """The table, and its first records."""
+    """Create the table, and its first records."""
     chance = random.Random(0)
     async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
         await client.create_database(TABLE.partition(".")[0])

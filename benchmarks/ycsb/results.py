@@ -1,4 +1,4 @@
-"""What was measured, as a table for people, for a page, and as JSON for later."""
+"""The measurements, as a table for the terminal and for a page, and as JSON for later."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Results(report.Results[Measured]):
         return Measured(content["workload"], rounds_of(content["rounds"]))
 
     def sheets(self) -> list[Sheet]:
-        """One line for each workload and number of nodes."""
+        """Return one line for each workload and number of nodes."""
         titles = {workload.name: workload.title for workload in WORKLOADS}
         lines = [
             _line(titles[each.workload], nodes, middle(rounds))

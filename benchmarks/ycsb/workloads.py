@@ -1,4 +1,4 @@
-"""The six workloads: what their mixes are, and how their records are drawn."""
+"""The six workloads: their mixes, and how their records are drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TABLE: Final = "ycsb.usertable"
 FIELDS: Final = tuple(f"field{number}" for number in range(10))
 FIELD_BYTES: Final = 100
 SCAN_ROWS_MAX: Final = 100
-"""Of a scan, which asks for 1 to so many records."""
+"""A scan asks for 1 to this many records."""
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "record",
@@ -23,7 +23,7 @@ Operation = Literal["read", "update", "insert", "scan", "modify"]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``mix`` is the share of each operation; ``draws`` which records they are about."""
+    """``mix`` is the share of each operation; ``draws`` picks their records."""
 
     name: str
     title: str

@@ -1,7 +1,7 @@
 """Many puts and deletes of one namespace, in columns, as they travel.
 
-Where all of them put, a handful of calls evaluates them (:mod:`cortado.store.kv.stage`), without an object for each and
-without a read.
+If all operations are puts, a handful of calls evaluates them (:mod:`cortado.store.kv.stage`), without an object for
+each and without a read.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cortado.store.mvcc.expiry import NEVER, Expiry
 
 @dataclass(frozen=True, slots=True)
 class KvBatch:
-    """Operation ``i`` puts ``values[i]`` at ``keys[i]``, or deletes that key where ``i`` is among ``deletes``; its
-    value is empty then. All that is put expires at one time."""
+    """Operation ``i`` puts ``values[i]`` at ``keys[i]``. If ``i`` is among ``deletes``, it deletes that key, and its
+    value is empty. All puts expire at one time."""
 
     keys: Sequence[bytes]
     values: Sequence[bytes]
@@ -30,12 +30,12 @@ class KvBatch:
 
     @property
     def size_bytes(self) -> int:
-        """Of keys and values."""
+        """Return the bytes of all keys and values."""
         return sum(map(len, self.keys)) + sum(map(len, self.values))
 
 
 def check_batch(batch: KvBatch, limits: KvLimits, row: int = 0) -> None:
-    """Raises InvalidArgument for an empty key, TooLarge for a value, named ``[place]`` counted from ``row``."""
+    """Raise InvalidArgument for an empty key, TooLarge for a value. Errors name ``[place]``, counted from ``row``."""
     if not all(batch.keys):
         place = next(i for i, key in enumerate(batch.keys) if not key)
         raise InvalidArgument(f"[{row + place}].key", "must not be empty")

@@ -1,14 +1,15 @@
-"""Which namespaces there are: those that have a pair.
+"""Find the namespaces that exist: those that have a pair.
 
-Nothing lists them, so they are searched for, from one to the next: the first live key at or behind a place names one,
-and the next place is behind it::
+No list of them is stored, so a search goes from one to the next. The first live key at or behind a place names one, and
+the next place is behind it::
 
     k "a" 0 ...      k "a" 0 ...      k "b" 0 ...      k "b" 7 ...       k "c" 0 ...
     ^ a              skipped          dropped: skipped ^ b               ^ c
 
-Keys of a generation that was dropped stay until its grace is over, and the generation that the name means may be empty.
+Keys of a dropped generation stay until its grace is over, and the generation that the name means may be empty.
 
-Who sees some names alone has those looked for: what lies between them costs nothing, and no place to go on at is there.
+If a caller may see only some names, only these are looked for. Namespaces between them cost nothing, and no place to go
+on at lies there.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def list_namespaces(
     is_over: Callable[[], bool],
     among: Sequence[str] | None = None,
 ) -> tuple[list[str], LogicalKey | None]:
-    """The next names at or behind ``start``, in order, and where to go on; None at the end. ``among`` these, which
-    ascend, where they are given.
+    """Return the next names at or behind ``start``, in order, and the place to go on at (None at the end). If
+    ``among`` is given, only these names are looked for; they ascend.
 
-    At most ``names_max``; fewer, perhaps none, where it ``is_over`` before. Raises SnapshotTooOld, DataLoss.
+    Returns at most ``names_max``, or fewer, perhaps none, if it ``is_over`` before. Raises SnapshotTooOld, DataLoss.
     """
     reader = source.snapshot(read_ts)
     ranges = [namespaces_range()] if among is None else [namespace_range(each) for each in among]
@@ -52,6 +53,6 @@ def list_namespaces(
         meant = generation_of(reader, name)
         if generation == meant:
             names.append(name)
-        # Behind a generation that was dropped the one that the name means may have pairs.
+        # Behind a dropped generation, the one that the name means may have pairs.
         place = pairs_range(name, meant)[0] if generation < meant else namespace_range(name)[1]
     return names, None

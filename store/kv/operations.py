@@ -1,10 +1,11 @@
-"""Reads and writes of single keys and whole ranges of the key-value API, as pure evaluations.
+"""Evaluate reads and writes of single keys and whole ranges of the key-value API, as pure functions.
 
-A key is 1 byte or more in a namespace; with the namespace, encoded, it must fit the engine. A value is any bytes, the
-empty ones too. A pair's etag is the timestamp of the commit that wrote it. Everything here is all or nothing: a
-refusal changes nothing. Batches: :mod:`cortado.store.kv.batches`.
+A key has 1 byte or more; encoded with its namespace, it must fit the engine. A value is any bytes, or empty. A pair's
+etag is the timestamp of the commit that wrote it. Every operation is atomic: a refusal changes nothing. Batches:
+:mod:`cortado.store.kv.batches`.
 
-Which pairs a namespace's name means is looked up in the state that is read (:mod:`cortado.store.catalog.namespaces`).
+Each operation looks up in its read state which pairs a namespace's name means
+(:mod:`cortado.store.catalog.namespaces`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from cortado.store.mvcc.reader import Reader, get_in_pieces
 
 @dataclass(frozen=True, slots=True)
 class KvLimits:
-    """The most that one request may hold; sizes in bytes. Beyond it, a request is refused with TooLarge.
+    """The most that one request may hold; sizes in bytes. A larger request is refused with TooLarge.
 
-    A batch's size counts its user keys and values. A range is deleted at once where it holds at most
-    ``delete_range_keys_max`` keys, their stored keys fit into a batch, and keys and values together have at most
-    ``delete_range_read_bytes_max``, since all of it is read.
+    A batch's size counts its user keys and values. A range may be deleted at once if it holds at most
+    ``delete_range_keys_max`` keys and their stored keys fit into a batch. Since all of it is read, its keys and values
+    together must have at most ``delete_range_read_bytes_max``.
     """
 
     value_bytes_max: int = 1 << 20
@@ -43,13 +44,13 @@ class KvLimits:
 
 DEFAULT_LIMITS: Final = KvLimits()
 PIECE_BYTES: Final = 1 << 20
-"""Of what is read at once for a reply."""
+"""Bytes that one piece of a reply reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class KvPair:
-    """A live pair. ``etag`` is the timestamp of the commit that wrote it; it expires at the wall time ``expires_ms``, 0
-    for never (a scan does not say)."""
+    """A live pair. ``etag`` is the timestamp of the commit that wrote it. The pair expires at the wall time
+    ``expires_ms``, 0 for never; a scan does not fill it in."""
 
     key: bytes
     value: bytes
@@ -59,7 +60,7 @@ class KvPair:
 
 @dataclass(frozen=True, slots=True)
 class KvPut:
-    """Write ``value``, where ``condition`` holds."""
+    """Write ``value`` if ``condition`` holds."""
 
     key: bytes
     value: bytes
@@ -69,7 +70,7 @@ class KvPut:
 
 @dataclass(frozen=True, slots=True)
 class KvDelete:
-    """Delete ``key``, where ``condition`` holds. An absent key stays absent."""
+    """Delete ``key`` if ``condition`` holds. An absent key stays absent."""
 
     key: bytes
     condition: Condition | None = None
@@ -77,8 +78,8 @@ class KvDelete:
 
 @dataclass(frozen=True, slots=True)
 class KvAdd:
-    """Add ``delta`` to the counter under ``key``, which is 0 where there is none; the sum stays in [min, max], and
-    expires when the counter did before."""
+    """Add ``delta`` to the counter under ``key``; an absent counter is 0. The sum must stay in [min, max], and keeps
+    the counter's expiry."""
 
     key: bytes
     delta: int
@@ -116,13 +117,13 @@ class KvRangeDeleted:
 
 
 def get(reader: Reader, namespace: str, key: bytes) -> KvPair | None:
-    """The live pair, or None. Raises InvalidArgument, KeyTooLong."""
+    """Return the live pair, or None. Raises InvalidArgument, KeyTooLong."""
     version = reader.get(checked_key(namespace, key, generation_of(reader, namespace)))
     return None if version is None else KvPair(key, version.payload, version.ts, version.expires_ms)
 
 
 def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[KvPair | None]:
-    """As :func:`get` for each key, in the order asked, read in pieces as they are taken. Errors name ``keys[i]``."""
+    """Yield :func:`get` of each key, in the order asked, read piece by piece. Errors name ``keys[i]``."""
     generation = generation_of(reader, namespace)
     logical_keys = [checked_key(namespace, key, generation, f"keys[{place}]") for place, key in enumerate(keys)]
     versions = chain.from_iterable(get_in_pieces(reader, logical_keys, max_bytes=PIECE_BYTES))
@@ -135,7 +136,7 @@ def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[
 def evaluate_put(
     reader: Reader, commit_ts: Timestamp, namespace: str, put: KvPut, limits: KvLimits = DEFAULT_LIMITS
 ) -> Evaluation:
-    """Replies KvWritten. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed."""
+    """Put a pair; reply KvWritten. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed."""
     logical_key = checked_key(namespace, put.key, generation_of(reader, namespace))
     check_value(put.value, "value", limits)
     if put.condition is not None:
@@ -146,7 +147,7 @@ def evaluate_put(
 
 
 def evaluate_delete(reader: Reader, namespace: str, delete: KvDelete) -> Evaluation:
-    """Replies KvDeleted. Raises InvalidArgument, KeyTooLong, ConditionFailed."""
+    """Delete a key; reply KvDeleted. Raises InvalidArgument, KeyTooLong, ConditionFailed."""
     logical_key = checked_key(namespace, delete.key, generation_of(reader, namespace))
     version = reader.get(logical_key)
     check_condition(delete.condition, key_for_people(namespace, delete.key), version)
@@ -159,9 +160,9 @@ def evaluate_delete(reader: Reader, namespace: str, delete: KvDelete) -> Evaluat
 def evaluate_delete_range(
     reader: Reader, namespace: str, within: KvRange, limits: KvLimits = DEFAULT_LIMITS
 ) -> Evaluation:
-    """Delete every key in a range at once; replies KvRangeDeleted.
+    """Delete every key in a range at once; reply KvRangeDeleted.
 
-    Raises InvalidArgument, KeyTooLong, and TooLarge where the range holds more keys than are deleted atomically.
+    Raises InvalidArgument, KeyTooLong, and TooLarge if the range holds more than one atomic deletion may.
     """
     start, end = logical_range(namespace, within, generation_of(reader, namespace))
     mutations = Mutations()
@@ -177,7 +178,7 @@ def evaluate_delete_range(
 
 
 def checked_key(namespace: str, key: bytes, generation: int, field: str = "key") -> LogicalKey:
-    """Raises InvalidArgument, KeyTooLong."""
+    """Return the stored key. Raises InvalidArgument, KeyTooLong."""
     if not key:
         raise InvalidArgument(field, "must not be empty")
     return kv_key(namespace, key, generation)
@@ -190,12 +191,12 @@ def _check_range(size: int, limit: int, unit: str) -> None:
 
 
 def check_value(value: bytes, field: str, limits: KvLimits) -> None:
-    """Raises TooLarge, its field being ``field``."""
+    """Raise TooLarge, naming ``field``, if the value is too large."""
     length, limit = len(value), limits.value_bytes_max
     if length > limit:
         raise TooLarge(field, f"must have at most {limit} bytes", f"{length} bytes", length, limit)
 
 
 def key_for_people(namespace: str, key: bytes) -> str:
-    """A key in an error: the namespace and the beginning of the key."""
+    """Return a key's text for an error: the namespace and the beginning of the key."""
     return f"{namespace}/{shown(key)}" + ("..." if len(key) > KEY_SHOWN_MAX else "")

@@ -14,7 +14,7 @@ KEY_SHOWN_MAX: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class KvRange:
-    """``[start, end)``, where an empty ``end`` is the namespace's end; or all keys that begin with ``prefix``."""
+    """``[start, end)``, an empty ``end`` being the namespace's end; or all keys that begin with ``prefix``."""
 
     start: bytes = b""
     end: bytes = b""
@@ -22,7 +22,7 @@ class KvRange:
 
 
 def logical_range(namespace: str, within: KvRange, generation: int = 0) -> tuple[LogicalKey, LogicalKey]:
-    """The same range in stored keys, of one generation of the namespace.
+    """Return the same range in stored keys, of one generation of the namespace.
 
     Raises InvalidArgument for a range that runs backwards, KeyTooLong.
     """
@@ -33,5 +33,5 @@ def logical_range(namespace: str, within: KvRange, generation: int = 0) -> tuple
 
 
 def shown(key: bytes) -> str:
-    r"""The beginning of a key as text, with ``\xNN`` for a byte that is none."""
+    r"""Return the beginning of a key as text, with ``\xNN`` for a byte that is not UTF-8."""
     return key[:KEY_SHOWN_MAX].decode("utf-8", "backslashreplace")

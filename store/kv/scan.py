@@ -1,4 +1,4 @@
-"""Scans of the key-value API, in slices: each is one bounded read, and says where the next one begins.
+"""Scan pairs in slices: each slice is one bounded read, and says where the next one begins.
 
 ::
 
@@ -28,7 +28,7 @@ from cortado.store.paging import PageToken, decode_token, encode_token, request_
 
 @dataclass(frozen=True, slots=True)
 class KvScanRequest:
-    """What to scan. ``limit`` counts pairs over all pages, 0 for none; ``at`` is the request's read time as text."""
+    """A scan's request. ``limit`` counts pairs over all pages, 0 for no limit; ``at`` is the read time as text."""
 
     namespace: str
     within: KvRange = field(default_factory=KvRange)
@@ -38,7 +38,7 @@ class KvScanRequest:
     at: str = ""
 
     def shape(self) -> bytes:
-        """What a page token is bound to: everything."""
+        """Return the shape that a page token is bound to: every field."""
         within = self.within
         return request_shape(
             "kv", self.namespace, within.start, within.end, within.prefix,
@@ -48,7 +48,7 @@ class KvScanRequest:
 
 @dataclass(frozen=True, slots=True)
 class KvScan:
-    """What is left of a scan: stored keys in ``[start, end)`` at ``read_ts``, at most ``remaining`` (None: all)."""
+    """The rest of a scan: stored keys in ``[start, end)`` at ``read_ts``, at most ``remaining`` (None: all)."""
 
     request: KvScanRequest
     read_ts: Timestamp
@@ -57,19 +57,19 @@ class KvScan:
     remaining: int | None
 
     def page_token(self) -> bytes:
-        """For the same request, to go on from here."""
+        """Return the token with which the same request goes on from here."""
         resume = self.end if self.request.reverse else self.start
         return encode_token(PageToken(self.read_ts, resume, self.remaining), self.request.shape())
 
 
 Joined: TypeAlias = tuple[bytes, bytes]
-"""As :func:`cortado.store.packing.join` makes it."""
+"""The result of :func:`cortado.store.packing.join`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KvSlice:
-    """Keys and values end to end with their lengths, and commit timestamps end to end (12 bytes each), in scan order,
-    perhaps none; ``rest`` is None where the scan ends."""
+    """Keys and values end to end with their lengths, and commit timestamps end to end (12 bytes each), in scan order.
+    It may be empty. ``rest`` is None at the scan's end."""
 
     keys: Joined
     values: Joined
@@ -81,21 +81,21 @@ class KvSlice:
 
     @property
     def pairs(self) -> list[KvPair]:
-        """The same, pair by pair."""
+        """Return the slice pair by pair."""
         versions = cut_equal(self.versions, TIMESTAMP_BYTES)
-        # What was written at once has one timestamp, and neighbours often were.
+        # Neighbours often come from one commit, so decode each timestamp once.
         etags = {each: Timestamp.from_bytes(each) for each in set(versions)}
         return list(map(KvPair, cut(*self.keys), cut(*self.values), map(etags.__getitem__, versions)))
 
 
 def begin_scan(request: KvScanRequest, read_ts: Timestamp, generation: int) -> KvScan:
-    """``generation`` is what the namespace means at ``read_ts``. Raises InvalidArgument, KeyTooLong."""
+    """Begin a scan. The namespace means ``generation`` at ``read_ts``. Raises InvalidArgument, KeyTooLong."""
     start, end = logical_range(check_namespace(request.namespace), request.within, generation)
     return KvScan(request, read_ts, start, end, request.limit or None)
 
 
 def resume_scan(request: KvScanRequest, token: bytes, generation: int) -> KvScan:
-    """The rest of a scan, from a page token; ``generation`` is what the namespace means at the token's time. Raises as
+    """Return the rest of a scan from a page token. The namespace means ``generation`` at the token's time. Raises as
     :func:`begin_scan`, and InvalidPageToken."""
     page = decode_token(token, request.shape())
     scan = begin_scan(request, page.read_ts, generation)
@@ -106,7 +106,7 @@ def resume_scan(request: KvScanRequest, token: bytes, generation: int) -> KvScan
 
 
 def read_slice(source: ScanSource, scan: KvScan, *, rows_max: int = 2000, bytes_max: int = 1 << 20) -> KvSlice:
-    """The next pairs, at most ``rows_max``, and about ``bytes_max`` bytes of keys and values."""
+    """Read the next pairs: at most ``rows_max``, and about ``bytes_max`` bytes of keys and values."""
     reverse = scan.request.reverse
     rows_max = rows_max if scan.remaining is None else min(rows_max, scan.remaining)
     chunk = source.scan_chunk(
@@ -124,11 +124,11 @@ def read_slice(source: ScanSource, scan: KvScan, *, rows_max: int = 2000, bytes_
 
 
 def _user_keys(namespace: str, chunk: ScanChunk) -> Joined:
-    """Where the kernel packed the slice, it cuts the keys, too, and none of them becomes an object."""
+    """Join the user keys. If the kernel packed the slice, it cuts the keys, too, without an object for each."""
     packed, payloads = chunk.packed, chunk.payloads
     if packed is not None and len(packed) and isinstance(payloads, PackedPayloads) and payloads.kernel is not None:
         start = beginning_of_user_keys(namespace, packed.logical_key(0))
-        # The keys are in order, so what the first and the last begin with, all of them do.
+        # The keys are in order, so a prefix of the first and the last is a prefix of all.
         if all(packed.logical_key(place).startswith(start) for place in (0, len(packed) - 1)):
             found = payloads.kernel.texts(packed.joined, packed.ends, len(start))
             if found is not None:

@@ -1,4 +1,4 @@
-"""Operations on pairs, one after another: what each key holds after all of them. The pairs' twin of
+"""Evaluate operations on pairs one after another, and keep each key's last value. The pairs' twin of
 :mod:`cortado.store.tables.stage`.
 
 A counter is a value of 8 bytes, signed and big-endian.
@@ -39,7 +39,7 @@ class PairStage:
     """Every method takes ``row``, the operation's place, which errors name."""
 
     def __init__(self, origin: Origin, catalog: Catalog, limits: KvLimits = DEFAULT_LIMITS) -> None:
-        """``catalog`` knows where the transaction began, and what the names of namespaces meant there (T15)."""
+        """``catalog`` knows the transaction's beginning, and the generation of each namespace's name there (T15)."""
         self._origin = origin
         self._catalog = catalog
         self._reader = origin.reader
@@ -48,11 +48,11 @@ class PairStage:
         self._expiries: dict[LogicalKey, int] = {}
 
     def mutations(self) -> Mutations:
-        """What is to be written in the end: each key once."""
+        """Return the writes of all operations: each key once."""
         return Mutations(list(self._values), list(self._values.values()), self._expiries)
 
     def put(self, namespace: str, put: KvPut, row: int = 0) -> LogicalKey:
-        """Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed, WriteConflict."""
+        """Put a pair. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed, WriteConflict."""
         key = checked_key(namespace, put.key, self._generation(namespace, row))
         check_value(put.value, "value", self._limits)
         if put.condition is not None:
@@ -61,7 +61,7 @@ class PairStage:
         return key
 
     def delete(self, namespace: str, delete: KvDelete, row: int = 0) -> LogicalKey:
-        """Raises as :meth:`put`. That there is none is no error."""
+        """Delete a key; an absent key is no error. Raises as :meth:`put`."""
         key = checked_key(namespace, delete.key, self._generation(namespace, row))
         live = self._live(key)
         if delete.condition is not None:
@@ -70,7 +70,7 @@ class PairStage:
         return key
 
     def add(self, namespace: str, add: KvAdd, row: int = 0) -> int:
-        """The sum. Raises as :meth:`put`, OutOfBounds, and InvalidArgument where the value is no counter."""
+        """Return the sum. Raises as :meth:`put`, OutOfBounds, and InvalidArgument if the value is no counter."""
         key = checked_key(namespace, add.key, self._generation(namespace, row))
         live = self._live(key)
         payload = bytes(COUNTER_BYTES) if live is None else live.payload
@@ -85,12 +85,12 @@ class PairStage:
         return total
 
     def check(self, namespace: str, check: KvCheck, row: int = 0) -> None:
-        """Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
+        """Check a condition. Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
         key = checked_key(namespace, check.key, self._generation(namespace, row))
         self._check(check.condition, key, namespace, check.key, self._live(key), row)
 
     def batch(self, namespace: str, batch: KvBatch, row: int = 0) -> list[LogicalKey]:
-        """All of a batch's operations in their order; where it only puts, in a handful of calls. Raises as they do."""
+        """Evaluate a batch in its order; if it only puts, in a handful of calls. Raises as its operations do."""
         generation = self._generation(namespace, row)
         check_batch(batch, self._limits, row)
         keys = kv_keys(namespace, batch.keys, generation)
@@ -107,7 +107,7 @@ class PairStage:
         return keys
 
     def _generation(self, namespace: str, row: int) -> int:
-        """T15: the pairs that the name meant where the transaction began. Raises InvalidArgument, WriteConflict."""
+        """Return the name's generation at the transaction's beginning (T15). Raises InvalidArgument, WriteConflict."""
         try:
             return self._catalog.generation_of(namespace)
         except WriteConflict as conflict:
@@ -122,7 +122,7 @@ class PairStage:
                 self._expiries.pop(key, None)
 
     def _stored_of(self, keys: Sequence[LogicalKey]) -> set[LogicalKey]:
-        """Those that are stored: their values, perhaps gigabytes, are let go of piece by piece."""
+        """Return the keys that are stored. Their values, perhaps gigabytes, are released piece by piece."""
         stored: set[LogicalKey] = set()
         place = 0
         for piece in get_in_pieces(self._reader, keys):
@@ -137,7 +137,7 @@ class PairStage:
         return self._origin.read(self._reader.get(key))
 
     def _remove(self, key: LogicalKey, *, is_live: bool) -> None:
-        """Of what is absent nothing is written, unless it came with this transaction and is stored without it."""
+        """Remove a live key. A key that only this transaction has put is forgotten, and nothing is written of it."""
         if not is_live:
             return
         if key in self._values and self._reader.get(key) is None:

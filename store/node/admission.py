@@ -1,8 +1,8 @@
-"""Everything that queues is bounded, in count and in bytes, and past the bound the answer comes at once.
+"""Bound every queue, in count and in bytes, and refuse callers past the bound at once.
 
-A :class:`Gate` stands before each queue: writes in flight, reads, streams. What it lets in holds its place until it
-leaves; what it does not is refused with the delay after which to try again. So memory under overload stays flat, and a
-caller learns of the overload in microseconds instead of in timeouts.
+A :class:`Gate` stands before each queue: writes in flight, reads, streams. An admitted request holds its place until it
+leaves; others are refused with the delay after which to try again. So memory under overload stays flat, and a caller
+learns of the overload in microseconds instead of in timeouts.
 
 A gate of streams has a share for each caller (:func:`.has_share`), so that one caller cannot keep the others out.
 """
@@ -23,7 +23,7 @@ from cortado.store.owners import has_share
 RETRY_DELAY_MS: Final = 50
 
 HELD: Final[ContextVar[list[Gate] | None]] = ContextVar("cortado_held", default=None)
-"""The gates with shares at which the stream that is served holds places, for those who look after it."""
+"""The gates with shares at which the stream being served holds places, for the code that looks after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Gate:
     def __init__(
         self, name: str, *, count_max: int, bytes_max: int = 0, holder: Callable[[], str] | None = None
     ) -> None:
-        """``holder`` names the caller whose share a :meth:`place` is of; empty for none. Without it there are no
-        shares."""
+        """``holder`` names the caller to whose share a :meth:`place` counts; empty for none. Without ``holder`` there
+        are no shares."""
         self.name = name
         self._holder = holder
         self._held: Counter[str] = Counter()
@@ -57,11 +57,11 @@ class Gate:
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def enter(self, size_bytes: int = 0, holder: str = "", count: int = 1) -> None:
-        """Take ``count`` places of ``size_bytes`` in all, of the share of ``holder``. Raises ResourceExhausted where
-        they are not free; nothing is taken then.
+        """Take ``count`` places of ``size_bytes`` in all, of the share of ``holder``. If they are not free, take
+        nothing and raise ResourceExhausted.
 
-        One that is larger than the whole bound is let in when it is alone, since waiting would never help it. The place
-        that the first who waits will take is no place for others: many small ones would keep a large one out.
+        A request larger than the whole bound is let in when it is alone, since waiting would never help it. The place
+        of the first waiter is kept for it: otherwise many small requests would keep a large one out.
         """
         kept_count, kept_bytes = (1, self._waiting[0][1]) if self._waiting else (0, 0)
         if self._count + kept_count + count > self._count_max:
@@ -75,13 +75,13 @@ class Gate:
             self._held[holder] += count
 
     def take(self, size_bytes: int = 0, count: int = 1) -> GatePlace:
-        """As :meth:`enter`, for who gives the places back elsewhere."""
+        """Take places as :meth:`enter` does, for a caller that gives them back elsewhere."""
         self.enter(size_bytes, count=count)
         return GatePlace(self, size_bytes, count)
 
     async def wait(self, size_bytes: int = 0) -> None:
-        """As :meth:`enter`, but wait for a place, first come first served: for who is one of a bounded number himself,
-        and whose caller feels the wait as back pressure."""
+        """Take a place as :meth:`enter` does, but wait for it, first come first served. For a bounded number of
+        waiters: their callers feel the wait as back pressure."""
         if not self._waiting and self._has_room(size_bytes):
             self._take(size_bytes)
             return
@@ -99,7 +99,7 @@ class Gate:
             raise
 
     def leave(self, size_bytes: int = 0, holder: str = "", count: int = 1) -> None:
-        """Give back what was taken with the same ``size_bytes``, ``holder`` and ``count``."""
+        """Give back places that were taken with the same ``size_bytes``, ``holder`` and ``count``."""
         self._count -= count
         self._bytes -= size_bytes
         if holder:
@@ -114,7 +114,7 @@ class Gate:
             granted, next_bytes = self._waiting.popleft()
             self._take(next_bytes)
             if granted.done():
-                # Cancelled, and does not know of its place yet: it gives it back.
+                # Cancelled, and does not know of its place yet: its handler gives the place back.
                 continue
             granted.set_result(None)
 
@@ -148,7 +148,7 @@ class Gate:
 
 
 class _Within:
-    """See :meth:`Gate.place`. No generator, since each read holds one."""
+    """The context of :meth:`Gate.place`. No generator, since each read holds one."""
 
     __slots__ = ("_count", "_gate", "_held", "_holder", "_size_bytes")
 
@@ -179,5 +179,5 @@ class GatePlace:
     count: int = 1
 
     def leave(self) -> None:
-        """Give it back."""
+        """Give the places back."""
         self.gate.leave(self.size_bytes, count=self.count)

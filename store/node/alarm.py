@@ -1,6 +1,6 @@
-"""One timer of the loop, which is moved only where it would come too late.
+"""One timer of the loop, which is moved only if it would come too late.
 
-Most of what it is set for is done before: another round comes first, and sets it to a later time. To cancel a timer and
+The timer rarely needs to ring: mostly another round comes first, and sets it to a later time. To cancel a timer and
 make another one each time costs more than to let it come, look, and wait on.
 """
 
@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-# No timer is set for less: a clock that is read a little early must not spin.
+# No timer is set for less: a clock read a little early must not make it spin.
 _DELAY_MS_MIN: Final = 0.5
 
 
 class Alarm:
-    """Calls ``ring`` once at the time that it was set to last; whoever is rung sets it again."""
+    """Calls ``ring`` once at the time that it was set to last; the callee sets it again."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], float], ring: Callable[[], None]
@@ -29,12 +29,11 @@ class Alarm:
         self._due_ms = math.inf
 
     def set(self, due_ms: float) -> None:
-        """Ring at ``due_ms`` of the monotonic clock, and not at the time that was set before; infinity asks for
-        nothing."""
+        """Ring at ``due_ms`` of the monotonic clock, and not at the time set before. Infinity: do not ring."""
         self._due_ms = due_ms
         if self._timer is not None:
             if self._comes_ms <= due_ms:
-                return  # it comes early enough, and then waits on
+                return  # the timer comes early enough, and then waits on
             self.cancel()
         if due_ms < math.inf:
             self._comes_ms = due_ms
@@ -42,7 +41,7 @@ class Alarm:
             self._timer = self._loop.call_later(delay_ms / 1000, self._rings)
 
     def cancel(self) -> None:
-        """Ring no more until it is set again."""
+        """Do not ring until it is set again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

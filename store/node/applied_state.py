@@ -1,12 +1,12 @@
-"""Where a node stands: the record that is written in the same transaction as everything that it speaks of.
+"""The record of a node's applied position, written in the same transaction as everything that it speaks of.
 
 Format 6, numbers big-endian (golden files pin it)::
 
     format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
     | request_bytes 8 | expires_to_ms 8 | changed_ts 12 | roles_on 1 | reserved 24 | CRC-32C 4
 
-The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: others would mean
-something that this version does not keep. The checksum is little-endian, as everywhere, and covers all bytes before it.
+The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: other values
+would come from a newer version. The checksum is little-endian, as everywhere, and covers all bytes before it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _CHECKSUM: Final = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class AppliedState:
-    """What the applied log says.
+    """The state that the applied log has reached.
 
     - ``index``, ``term``: place of the last applied entry.
     - ``last_ts``: the last commit's timestamp. Reads at or below it are complete.
     - ``ceiling``: reads ahead of the log were served up to here at most; a new leader begins above it.
     - ``epoch_began``: the first timestamp of the current epoch.
     - ``request_floor``: results of requests with an id below this one (20 bytes) are no longer remembered.
-    - ``requests``, ``request_bytes``: how many are, and the bytes of their records.
-    - ``expires_to_ms``: whatever was written in this epoch and expires does so by this wall time; 0: nothing does.
-    - ``changed_ts``: ``last_ts`` of the last entry that changed what is stored, staged values aside: where the index of
-      changes ends (:mod:`cortado.store.node.changefeed.index`).
-    - ``roles_on``: whether roles are, as the keys of principals say: known where damage hides those.
+    - ``requests``, ``request_bytes``: how many results are remembered, and the bytes of their records.
+    - ``expires_to_ms``: all expiring writes of this epoch expire by this wall time; 0: there are no such writes.
+    - ``changed_ts``: ``last_ts`` of the last entry that changed stored items, staged values aside. The index of changes
+      ends there (:mod:`cortado.store.node.changefeed.index`).
+    - ``roles_on``: whether the keys of principals turn roles on; known even if damage hides those keys.
     """
 
     index: int = 0
@@ -56,7 +56,7 @@ class AppliedState:
     roles_on: bool = False
 
     def is_after(self, other: AppliedState) -> bool:
-        """Whether this may be the same group's state later on: nothing that only rises is below ``other``'s."""
+        """Return whether this may be the same group's later state: no rising field is below ``other``'s."""
         return (
             self.index >= other.index
             and self.term >= other.term
@@ -87,7 +87,7 @@ class AppliedState:
 
     @classmethod
     def decode(cls, encoded: bytes) -> AppliedState:
-        """Raises DataLoss on a wrong length, checksum or format, and where reserved bytes are used."""
+        """Decode a record. Raises DataLoss on a wrong length, checksum or format, and on used reserved bytes."""
         record, checksum = encoded[:-4], encoded[-4:]
         if not record or _CHECKSUM.pack(google_crc32c.value(record)) != checksum:
             raise DataLoss("the node's state", f"a record of {len(encoded)} bytes with a wrong checksum")

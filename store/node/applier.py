@@ -1,13 +1,13 @@
-"""The data's side of a replica's disk: committed entries are applied behind the log, some in one transaction.
+"""The data's side of a replica's disk: apply committed entries behind the log, some in one transaction.
 
 ::
 
     committed, and durable in the log files ──► taken, after a moment ──► one transaction ──► readers, watches
 
-It waits for company, since many sorted items cost little more than few, but for nobody who needs it done
-(:meth:`GroupCommit.may_apply_later`). Until then the leader reads it from memory. A transaction ends behind about a
-thousand requests, so that nobody waits long for one that is under way; the rest of what was taken follows at once.
-Where there is no room for it, nothing new is taken into the log: what is committed stands, and is tried again.
+A transaction waits for more entries, since many sorted items cost little more than few, unless a caller needs it now
+(:meth:`GroupCommit.may_apply_later`). Until then the leader reads them from memory. A transaction ends behind about a
+thousand requests, so that callers do not wait long for one under way; the rest of the taken entries follows at once.
+If there is no room, nothing new is taken into the log: committed entries stand, and are tried again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Committed: TypeAlias = "tuple[AppliedState, Sequence[Entry]]"
 
 
 class Applier(Outstanding[Committed, AppliedState]):
-    """``on_applied`` is called when all know it, ``on_refused`` after there was no room."""
+    """``on_applied`` is called when all parts know it, ``on_refused`` after there was no room."""
 
     def __init__(
         self,
@@ -53,19 +53,19 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._pipeline = pipeline
         self._feed = feed
         self.heard: Callable[[Sequence[Applied]], None] = _nothing
-        """Hears what every applied entry changed."""
+        """Hears the changes of every applied entry."""
         self._on_applied = on_applied
         self._on_refused = on_refused
-        # What was taken from the log, and is behind the end of the last transaction.
+        # Entries taken from the log that are behind the end of the last transaction.
         self._rest: Sequence[Entry] = ()
 
     @property
     def is_free(self) -> bool:
-        """Nothing is taken from the log that is not applied."""
+        """True if every entry taken from the log is applied."""
         return super().is_free and not self._rest
 
     def apply(self, now_ms: float, group_commit: GroupCommit, *, is_wanted: bool) -> None:
-        """Begin a transaction, if the thread is free and what is committed need not wait."""
+        """Begin a transaction, if the thread is free and committed entries need not wait."""
         if self.is_free:
             pipeline, applying = self._pipeline, self._log.applying
             is_wanted = is_wanted or pipeline.awaits_applying or pipeline.is_crowded or self._feed.ranges > 0
@@ -95,7 +95,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.newly_committed)
         self.heard(self._machine.newly_applied)
         if self._pipeline.restores != restores:
-            # What is restored is older than the entries that bring it: no watch may take it for what happened of late.
+            # Restored versions are older than the entries that bring them: no watch may take them for recent changes.
             self._feed.recent.clear(state.last_ts)
             self._pipeline.on_restore()
         self._on_applied()
@@ -109,4 +109,4 @@ class Applier(Outstanding[Committed, AppliedState]):
 
 
 def _nothing(_entries: Sequence[Applied]) -> None:
-    """Nobody asked to hear of it."""
+    """No listener is set."""

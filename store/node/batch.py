@@ -1,4 +1,4 @@
-"""The batch that carries writes: what becomes one entry of the log, and the answers that wait for it."""
+"""The batch that carries writes: it becomes one entry of the log, and holds the answers that wait for it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a proposal will be told. Where it ``rests``, it changes nothing (a refusal, a write without an effect), but
-    was worked out from what is in flight, and may be given only once that is committed."""
+    """A proposal's outcome. If it ``rests``, it changes nothing (a refusal, a write without an effect), but depends on
+    writes in flight, and may be given only once those are committed."""
 
     proposal: Proposed
     outcome: Outcome
@@ -44,10 +44,10 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
+    """The effects of commands that become one entry of the log, and the answers that wait for it.
 
-    Once it begins an ``epoch``, or changes a restore or a large transaction's record, nothing more is evaluated until
-    it is applied. ``index`` and ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is
+    Once it begins an ``epoch``, or changes a restore or a large transaction's record, no command is evaluated until it
+    is applied. ``index`` and ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is
     applied, taken back, or given up with leadership.
     """
 
@@ -55,7 +55,7 @@ class Batch:
     answers: list[Answer] = field(default_factory=list)
     commands: int = 0
     callers: int = 0
-    """Of all ``answers``."""
+    """The callers of all ``answers``."""
     size_bytes: int = 0
     items: list[Item] = field(default_factory=list)
     results: list[Item] = field(default_factory=list)
@@ -66,17 +66,17 @@ class Batch:
     ceiling: Timestamp | None = None
     changes_restore: bool = False
     changes_records: bool = False
-    """It begins or ends large transactions. Its callers are answered once it is applied: until then nobody can read
-    what it has made visible (L1)."""
+    """It begins or ends large transactions. Its callers are answered once it is applied: only then can readers see the
+    rows that it made visible (L1)."""
     role_changes: list[Mutations] = field(default_factory=list)
-    """What its commands change of principals and grants."""
+    """Its commands' changes to principals and grants."""
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
     safepoints: Safepoints | None = None
     is_dense: bool = False
     lost_below: bytes = b""
-    """All requests with smaller ids are to be forgotten, since one of them is lost; empty: none is."""
+    """All requests with smaller ids are to be forgotten, since one of them is lost; empty: no request is lost."""
     forgotten: Forgotten = NOTHING_FORGOTTEN
     index: int = 0
     term: int = 0
@@ -84,29 +84,29 @@ class Batch:
     evaluating_ms: float = 0.0
     times: EntryTimes = field(default_factory=EntryTimes)
     seen: Seen | None = None
-    """What its commands were worked out from, where followers are to examine that."""
+    """The reads of its commands, if followers are to examine them."""
     drafted: Drafted | None = None
-    """Its items, where it has one command that was drafted: it takes no other, so that nothing is to be joined anew."""
+    """Its items, if it has one command that was drafted. It takes no other, so that its items need no joining again."""
 
     @property
     def is_complete(self) -> bool:
-        """It takes no more commands: an epoch begins behind it, or it is one large command's."""
+        """True if it takes no more commands: an epoch begins behind it, or it is one large command's."""
         return self.holds_next or self.drafted is not None
 
     @property
     def holds_next(self) -> bool:
-        """Nothing is evaluated before it is applied."""
+        """True if no command may be evaluated before it is applied."""
         return self.epoch > 0 or self.changes_restore or self.changes_records
 
     def has_room_for(self, proposal: Proposed, bytes_max: int, commands_max: int) -> bool:
-        """Whether it may take what a proposal is likely to come to. The first one it takes, however large."""
+        """Return whether it may take a proposal of this size. It takes the first one, however large."""
         if not self.commands:
             return len(self.answers) < commands_max
         fits = self.size_bytes + proposal.size_bytes <= bytes_max
         return fits and self.commands + proposal.callers <= commands_max
 
     def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> Sequence[Item]:
-        """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
+        """Take a command's effects. Returns the engine items of its mutations, in the order of its keys."""
         if not self.commands:
             self.first_ts = ts
         self.last_ts = ts
@@ -143,7 +143,7 @@ class Batch:
         return items
 
     def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
-        """Take a run's effects and results, a command for each write: at ``first``, and the timestamps behind it."""
+        """Take a run's effects and results, one command for each write: at ``first``, and the timestamps behind it."""
         if not self.commands:
             self.first_ts = first
         count = len(effects.replies)
@@ -161,7 +161,7 @@ class Batch:
         return items
 
     def answer(self, proposal: Proposed, outcome: Outcome, *, rests: bool) -> None:
-        """What the proposal will be told, once that is committed which it rests on."""
+        """Keep the proposal's outcome, to be given once the writes that it rests on are committed."""
         self.answers.append(Answer(proposal, outcome, rests))
         self.callers += proposal.callers
 
@@ -174,7 +174,7 @@ class Batch:
             self.layer.safepoints = removal.safepoints
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
-        """Take what its request is to be answered from now on."""
+        """Take the record from which its request is answered from now on."""
         record = encode_remembered(request_id, remembered)
         self.results.append((request_id, record))
         self.result_bytes += len(record)
@@ -190,16 +190,16 @@ class Batch:
     def _removal(self) -> Removal:
         if not (self.removed or self.cleared or self.safepoints):
             return NO_REMOVAL
-        # F1: of one engine key an entry says one thing. What goes is older than what its commands put.
+        # F1: an entry says one thing of each engine key. Removed versions are older than its commands' puts.
         if self.removed:
             self.removed.difference_update([key for key, _ in self.items])
         return Removal(sorted(self.removed), self.cleared, self.safepoints, self.is_dense)
 
     def entry(self, after_index: int, after_term: int) -> LogEntry:
-        """All of it, in key order."""
+        """Return the entry, in key order."""
         removal = self._removal()
-        # No engine key comes twice: a commit writes a key once, and each has its own timestamp. But what was staged may
-        # be moved by several of them.
+        # No engine key comes twice: a commit writes a key once, and each has its own timestamp. But several of its
+        # commands may move the same staged value.
         if self.drafted is None:
             self.items.sort(key=_engine_key)
             if self.commands > 1 and moves_staged(removal):

@@ -3,20 +3,20 @@
 ::
 
     limit.in-flight-bytes-max
-    ├─ entries   set aside: what is evaluated, appended and not applied has bounds of its own
-    ├─ calls     requests that are received and not answered: refused where there is no room
-    └─ chunks    those of bulk streams: they wait in line, which their callers feel as back pressure
+    ├─ entries   set aside: evaluated, appended and unapplied entries have bounds of their own
+    ├─ calls     requests that are received and not answered: refused if there is no room
+    └─ chunks    of bulk streams: they wait in line, which their callers feel as back pressure
 
-Calls and chunks are counted by about what they cost in memory, a few times their encoded size, from before they are
-parsed until they are answered. Each of the two keeps a quarter of what they share: the other never takes the last of
+Calls and chunks are counted by about their cost in memory, a few times their encoded size, from before they are parsed
+until they are answered. Each of the two keeps a quarter of the bytes that they share: the other never takes the last of
 it, so neither a bulk load nor a flood of calls keeps the other out.
 
-Nobody waits for ever:
+No waiter waits for ever:
 
-- Who has been let in never asks for more. So it comes to its end whatever the budget says, and gives back.
-- A chunk that waits holds what its message has, which had arrived before anybody could ask. Where all of the budget is
-  held so, nobody has been let in; then the head of the line is let in all the same.
-- The line is first come, first served, and what the chunks keep is enough for any one of them.
+- An admitted call or chunk never asks for more. So it ends even if the budget is full, and gives back.
+- A waiting chunk holds the bytes of its message, which arrived before it could ask. If waiting chunks hold all of the
+  budget, none is admitted; then the head of the line is let in all the same.
+- The line is first come, first served, and the chunks' own quarter is enough for any one of them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from cortado.store.node.limits import NodeLimits
 CALLS_MAX: Final = 65_536
 """More calls than this are refused, however small they are."""
 CALL_COST: Final = 3
-"""What a call's request costs for each byte: the message, what is parsed of it, and what is written."""
+"""A call's cost for each byte of its request: the message, its parsed form, and its writes."""
 CALL_BYTES: Final = 8 << 10
-"""What a call costs beside its request: its task, and gRPC's own state."""
+"""A call's cost beside its request: its task, and gRPC's own state."""
 CHUNK_COST: Final = 4
-"""What a chunk costs for each byte while it is prepared, at the most (measured: 3.4) ..."""
+"""A chunk's cost for each byte while it is prepared, at most (measured: 3.4) ..."""
 ROW_BYTES: Final = 512
 """... and for each row (measured: 400)."""
 _KEPT_PARTS: Final = 4
 
 
 class Budget:
-    """What calls and chunks share. Everything here runs on the node's loop."""
+    """The bytes that calls and chunks share. Everything here runs on the node's loop."""
 
     def __init__(self, limits: NodeLimits) -> None:
         self.bytes_max = limits.in_flight_bytes_max - limits.entries_bytes_set_aside
@@ -53,13 +53,13 @@ class Budget:
         self.chunks = Line(self, "bulk chunks", kept_bytes)
 
     def in_flight_bytes(self) -> int:
-        """What both hold."""
+        """Return the bytes that both hold."""
         return self.calls.bytes + self.chunks.bytes
 
     def room(self, share: Share) -> int:
-        """How many bytes ``share`` may still take; below 0 where too much arrived already."""
+        """Return how many bytes ``share`` may still take; below 0 if too much arrived already."""
         other = self.chunks if share is self.calls else self.calls
-        # What arrived unasked may be more than the other's part. What this one keeps is its own all the same.
+        # Chunks that arrived unasked may exceed their part. The kept part of this share is its own all the same.
         taken = min(max(other.bytes, other.kept_bytes), self.bytes_max - share.kept_bytes)
         return self.bytes_max - share.bytes - taken
 
@@ -74,20 +74,20 @@ class Share:
         self.count = 0
         self.bytes = 0
         self.refused = 0
-        """Who found no room, since the start."""
+        """Takers that found no room, since the start."""
 
     def has_room(self, size_bytes: int, count: int = 1) -> bool:
-        """For so many, and all that they take."""
+        """Return whether ``count`` calls of ``size_bytes`` in all fit."""
         return self.count + count <= CALLS_MAX and size_bytes <= self._budget.room(self)
 
     def take(self, size_bytes: int) -> Held:
-        """Raises ResourceExhausted where there is no room; nothing is taken then."""
+        """Take the bytes. Raises ResourceExhausted if there is no room; then it takes nothing."""
         if not self.has_room(size_bytes):
             raise self.refusal()
         return self.add(size_bytes)
 
     def add(self, size_bytes: int, count: int = 1) -> Held:
-        """What is there already, room or not."""
+        """Count bytes that are there already, room or not."""
         self.count += count
         self.bytes += size_bytes
         return Held(self, size_bytes, count)
@@ -113,10 +113,10 @@ class Held:
     bytes: int
     count: int = 1
     is_inside: bool = False
-    """Of a chunk: it has been let in."""
+    """Whether a chunk has been let in."""
 
     def leave(self) -> None:
-        """Give it back, once."""
+        """Give the bytes back, once."""
         share, size_bytes, self.bytes = self.share, self.bytes, -1
         if size_bytes >= 0:
             share.count -= self.count
@@ -127,7 +127,7 @@ class Held:
 
 
 class Line(Share):
-    """The share whose takers wait."""
+    """The share whose takers wait in line."""
 
     def __init__(self, budget: Budget, name: str, kept_bytes: int) -> None:
         super().__init__(budget, name, kept_bytes)
@@ -136,11 +136,11 @@ class Line(Share):
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """Return how many stand in line."""
         return len(self._waiting)
 
     async def enter(self, held: Held, size_bytes: int) -> None:
-        """Wait until ``held`` may be ``size_bytes`` in all. A caller who is cancelled still has what it held."""
+        """Wait until ``held`` may be ``size_bytes`` in all. A cancelled caller still holds its earlier bytes."""
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place = granted, held, size_bytes
         self._waiting.append(place)
@@ -154,7 +154,7 @@ class Line(Share):
             raise
 
     def let_in(self) -> None:
-        """Let in who may be, in order."""
+        """Let in the waiters for which there is room, in order."""
         while self._waiting:
             granted, held, size_bytes = self._waiting[0]
             more_bytes = max(size_bytes - held.bytes, 0)

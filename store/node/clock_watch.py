@@ -1,7 +1,7 @@
-"""Whether this host's clock may be believed: what its peers' clocks say of it, and what follows.
+"""Watch whether this host's clock may be believed, by its peers' clocks, and act on it.
 
-A wall clock that jumps is not followed before most nodes' clocks confirm it, and a node whose clock is out of bounds
-with most of them does not lead (docs/adr/0002).
+A jump of the wall clock is followed only once most nodes' clocks confirm it. A node whose clock is out of bounds with
+most of them does not lead (docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class ClockWatch:
         self._on_bounds: Callable[[bool], bool]
 
     def start(self, voters: Callable[[], Set[str]], on_bounds: Callable[[bool], bool]) -> None:
-        """Look from now on. ``voters`` are those of the group, this node among them where it is one. ``on_bounds``
-        hears at each look whether this clock is out of bounds, and says whether that is new."""
+        """Look from now on. ``voters`` are those of the group, this node among them if it is one. ``on_bounds`` hears
+        at each look whether this clock is out of bounds, and returns whether that is new."""
         self._voters = voters
         self._on_bounds = on_bounds
         self._look()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._alarm is not None:
             self._alarm.cancel()
 
     def observe(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """A peer's physical clock minus our monotonic one lies between these."""
+        """Note that a peer's physical clock minus our monotonic one lies between these."""
         if self._peers.observe(node_id, low_ms, high_ms, self._monotonic_ms()):
             self.compare()
 
     def offsets(self) -> list[ClockOffset]:
-        """Of each peer that was heard lately, its clock beside ours."""
+        """Return the clock of each recently heard peer, beside ours."""
         return self._peers.offsets(self._monotonic_ms(), self._time.offsets_ms()[0])
 
     def compare(self) -> None:
-        """Follow a jump that a majority confirms; do not lead with a clock that is out of bounds with a majority."""
+        """Follow a jump that a majority confirms. Do not lead with a clock that is out of bounds with a majority."""
         now_ms, clocks, time = self._monotonic_ms(), self._peers, self._time
         wall_ms, line_ms = time.offsets_ms()
         voters = self._voters()
@@ -74,7 +74,7 @@ class ClockWatch:
         self._say_jump()
 
     def _look(self) -> None:
-        """Now and then, also where nobody asks for the time and no peer speaks."""
+        """Compare now and then, even if no caller asks for the time and no peer speaks."""
         self.compare()
         self._alarm = asyncio.get_running_loop().call_later(_LOOK_MS / 1000, self._look)
 

@@ -1,7 +1,7 @@
-"""When the log may drop what is applied: now and then, and not what a member that catches up will ask for next.
+"""When the log may drop applied entries: now and then, and not those that a member catching up will ask for next.
 
-Held are the entries above a snapshot that is being made or brought to a member, and then those that it still lacks, up
-to ``held_bytes_max``. How long the log has become for that is what slows a leader down
+It holds the entries above a snapshot that is being made or brought to a member, and then those that the member still
+lacks, up to ``held_bytes_max``. The length of the log held for members slows the leader down
 (:mod:`cortado.store.node.pacing`).
 """
 
@@ -19,32 +19,32 @@ from cortado.store.node.pacing import TRIES_MAX, Pacing, append_rate
 
 _LOG: Final = logging.getLogger(__name__)
 
-# The log is compacted after so large a part of what it retains was added.
+# The log is compacted after this part of its retained length was added.
 _PART: Final = 8
-# What is retained, and two such parts more, is the usual length of a log.
+# The usual length of a log: the retained entries, and two such parts more.
 _USUAL_PARTS: Final = 10
-# Where there is no other member, what is applied is kept for nobody.
+# If there is no other member, applied entries are kept for no one.
 _ALONE_BYTES: Final = 1 << 20
-# Where the disk is nearly full, so small a part of what is retained else.
+# If the disk is nearly full, only this part of the usual retention is kept.
 _SCARCE_PART: Final = 64
-# A member that lacks no more has caught up: so many are on their way to one that is well.
+# A member that lacks no more has caught up: a healthy member has this many on their way.
 _NEAR_ENTRIES: Final = 16
-# What an entry takes in memory beside its bytes.
+# An entry's memory beside its bytes.
 _ENTRY_BYTES: Final = 512
 
 
 class Compaction:
-    """Counts what is applied and stored; the log itself decides what it keeps for members that are a little behind."""
+    """Counts applied and stored entries. The log itself decides how many to keep for members a little behind."""
 
     def __init__(self, log: RaftLog, settings: RaftSettings, *, held_bytes_max: int, applied_index: int) -> None:
         self._log = log
         self._entries = max(settings.retain_entries // _PART, 1)
         self._bytes = max(settings.retain_bytes // _PART, 1)
-        # For a member that was silent for longer nothing is held.
+        # Nothing is held for a member that was silent for longer.
         self._heard_ms = settings.election_ms_max
         self._retain_entries = settings.retain_entries
         self._scarce_bytes = settings.retain_bytes // _SCARCE_PART
-        # A log is no longer than this while nothing is held for anybody.
+        # A log is no longer than this while nothing is held for a member.
         self._begins_bytes = max(settings.retain_bytes * _USUAL_PARTS // _PART, held_bytes_max // _PART)
         self._held_bytes_max = max(held_bytes_max, 2 * self._begins_bytes)
         self._last_index = applied_index
@@ -54,12 +54,12 @@ class Compaction:
         self._catching_up: set[str] = set()
         self.pacing = Pacing()
         self.slowed: str = ""
-        """Why, and how far, writes are slowed; empty where they are not."""
+        """Why, and how far, writes are slowed; empty if they are not."""
         self.held_index: Callable[[], int | None] = _held_nowhere
-        """Above which index the log should not drop entries: members get a snapshot up to there now."""
+        """The index above which the log should not drop entries: members get a snapshot up to there now."""
 
     def durable(self, size_bytes: int, applied_index: int) -> None:
-        """So much more is stored, and entries up to ``applied_index`` are applied."""
+        """Note that ``size_bytes`` more are stored, and entries up to ``applied_index`` are applied."""
         log = self._log
         self._stored_bytes += size_bytes
         is_long = self._log_bytes() > self._begins_bytes
@@ -70,7 +70,7 @@ class Compaction:
         self._pace(log.progress if is_long else [])
 
     def make_room(self, applied_index: int) -> None:
-        """The disk is nearly full: keep little of what is applied, but all that members which answer lack."""
+        """Shorten the log on a nearly full disk, but keep all entries that answering members lack."""
         window = self._log.window
         if window.size[1] > 2 * self._scarce_bytes:
             needed = [each.match_index for each in self._log.progress if self._is_heard(each)]
@@ -80,7 +80,7 @@ class Compaction:
             window.compact(min([applied_index, *needed]), retain_bytes=self._scarce_bytes)
 
     def restart(self, applied_index: int) -> None:
-        """Count from here."""
+        """Count from here on."""
         self._last_index, self._stored_bytes = applied_index, 0
 
     def _compact(self, applied_index: int) -> None:
@@ -98,7 +98,7 @@ class Compaction:
         self._log.window.compact(index)
 
     def _lowest_needed(self) -> int | None:
-        """What every member that answers and catches up has, and every snapshot that is on its way."""
+        """Return the last index that every answering, catching-up member and every snapshot under way has."""
         last_index = self._log.last[0]
         needed = []
         for each in self._log.progress:
@@ -117,7 +117,7 @@ class Compaction:
         return size_bytes + _ENTRY_BYTES * max(count - self._retain_entries, 0)
 
     def _pace(self, members: Sequence[PeerProgress]) -> None:
-        """Slow down where the log has become long for somebody. ``members`` are empty where it has not."""
+        """Slow down if the log has become long for a member. ``members`` is empty if it has not."""
         behind = [each for each in members if self._is_heard(each) and each.node_id in self._catching_up]
         is_held = bool(behind) or self.held_index() is not None
         held_bytes = self._log_bytes() if is_held else 0
@@ -139,5 +139,5 @@ class Compaction:
 
 
 def _held_nowhere() -> int | None:
-    """Nobody asked for entries to be kept."""
+    """No entries are held."""
     return None

@@ -1,4 +1,4 @@
-"""Waiting for what a round may bring about: asked after each round, so nobody polls."""
+"""Wait for conditions that a round may bring about. They are asked after each round, so callers need not poll."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cortado.errors import CortadoError
 
 
 class Conditions:
-    """Everybody who waits for a condition of the node's state."""
+    """All waiters for a condition of the node's state."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -17,17 +17,17 @@ class Conditions:
 
     @property
     def is_empty(self) -> bool:
-        """True where nobody waits."""
+        """True if no caller waits."""
         return not self._waiting
 
     def wait(self, condition: Callable[[], bool]) -> asyncio.Future[None]:
-        """Done once ``condition`` holds when it is looked at."""
+        """Return a future that is done once ``condition`` holds at a look."""
         watcher: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((condition, watcher))
         return watcher
 
     def look(self) -> None:
-        """After a round: tell those whose condition holds now."""
+        """Tell the waiters whose condition holds now. Called after a round."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -40,11 +40,11 @@ class Conditions:
                 self._waiting.append((condition, watcher))
 
     def fail(self, error: CortadoError) -> None:
-        """No round follows: tell those whose condition holds, and end the others with ``error``."""
+        """Tell the waiters whose condition holds, and end the others with ``error``: no round follows."""
         self.look()
         waiting, self._waiting = self._waiting, []
         for _, watcher in waiting:
             if not watcher.done():
                 watcher.set_exception(error)
-                # Who was cancelled must not leave an "exception was never retrieved" in the log.
+                # A cancelled waiter must not leave an "exception was never retrieved" in the log.
                 watcher.exception()

@@ -1,5 +1,5 @@
-"""Writes that change no key by a version of their own: the epoch, the ceiling of reads ahead, what is given up, and
-what never happens."""
+"""Writes that change no key by a version of their own: the epoch, the ceiling of reads ahead, accepted losses, and
+cancelled requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING: Final = Mutations()
 
 
 def epoch_after(from_epoch: int) -> Evaluate:
-    """Begin the epoch after ``from_epoch``; refuses with InvalidArgument where that is not the current one."""
+    """Begin the epoch after ``from_epoch``; refuse with InvalidArgument if that is not the current one."""
 
     def evaluate(_reader: Reader, commit_ts: Timestamp) -> Evaluation:
         if from_epoch != commit_ts.epoch:
@@ -35,7 +35,7 @@ def higher_ceiling(ceiling: Timestamp) -> Evaluate:
 
 
 def accepted_loss(loss: AcceptLoss) -> Evaluate:
-    """Give up what is damaged on every replica."""
+    """Give up an item that is damaged on every replica."""
 
     def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         return Evaluation(_NOTHING, None, loss)
@@ -44,5 +44,5 @@ def accepted_loss(loss: AcceptLoss) -> Evaluate:
 
 
 def cancelled(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-    """Nothing, in the place of a request that never happens."""
+    """Do nothing, in the place of a request that never happens."""
     return Evaluation(_NOTHING, None)

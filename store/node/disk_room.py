@@ -3,13 +3,13 @@
 
 ::
 
-    a request ───► is there room for about so much?                     no: refused before it stands in line
+    a request ───► is there room for about its size?                    no: refused before it stands in line
     evaluated ───► is there room for it, behind all that is before it?  no: refused, and nothing is appended
-    ten times a second: measured. Acknowledgements tell it; where it is scarce, the log is kept short
+    ten times a second: measured. Acknowledgements tell it; if it is scarce, the log is kept short
 
-What is stored here is judged by the engine. What the members store is judged by what they said: a write is appended
-where every member of some majority keeps its reserve. What frees room may use the reserve, but for its last part, here
-as there; the leader's own writes are refused nowhere.
+The engine judges the room here; the members' own reports judge theirs. A write is appended if every member of some
+majority keeps its reserve. A write that frees room may use the reserve, but for its last part, here as there; the
+leader's own writes are refused nowhere.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from cortado.store.node.run import Proposed
 _LOG: Final = logging.getLogger(__name__)
 
 LOOK_MS: Final = 100.0
-"""So often room is measured: no less often than a leader asks with a heartbeat."""
+"""Room is measured this often: no less often than a leader asks with a heartbeat."""
 _UNASKED_BYTES: Final = 64 << 10
-"""A write may turn out larger than its request by this, and as much again, without the disk being looked at again."""
+"""A write may turn out larger than twice its request by this, without the disk being looked at again."""
 _LOOK_AGAIN_AFTER_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = 4_096
 SMALL_BYTES: Final = 64 << 10
-"""Where there is no room for a write of this size, writes are refused."""
+"""If there is no room for a write of this size, writes are refused."""
 
 
 class DiskRoom:
-    """All on the loop."""
+    """All methods run on the loop."""
 
     def __init__(self, group: GroupContext) -> None:
         self._host = group.host
@@ -49,12 +49,12 @@ class DiskRoom:
         self._log = group.log
         self._look_at_ms = -math.inf
         self._is_scarce = False
-        # What is known to be left on the disks of a majority, and was not given away since.
+        # Bytes known to be left on the disks of a majority, and not given away since.
         self._unlooked_bytes = 0.0
         self._members_problem = ""
 
     def look(self, now_ms: float) -> bool:
-        """Measure, and let the log know. True where it is scarce (:attr:`RoomLeft.is_tight`): keep the log short."""
+        """Measure, and tell the log. True if room is scarce (:attr:`RoomLeft.is_tight`): keep the log short."""
         if now_ms < self._look_at_ms:
             return False
         self._look_at_ms = now_ms + LOOK_MS
@@ -62,7 +62,7 @@ class DiskRoom:
         try:
             left_bytes, reserve_bytes = room = self._engine.room()
         except (CortadoError, OSError):
-            # Whoever needs to read or write will say so.
+            # The next caller that reads or writes will report it.
             return False
         last_bytes = reserve_bytes // LAST_RESERVE_PART
         self._log.room.measured(Room(max(left_bytes - reserve_bytes, 0), max(left_bytes - last_bytes, 0)))
@@ -71,15 +71,17 @@ class DiskRoom:
         return self._is_scarce
 
     def admit_request(self, proposal: Proposed, appended_bytes: int) -> None:
-        """Before it stands in line, behind ``appended_bytes`` that are not applied. Raises ResourceExhausted."""
+        """Admit a request before it stands in line, behind ``appended_bytes`` that are not applied. Raises
+        ResourceExhausted."""
         if not proposal.is_own:
             size_bytes = proposal.size_bytes + COMMAND_OVERHEAD_BYTES * proposal.callers
             self._host.admit(size_bytes, behind_bytes=appended_bytes, frees=proposal.frees)
             self._admit_members(size_bytes, 0, frees=proposal.frees)
 
     def admit_effect(self, proposal: Proposed, size_bytes: int, open_bytes: int, appended_bytes: int) -> None:
-        """It turned out to write ``size_bytes``, behind ``open_bytes`` that are not appended, and ``appended_bytes``
-        that are not applied. Raises ResourceExhausted: of many that came together each had room alone."""
+        """Admit an evaluated write of ``size_bytes``, behind ``open_bytes`` that are not appended and
+        ``appended_bytes`` that are not applied. Raises ResourceExhausted: each of many requests that came together had
+        room alone."""
         if proposal.is_own:
             return
         if self._is_scarce or size_bytes > 2 * proposal.size_bytes + _UNASKED_BYTES:
@@ -87,7 +89,7 @@ class DiskRoom:
         self._admit_members(size_bytes, open_bytes, frees=proposal.frees)
 
     def problem(self) -> str:
-        """Why a small write would be refused now; empty where it would not."""
+        """Return why a small write would be refused now; empty if it would not."""
         try:
             self._engine.admit(SMALL_BYTES)
         except ResourceExhausted as full:
@@ -99,7 +101,7 @@ class DiskRoom:
     def _admit_members(self, size_bytes: int, open_bytes: int, *, frees: bool) -> None:
         cost_bytes = STORED_TIMES * size_bytes + _PAGE_BYTES
         if cost_bytes > self._unlooked_bytes:
-            # What is appended is known to be on its way to them; the open batch is not.
+            # Appended bytes are known to be on their way to the members; the open batch is not.
             before_bytes = STORED_TIMES * open_bytes
             left_bytes = self._log.room.of_majority(frees=False)[0] - before_bytes
             self._unlooked_bytes = 0.0
@@ -113,7 +115,7 @@ class DiskRoom:
         self._unlooked_bytes -= min(cost_bytes, self._unlooked_bytes)
 
     def _say(self) -> None:
-        """For people: not each time that a little room comes and goes."""
+        """Log the problem, but not each time that a little room comes and goes."""
         left_bytes, voters = self._log.room.of_majority(frees=False)
         if left_bytes < STORED_TIMES * SMALL_BYTES:
             was_known = bool(self._members_problem)
@@ -126,7 +128,7 @@ class DiskRoom:
 
 
 def _members_full(voters: Sequence[VoterRoom], cost_bytes: int, *, frees: bool) -> ResourceExhausted:
-    """Names those that have less room than ``cost_bytes``."""
+    """Name the voters that have less room than ``cost_bytes``."""
     above = "the last part of the reserve" if frees else "the reserve"
     full = sorted([each for each in voters if each.bytes(frees=frees) < cost_bytes], key=lambda each: each.node_id)
     names = ", ".join(f"{each.node_id} has {each.bytes(frees=frees):.0f} bytes left above {above}" for each in full)

@@ -1,4 +1,4 @@
-"""The loop that drives one group's log: messages, proposals and the time go in; what must be done comes out.
+"""The loop that drives one group's log: messages, proposals and the time go in; actions come out.
 
 ::
 
@@ -13,19 +13,19 @@ timer. :mod:`cortado.store.node.rounds` has its phases. There is at most one bat
 is busy, the loop evaluates what arrives into the next batch, so that a slow disk makes larger batches instead of a
 queue of small ones; messages leave when they may.
 
-- *A batch is closed* when the log thread is free and, in a group of several, when nothing more is to be waited for
+- *A batch is closed* when the log thread is free and, in a group of several, when no more commands are to be waited for
   (:mod:`cortado.store.node.group_commit`).
-- *Not every round is whole.* Where nothing came but proposals, and the open batch can't be closed yet, they are
-  evaluated, and that is all. Where a thread reports and nobody waits, what waited for it goes on, and that is all. A
-  leader whose writes and reads are all answered does not get up for the last acknowledgements: they wait for the next
-  round, but not for long. Together these were half of all rounds.
-- *What is committed* is applied behind the answers, in larger transactions: after a moment, when it is enough, or at
-  once where somebody needs it (a scan, a watch, a new leader's first entry). Until then it is read from memory.
-- *Leadership* is looked at after everything that may change it, before anything is answered.
-- *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
-  what was evaluated on top of it is evaluated again. In a larger group it stands, and is tried again, whole, with
+- *Not every round is whole.* If only proposals came and the open batch can't be closed yet, a round just evaluates
+  them. If a thread reports and no caller waits, a round just goes on with the work that waited for it. A leader whose
+  writes and reads are all answered does not wake for the last acknowledgements: they wait for the next round, but not
+  for long. Together these were half of all rounds.
+- *Committed entries* are applied behind the answers, in larger transactions: after a moment, when they are enough, or
+  at once if a reader needs them (a scan, a watch, a new leader's first entry). Until then they are read from memory.
+- *Leadership* is looked at after everything that may change it, before any answer.
+- *No room.* In a group of one the log takes the entry back, since no other node holds it: its callers are refused, and
+  writes evaluated on top of it are evaluated again. In a larger group it stands, and is tried again, whole, with
   everything held back; reads go on, writes are refused.
-- *Anything else that goes wrong* stops the node: a log never goes on where it may be ahead of its disk, or behind it.
+- *Any other failure* stops the node: a log never goes on if it may be ahead of its disk, or behind it.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _DATA_STUCK: Final = "data stuck"
 
 
 class Driver:
-    """Drives one group's log. Every method runs on the loop, except where the storage thread applies."""
+    """Drives one group's log. Every method runs on the loop; only the storage thread's applying does not."""
 
     failure: BaseException | None
     """Why the node stopped."""
     readable_ts: Timestamp | None
-    """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one, whose log says what
-    is committed. Worked out in each round's ANSWER, in which alone that changes. (But for who is a voter: who becomes
-    the second one cannot lead without our vote, so it does not matter that this is seen a round later.)"""
+    """The linearizable read's timestamp, if it needs no wait: in a group of one, whose own log knows the commits.
+    Each round's ANSWER works it out; nothing else changes it. (A second voter cannot lead without our vote, so the
+    change of voters may be seen a round later.)"""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Driver:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended,
-        ``on_failure`` once, when the node must stop. To be made on the loop."""
+        ``on_failure`` once, when the node must stop. Make it on the loop."""
         log, monotonic_ms = group.log, group.host.monotonic_ms
         self._group = group
         self.log = log
@@ -95,11 +95,11 @@ class Driver:
         self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.after_step: Callable[[], None] = _nothing
-        """Called when the log has seen peers' messages: there the doubts of followers are heard."""
+        """Called when the log has seen peers' messages: the doubts of followers are heard there."""
         self.on_configured: Callable[[], None] = _nothing
         """Called in the round after which another configuration or registry is in force."""
         self.after_round: Callable[[], None] = _nothing
-        """Called after each round: there the snapshots look at what the log needs."""
+        """Called after each round: the snapshots look there at the log's needs."""
         self.measures = RoundMeasures()
         self.leadership = Leadership(group.node_id, log)
         self.inbox = Inbox(monotonic_ms)
@@ -142,7 +142,7 @@ class Driver:
         )
         self.failure = None
 
-    # --- what it knows -----------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------
 
     @property
     def applied(self) -> AppliedState:
@@ -150,30 +150,30 @@ class Driver:
 
     @property
     def is_alone(self) -> bool:
-        """This node is the group's only voter: whatever was committed, it committed."""
+        """True if this node is the group's only voter: then it committed every committed entry."""
         voters = self.log.configuration.voters
         return len(voters) == 1 and voters[0] == self._group.node_id
 
     @property
     def is_settled_alone(self) -> bool:
-        """The only voter, which could not store yet that it leads, for want of room: what was committed is applied
-        here, and nobody else can have committed anything."""
+        """True for the only voter that could not store yet that it leads, for want of room. All committed entries are
+        applied here, and no other node can have committed any."""
         return not self.leadership.is_ready and self.is_alone and self.log.durable_commit_index <= self.applied.index
 
     @property
     def _may_evaluate(self) -> bool:
-        """This node leads, and does not hand over."""
+        """True if this node leads, and does not hand over."""
         return self.leadership.is_ready and self.log.is_leader
 
     @property
     def refused_for(self) -> str:
-        """Why there is no room for writes; empty while they go well."""
+        """Return why there is no room for writes; empty while they go well."""
         return self.writer.refused_for or self.applier.refused_for
 
-    # --- what comes in -----------------------------------------------------------------------------------------
+    # --- input -------------------------------------------------------------------------------------------------
 
     def receive(self, sender: str, bodies: Sequence[bytes]) -> None:
-        """Messages of a peer; dropped where too many wait."""
+        """Take messages of a peer; drop them if too many wait."""
         if self._is_closed or self.failure is not None:
             return
         self.inbox.put(sender, bodies)
@@ -198,8 +198,8 @@ class Driver:
         self._scheduler.want_short()
 
     def ask_read(self) -> asyncio.Future[Timestamp]:
-        """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable, then or
-        now."""
+        """Return the linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable,
+        then or now."""
         self.check_running()
         if not self.leadership.is_elected:
             raise self.leadership.not_leader()
@@ -209,13 +209,13 @@ class Driver:
         return waiting
 
     def check_running(self) -> None:
-        """Raises Unavailable once the node stopped."""
+        """Raise Unavailable once the node stopped."""
         if self.failure is not None or self._is_closed:
             raise Unavailable("the node has stopped" + ("" if self.failure is None else f": {self.failure}"))
 
     def veto(self, reason: str, is_held: bool) -> bool:
-        """Keep this node from leading for ``reason``, or no longer. A leader hands over where another voter can. True
-        where that is new."""
+        """Keep this node from leading for ``reason``, or no longer. A leader hands over if another voter can lead.
+        Returns whether that is new."""
         if not self.leadership.veto(reason, is_held):
             return False
         _LOG.info("%s lead (%s)", "may not" if self.leadership.vetoes else "may", reason)
@@ -223,7 +223,7 @@ class Driver:
         return True
 
     def transferring(self, to: str) -> None:
-        """A transfer to ``to`` has begun: callers are sent there as soon as this node does not lead any more."""
+        """Note that a transfer to ``to`` has begun: callers are sent there once this node does not lead any more."""
         self.leadership.transferring(to)
         self.schedule()
 
@@ -238,17 +238,17 @@ class Driver:
         self.schedule()
         await watcher
         if self.failure is not None:
-            # What was in flight was given up, and may be on the disk: the condition holds for the wrong reason.
+            # Writes in flight were given up, and may be on the disk: the condition holds for the wrong reason.
             self.check_running()
 
     async def pause(self) -> None:
-        """Return when neither thread has work of ours; none will be asked of the log until :meth:`resume`."""
+        """Return when neither thread has work of ours. The log is asked for none until :meth:`resume`."""
         self._is_paused = True
         self.schedule()
         await self.until(lambda: self.writer.is_free and self.applier.is_free)
 
     def resume(self, state: AppliedState) -> None:
-        """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
+        """Go on from ``state``, the engine's state by now. Raises DataLoss if the engine holds another."""
         if self._group.machine.load() != state:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
         self._group.machine.replaced()
@@ -260,10 +260,10 @@ class Driver:
         self.schedule()
 
     async def close(self) -> None:
-        """Return when every proposal has its answer, what is committed is applied, where there is room for it, and
-        nothing is being stored; no round follows."""
+        """Return when every proposal has its answer, committed entries are applied (if there is room), and nothing is
+        being stored; no round follows."""
         if self.failure is None and not self._is_closed:
-            # A leader whose majority went away gives up within an election, and what it appended with it.
+            # A leader without its majority gives up within an election, and its appended entries with it.
             await self.until(
                 lambda: (
                     self.pipeline.is_idle
@@ -285,12 +285,12 @@ class Driver:
         self._scheduler.want_whole()
 
     def _proposals_came(self) -> None:
-        """Nothing but proposals came: they join the open batch, where there is one to be kept open."""
+        """Run a round after proposals alone: they join the open batch, if it is to be kept open."""
         pipeline = self.pipeline
         if self._may_evaluate and not self._is_paused and not self._is_only_voter:
             self._run(self._proposed)
             if self._scheduler.wants_whole:
-                # Others of the loop go on first; a whole one follows right after them.
+                # Other tasks of the loop go on first; a whole round follows right after them.
                 return
             may_close = self.writer.is_free and (self._closes_batch or not pipeline.may_append)
             if pipeline.open.commands > 0 and not may_close:
@@ -298,7 +298,7 @@ class Driver:
         self._round()
 
     def _nobody_waits(self) -> bool:
-        """Whether nothing here depends on what comes next."""
+        """Return whether no caller and no work here depends on the next message."""
         is_idle = not self.pipeline.has_work and self.read_index.is_idle
         return is_idle and self._conditions.is_empty and not self._is_paused and not self._scheduler.wants_whole
 
@@ -344,14 +344,14 @@ class Driver:
         self._look_at_leadership()
 
     def _evaluate(self, now_ms: float) -> None:
-        """Evaluate what waits."""
+        """Evaluate waiting proposals."""
         may_evaluate, until_ms = self._may_evaluate, now_ms + self._group.host.limits.evaluate_slice_ms
         if may_evaluate and not self.pipeline.fill(until_ms):
-            # Others of the loop go on first; what waits goes on right after them.
+            # Other tasks of the loop go on first; the waiting proposals go on right after them.
             self.schedule()
 
     def _close(self, _now_ms: float) -> None:
-        """Close the open batch where the log thread is free to store it at once, and nothing is waited for."""
+        """Close the open batch if the log thread is free to store it at once and it waits for no more commands."""
         pipeline = self.pipeline
         may_append = self._may_evaluate and pipeline.open.commands > 0 and pipeline.may_append and self.writer.is_free
         self._closes_batch = may_append and not self._is_paused and not self._keeps_batch_open()
@@ -361,7 +361,7 @@ class Driver:
         if not self.leadership.is_ready:
             return
         if self.log.is_leader:
-            # While leadership is handed over, what is in line waits for its end.
+            # While leadership is handed over, waiting answers wait for its end.
             resting = pipeline.take_resting()
             if resting:
                 self.read_index.rest(resting)
@@ -375,7 +375,7 @@ class Driver:
                 self.schedule()
 
     def _keeps_batch_open(self) -> bool:
-        """Whether the open batch, which may be appended, should not be yet."""
+        """Return whether the open batch, which may be appended, should not be yet."""
         pipeline, now_ms = self.pipeline, self._monotonic_ms()
         paced_ms = self.compaction.pacing.due_ms(now_ms)
         if paced_ms > now_ms:
@@ -388,7 +388,7 @@ class Driver:
         )
 
     def _begin_rounds(self) -> None:
-        """One round of heartbeats for all who wait, unless one is under way, or more are about to come."""
+        """Begin one round of heartbeats for all waiting reads, unless one is under way, or more are about to come."""
         waiting = self.read_index.waiting
         if not waiting or self.log.has_round_under_way:
             return
@@ -399,7 +399,7 @@ class Driver:
                 self.read_index.begin(self.pipeline.acknowledged_ts)
 
     def _send(self) -> None:
-        """Hand over what may leave, and say whom to be connected to."""
+        """Hand over the messages that may leave, and tell the transport the members to connect to."""
         roster = self.log.roster
         if roster is not self._roster:
             if roster != self._roster:
@@ -418,23 +418,23 @@ class Driver:
             self.writer.begin(now_ms, at_once=at_once)
 
     def _answer(self) -> None:
-        """Answer whom the log's progress allows to answer, in a term that still lasts."""
+        """Answer the callers that the log's progress settles, in a term that still lasts."""
         is_current = self.leadership.is_current
         if is_current:
             answered = self.pipeline.answer_committed()
             if answered:
                 self._group_commit.answered(answered, self._monotonic_ms())
                 if self.pipeline.open.commands > 0:
-                    # What waited for this may be appended now, or must wait for those who were answered.
+                    # The open batch may be appended now, or must wait for the callers that were answered.
                     self.schedule()
             self.read_index.settle(self.pipeline.newest_ts)
         may_read = is_current and self._is_only_voter and self.leadership.is_ready
         self.readable_ts = self.pipeline.newest_ts if may_read else None
 
     def _apply(self, now_ms: float) -> None:
-        """Have committed entries applied, unless they may wait, or a snapshot takes the data's place."""
+        """Have committed entries applied, unless they may wait, or a snapshot replaces the data."""
         if not (self.applier.is_free and self._is_paused):
-            # Who waits for something waits for that; and a leader begins with its first entry.
+            # Waiters on conditions need them applied; and a leader begins with its first entry.
             is_beginning = self.leadership.is_elected and not self.leadership.is_ready
             is_wanted = is_beginning or not self._conditions.is_empty
             self.applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
@@ -447,7 +447,7 @@ class Driver:
         self._scheduler.want_at(due_ms)
 
     def _go_on(self, steps: Sequence[Callable[[float], None]]) -> None:
-        """A thread reported. Where somebody waits for more than a short round does, a whole one follows."""
+        """Go on after a thread's report. If more waits than a short round does, a whole one follows."""
         self._run(steps)
         if not (self.inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
             self._scheduler.run_whole()
@@ -466,7 +466,7 @@ class Driver:
                     self._lead()
 
     def _lead(self) -> None:
-        """Everything before this term is applied: what may have been given out of time lies below the clock."""
+        """Begin to lead. All before this term is applied: timestamps given out by then lie below the clock."""
         highest, clock = max(self.applied.last_ts, self.applied.ceiling), self._group.host.clock
         clock.observe_log(highest)
         invariant(clock.last >= highest, "a leader begins above the ceiling", clock.last, highest)
@@ -480,8 +480,8 @@ class Driver:
         self._on_lost()
 
     def fail(self, error: BaseException) -> None:
-        """Stop for good: a round failed, or somebody else says why the node can't go on. What was being stored may be
-        on the disk or not: only a restart can tell."""
+        """Stop for good: a round failed, or a part reports that the node can't go on. Writes being stored may be on the
+        disk or not: only a restart can tell."""
         if self.failure is not None:
             return
         self.failure = error
@@ -497,4 +497,4 @@ class Driver:
 
 
 def _nothing() -> None:
-    """Nobody asked to be called."""
+    """No callback is set."""

@@ -1,4 +1,4 @@
-"""A follower compares what an entry was worked out from with what it holds itself, before it keeps the entry.
+"""A follower compares the reads behind an entry with its own state, before it keeps the entry.
 
 ::
 
@@ -6,12 +6,13 @@
                                                                      holds b@5 and it is whole: the leader lost it
                                                                      holds a@6 at most: this replica lost a@7
 
-A stored version carries its checksum, and nobody but an entry ever made one. So the newer of two versions of a key is
-the one that was written, and who lacks it is damaged: two replicas are enough to tell, without a vote. The follower
-does not keep the entry in either case. Where it is damaged itself, it repairs the key, and the leader sends the entry
-again; where the leader is, it tells it, and the leader gives the entry up, with leadership, and repairs the key.
+A stored version carries its checksum, and only entries make versions. So the newer of two versions of a key is the one
+that was written, and the replica that lacks it is damaged: two replicas are enough to tell, without a vote. In either
+case the follower does not keep the entry. If the follower is damaged, it repairs the key, and the leader sends the
+entry again. If the leader is, the follower tells it; the leader gives up the entry and its leadership, and repairs the
+key.
 
-What a follower holds *before* the entry is what is applied here, and the entries behind that, newest on top: the same
+A follower's state *before* the entry is its applied state, and the entries behind that, newest on top: the same
 :class:`~cortado.store.node.overlay.OverlayReader` that the leader read through.
 """
 
@@ -40,30 +41,30 @@ from cortado.store.node.overlay import Layer, Layers, OverlayReader
 
 _LOG: Final = logging.getLogger(__name__)
 EXAMINED_EVERY_MS: Final = 50.0
-"""What an entry was worked out from is examined this often at least, where there are entries."""
+"""The reads behind an entry are examined this often at least, if there are entries."""
 _ABOVE_VERSIONS: Final = b"\xff" * (len(NOTHING) + 1)
 
 
 class Examiner:
-    """One replica's. On the loop. ``on_missing`` hears of a range, and of a version that is missing there."""
+    """One replica's. On the loop. ``on_missing`` hears of a range, and of a version that is missing in it."""
 
     def __init__(self, store: VersionStore, on_missing: Callable[[Damage, bytes], None]) -> None:
         self._store = store
         self._on_missing = on_missing
-        # What is not applied here, as of the last time: the entries' places, and their layers.
+        # Entries that were not applied here at the last call: their places, and their layers.
         self._places: list[tuple[int, int]] = []
         self._layers = Layers([])
-        # Those of them that take away what large transactions have staged: a layer does not say that it is gone.
+        # Those of them that move the staged values of large transactions: a layer does not show their removal.
         self._moving: set[tuple[int, int]] = set()
         self.examined = self.doubted = 0
 
     def examine(self, before: Sequence[Entry], entry: Entry) -> Doubt | None:
-        """None where ``entry`` may be kept behind ``before``, which is what is not applied here."""
+        """Return None if ``entry`` may be kept behind ``before``, the entries not applied here."""
         log_entry = _decoded(entry)
         assert log_entry is not None
         self._follow(before)
         if self._store.unreadable or self._store.unresolved or self._moving:
-            # There is no state here to compare with; or what was staged is not gone here, as it may be at the leader.
+            # There is no state here to compare with; or staged values are still here that the leader may have moved.
             return None
         self.examined += 1
         reads = log_entry.reads
@@ -76,7 +77,7 @@ class Examiner:
                 for _ in reader.scan(LogicalKey(start), LogicalKey(end)):
                     pass
         except DataLoss as damage:
-            # The store has told of it.
+            # The store has reported it.
             self.doubted += 1
             _LOG.error("entry %d waits until what it was worked out from is repaired here: %s", entry.index, damage)
             return Doubt(entry.index)
@@ -104,7 +105,7 @@ class Examiner:
         return Doubt(index, newer_here)
 
     def _follow(self, before: Sequence[Entry]) -> None:
-        """Lay the entries ``before`` over each other: those that are known from the last time stay as they are."""
+        """Lay the entries ``before`` over each other. Layers known from the last call are kept."""
         places = [(each.index, each.term) for each in before]
         while self._places and self._places[:1] != places[:1]:
             self._places.pop(0)
@@ -130,8 +131,8 @@ class Examiner:
 
 
 def rests_on(entry: Entry | None, stored_key: bytes) -> bool:
-    """Whether ``entry`` may have been worked out without this version of a key: it says that it read the key. What a
-    follower says of any other key is not believed."""
+    """Return whether ``entry`` may have been worked out without this version of a key: it says that it read the key.
+    A follower is not believed about any other key."""
     log_entry = None if entry is None else _decoded(entry)
     if log_entry is None or len(stored_key) <= TIMESTAMP_BYTES:
         return False
@@ -140,12 +141,12 @@ def rests_on(entry: Entry | None, stored_key: bytes) -> bool:
 
 
 def lost(stored_key: bytes) -> Damage:
-    """A follower has this version, and an entry of ours was worked out without it."""
+    """Return the damage of a version that a follower has, and without which an entry of ours was worked out."""
     return missing(logical_of(stored_key), f"{dump(stored_key)}: another member has this version, and it is not here")
 
 
 def missing(key: bytes, what: str) -> Damage:
-    """Of ``key`` another member has a version that is not here."""
+    """Return the damage of a version of ``key`` that another member has and this one lacks."""
     return Damage(Space.DATA, key, key + _ABOVE_VERSIONS, what)
 
 
@@ -157,8 +158,8 @@ def _decoded(entry: Entry) -> LogEntry | None:
 
 
 class Drawing:
-    """A leader's choice of the entries that tell what they were worked out from: one in ``EXAMINED_EVERY_MS``, and
-    ``percent`` of a hundred, evenly; none where that is 0."""
+    """A leader's choice of the entries that carry their reads: one in ``EXAMINED_EVERY_MS``, and ``percent`` of a
+    hundred, evenly; no entry if ``percent`` is 0."""
 
     def __init__(self, percent: int) -> None:
         self._percent = percent
@@ -166,7 +167,7 @@ class Drawing:
         self._drawn_ms = -math.inf
 
     def draw(self, now_ms: float) -> bool:
-        """Whether the next one does."""
+        """Return whether the next entry does."""
         self._due += self._percent
         is_drawn = self._percent > 0 and (self._due >= 100 or now_ms >= self._drawn_ms + EXAMINED_EVERY_MS)
         if is_drawn:

@@ -1,4 +1,4 @@
-"""What the parts of one group's replica share."""
+"""The context that the parts of one group's replica share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """``of`` is where the group's items lie in the host's engine."""
+    """``of`` is the group's range in the host's engine."""
 
     host: Host
     of: GroupRange
@@ -32,11 +32,11 @@ class GroupContext:
 
     @property
     def is_installing(self) -> bool:
-        """True while this replica's data is no state: a snapshot takes its place."""
+        """True while this replica's data is no state: a snapshot replaces it."""
         return self.store.unreadable != ""
 
     def check_serving(self) -> None:
-        """Raises Unavailable where the node stops, or the data is no state."""
+        """Raise Unavailable if the node stops, or the data is no state."""
         if self.host.is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=1_000)
         if self.is_installing:

@@ -1,19 +1,19 @@
-"""One node: the process, what it has once, and the replicas on it.
+"""One node: the process, its own parts, and the replicas on it.
 
 ::
 
     services ──► Host ──┬── engine, log files, and a thread each that writes to them
-    peers ─────►        ├── clock, and what peers' clocks say of it
-                        ├── gates and one budget: what may be in line and in flight
+    peers ─────►        ├── clock, and the peers' clocks beside it
+                        ├── gates and one budget: bounds of the line and of work in flight
                         ├── the scan thread, the loop's delay, the transport
                         └── Replica, one for each group: log, driver, reads, members, watches, snapshots
 
-A request is admitted by the host, and answered by the replica whose keys it names (:meth:`Host.replica_of`) or, where
-it names none, by that of the group which holds the catalogue and the members (:attr:`Host.meta`). Who asks for a
-document names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
+The host admits a request, and the replica whose keys it names answers it (:meth:`Host.replica_of`). If it names no key,
+the replica of the group that holds the catalogue and the members does (:attr:`Host.meta`). A request for a document
+names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
 
 Time, randomness, disk and network come in by the door (:class:`Surroundings`): on a loop with virtual time, with
-threads and an executor that run in place, a node is a deterministic function of what it is given. Every coroutine runs
+threads and an executor that run in place, a node is a deterministic function of its input. Every coroutine runs
 on the loop that called :meth:`Host.start`.
 """
 
@@ -60,8 +60,8 @@ _BAD_CLOCK: Final = "clock"
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """Who answers: in the header of every reply. ``storage_id`` names the data directory (empty: in memory).
-    ``address`` (host:port) is where this node serves clients, ``peer_address`` where peers."""
+    """The answering node, named in the header of every reply. ``storage_id`` names the data directory (empty: in
+    memory). This node serves clients at ``address`` (host:port), and peers at ``peer_address``."""
 
     cluster_id: str
     node_id: str
@@ -70,17 +70,17 @@ class NodeIdentity:
     peer_address: str = ""
 
     def as_member(self, storage_id: str) -> Member:
-        """This node as a group's member, bound to ``storage_id``."""
+        """Return this node as a group's member, bound to ``storage_id``."""
         return Member(self.node_id, self.peer_address, storage_id, self.address)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that a node touches of the world. What writes to the stores is the node alone.
+    """Everything outside that a node touches. Only the node writes to the stores.
 
-    ``host_time`` knows the wall clock, ``monotonic_ms`` measures durations. ``random`` draws election timers and what
-    tells this incarnation of the node from earlier ones. ``thread`` makes the threads that write, each with its name;
-    ``run_scan`` runs slices of scans (one thread, unless given).
+    ``host_time`` knows the wall clock, ``monotonic_ms`` measures durations. ``random`` draws election timers and the
+    values that tell this incarnation of the node from earlier ones. ``thread`` makes the threads that write, each with
+    its name; ``run_scan`` runs slices of scans (one thread, unless given).
     """
 
     engine: Engine
@@ -98,7 +98,7 @@ class Host:
     """Make it, :meth:`start` it on a running loop, :meth:`stop` it there. Everything but scans runs on the loop."""
 
     meta: Replica
-    """Of the group that holds the catalogue and who belongs to the cluster; there is one once the host is started."""
+    """The replica of the group that holds the catalogue and the members; set once the host is started."""
     log_thread: Storage
     storage_thread: Storage
     _failed: asyncio.Future[BaseException]
@@ -115,11 +115,11 @@ class Host:
         retention_ms: int = KEEP_ALL,
         joining: Roster | None = None,
     ) -> None:
-        """Without a log it begins a group of one, or stays empty until a leader brings it up where the node is
-        ``joining``: the members that let it in, which it hears until it has a log. A leader keeps old versions for
+        """Without a log it begins a group of one. If it is ``joining``, it stays empty until a leader brings it up:
+        ``joining`` are the members that let it in, which it hears until it has a log. A leader keeps old versions for
         ``retention_ms``.
 
-        Raises InvalidArgument for limits that do not fit each other. The stores stay the caller's to close, after stop.
+        Raises InvalidArgument for limits that do not fit each other. The caller closes the stores, after stop.
         """
         self.raft = raft or RaftSettings()
         self.raft.check()
@@ -130,7 +130,7 @@ class Host:
         self.retention_ms = retention_ms
         self.identity = identity
         self.engine = around.engine
-        """All that is stored here, to be looked at as it lies there. Nobody but the replicas writes to it."""
+        """All stored items, to be looked at as they lie there. Only the replicas write to it."""
         self.log_files = around.log_files
         self.snapshot_files = around.snapshot_files
         self.transport = around.transport
@@ -149,7 +149,7 @@ class Host:
         self.loop_delay = LoopDelay(self.monotonic_ms)
         self.is_stopping = False
         self.scan_path = "python: nothing else was chosen"
-        """What reads slices of scans: ``compiled``, or ``python:`` and why."""
+        """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
         self._joining = joining
         self._make_thread = around.thread
         self._run_scan = around.run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
@@ -160,10 +160,10 @@ class Host:
     # --- start and stop ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Serve. A group of one: returns when this node leads it, or, where there is no room for that, read-only. A
-        larger group: returns at once; :attr:`Replica.ready` tells when it has found its leader.
+        """Serve. In a group of one, return when this node leads it, or read-only if there is no room for that. In a
+        larger group, return at once; :attr:`Replica.ready` tells when it has found its leader.
 
-        Raises DataLoss where what is stored is damaged, ResourceExhausted where there is no room to begin a log.
+        Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
@@ -177,12 +177,12 @@ class Host:
 
     @property
     def refused_for(self) -> str:
-        """Why there was no room for what was to be stored last; empty while it goes well. It is known while
-        :meth:`start` waits, which lasts as long as what is committed cannot be applied."""
+        """Return why there was no room for the last writes; empty while they go well. It is known while :meth:`start`
+        waits, which lasts until committed entries can be applied."""
         return next((each.driver.refused_for for each in self._replicas.values() if each.driver.refused_for), "")
 
     async def stop(self, hand_over: bool = True) -> None:
-        """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
+        """Refuse new work, finish the work in flight, end the threads. A leader hands over first if it can, and serves
         until then, so that callers find the next one at once."""
         if hand_over and not self.is_stopping:
             for each in self._replicas.values():
@@ -198,16 +198,16 @@ class Host:
         self._run_streams.shutdown(wait=True, cancel_futures=True)
 
     async def failed(self) -> BaseException:
-        """Return only when the node can't go on: the process must end."""
+        """Return only when the node can't go on: then the process must end."""
         return await asyncio.shield(self._failed)
 
     def fail(self, error: BaseException) -> None:
-        """A replica stopped for good: its stores, which others share, are in doubt."""
+        """End the node: a replica stopped for good, and its stores, which others share, are in doubt."""
         if not self._failed.done():
             self._failed.set_result(error)
 
     def admit(self, size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
-        """As :meth:`~cortado.store.engine.interface.Engine.admit`; where the disk cannot say, the process ends."""
+        """Admit as :meth:`~cortado.store.engine.interface.Engine.admit`; if the disk cannot say, end the process."""
         try:
             self.engine.admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
         except StorageFailed as failed:
@@ -217,33 +217,33 @@ class Host:
     # --- replicas ----------------------------------------------------------------------------------------------
 
     def replica_of(self, key: LogicalKey) -> Replica:
-        """The replica of the group that holds ``key``."""
+        """Return the replica of the group that holds ``key``."""
         [replica] = [each for each in self._replicas.values() if each.holds(key)]
         return replica
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
-        """What the transport brings of a peer that presented itself. What is for a group of which there is no replica
-        here is dropped."""
+        """Take a peer's messages from the transport; the peer has presented itself. Messages for a group without a
+        replica here are dropped."""
         replica = self._replicas.get(group_id)
         if replica is not None:
             replica.driver.receive(sender, bodies)
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """A snapshot's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
+        """Read a snapshot's bytes from ``offset`` on, for a peer. Raises NotFound if there is no such snapshot."""
         replica = self._replicas.get(group_id)
         if replica is None:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return replica.snapshot_sender.read(snapshot_id, offset)
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
-        """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises NotFound,
-        Unavailable where the data is no state."""
+        """Read the stored items of a range, or of its first part, for a peer that repairs its own. Raises NotFound,
+        Unavailable if the data is no state."""
         replica = self._replicas.get(group_id)
         if replica is None:
             raise NotFound("group", str(group_id))
         return await replica.read_range(ask)
 
-    # --- what it has once --------------------------------------------------------------------------------------
+    # --- the process's own parts -------------------------------------------------------------------------------
 
     @property
     def uptime_ms(self) -> int:
@@ -251,7 +251,7 @@ class Host:
 
     @property
     def queues(self) -> tuple[Gate | Share, ...]:
-        """What stands before each queue of requests."""
+        """Return the gates and shares before each queue of requests."""
         gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.meta.watches.gate)
         return (*gates, self.budget.calls, self.budget.chunks)
 
@@ -260,24 +260,24 @@ class Host:
         return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
 
     async def scan_stream(self, step: Callable[[], T]) -> T:
-        """As :meth:`scan`, of a scan whose steps share nothing with those of others: beside theirs, where the kernel
+        """Run a slice as :meth:`scan`, of a scan that shares no state with others: it runs beside them if the kernel
         reads without the interpreter's lock."""
         return await asyncio.get_running_loop().run_in_executor(self._run_streams, step)
 
     def use_scan_kernel(self, kernel: SliceReader, threads: int) -> None:
-        """From now on slices of scans are read by it, and streamed scans on so many threads."""
+        """Let ``kernel`` read slices of scans from now on, and streamed scans on ``threads`` threads."""
         for each in self._replicas.values():
             each.store.kernel = kernel
         self._run_streams = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cortado-stream")
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """A peer's physical clock minus our monotonic one lies between these."""
+        """Note that a peer's physical clock minus our monotonic one lies between these."""
         self.clock_watch.observe(node_id, low_ms, high_ms)
 
     def _voters(self) -> Set[str]:
         return set(self.meta.configuration.voters)
 
     def _veto_clock(self, is_off: bool) -> bool:
-        """Who leads with a clock that is out of bounds carries all others along."""
+        """Veto leading with a clock that is out of bounds: it would carry all others along."""
         is_new = [each.driver.veto(_BAD_CLOCK, is_off) for each in self._replicas.values()]
         return any(is_new)

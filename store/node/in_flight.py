@@ -1,14 +1,14 @@
-"""Of each key the newest version in flight: one look finds it, however many batches wait to be applied.
+"""The newest version in flight of each key: one look finds it, however many batches wait to be applied.
 
-A chunk of a bulk load writes thousands of keys, and nobody asks for nearly all of them before they are applied: the
-next chunk has other keys. To enter each, and to take it out again, would cost as much as a tenth of the load. So what
-such a command wrote is kept as it came, with the bounds of its keys, and is entered when something within these is
-asked for::
+A chunk of a bulk load writes thousands of keys, and nearly all of them are applied before a caller asks for them: the
+next chunk has other keys. To enter each, and to take it out again, would cost as much as a tenth of the load. So the
+writes of such a command are kept as they came, with the bounds of their keys. They are entered once a key within these
+bounds is asked for::
 
     runs        [low .. high] keys, items      oldest first, not entered yet
-    versions    {key: item}                    of a key within a run's bounds: older than what the run has
+    versions    {key: item}                    of a key within a run's bounds: older than the run's version
 
-What is entered, or written by a small command, within the bounds of a run comes after all runs are entered: so the
+Before a version is entered or written by a small command within the bounds of a run, all runs are entered: so the
 newest stands.
 """
 
@@ -33,7 +33,7 @@ class _Run(NamedTuple):
 
 
 class InFlight:
-    """What all batches write that are not applied."""
+    """The writes of all batches that are not applied."""
 
     def __init__(self, run_keys_min: int = RUN_KEYS_MIN) -> None:
         self._run_keys_min = run_keys_min
@@ -48,8 +48,8 @@ class InFlight:
         items: Sequence[Item],
         bounds: tuple[LogicalKey, LogicalKey] | None = None,
     ) -> None:
-        """The next command's effects: what it changes, and what the engine will hold of each; ``bounds`` are the first
-        and the last of the keys, where they are known."""
+        """Add the next command's effects: its keys, and the engine's item of each. ``bounds`` are the first and the
+        last of the keys, if known."""
         if len(keys) < self._run_keys_min:
             if self._runs and keys:
                 self._enter_within(min(keys), max(keys))
@@ -60,7 +60,7 @@ class InFlight:
         self._runs.append(run)
 
     def applied(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
-        """What the oldest command wrote, that is still here, is in the engine."""
+        """Drop the oldest command's writes that are still here: the engine has them."""
         if self._runs and self._runs[0].items is items:
             self._runs.popleft()
             return
@@ -70,20 +70,20 @@ class InFlight:
                 del versions[key]
 
     def get(self, key: LogicalKey) -> Item | None:
-        """The newest version of ``key``; None where nothing in flight writes it."""
+        """Return the newest version of ``key``; None if no batch in flight writes it."""
         if self._runs:
             self._enter_within(key, key)
         return self._versions.get(key)
 
     def has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
-        """Whether something in flight writes one of these."""
+        """Return whether a batch in flight writes one of these."""
         if self._runs and keys:
             self._enter_within(min(keys), max(keys))
         return bool(self._versions) and not self._versions.keys().isdisjoint(keys)
 
     @property
     def versions(self) -> dict[LogicalKey, Item]:
-        """All of them, to be read."""
+        """Return all versions, to be read only."""
         if self._runs:
             self._enter()
         return self._versions

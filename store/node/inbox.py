@@ -1,4 +1,4 @@
-"""What peers sent and the log has not seen yet: bounded for each of them, and stepped for a bounded time.
+"""Peers' messages that the log has not seen yet: bounded for each peer, and stepped for a bounded time.
 
 Each peer has a lane, and the lanes have their turns: a peer that sends more than the log can step delays and loses
 messages of its own, and no other one's.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-# Of one peer. Past it messages are dropped, as a network would; whoever sent them sends again.
+# A peer's bounds. Past them messages are dropped, as a network would; their sender sends them again.
 LANE_BYTES_MAX: Final = 32 << 20
 LANE_MESSAGES_MAX: Final = 4_096
 
@@ -27,22 +27,22 @@ class Inbox:
 
     def __init__(self, monotonic_ms: Callable[[], float]) -> None:
         self._monotonic_ms = monotonic_ms
-        # Those that hold something; the first one is next.
+        # Lanes that hold messages; the first one is next.
         self._lanes: dict[str, _Lane] = {}
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing waits."""
+        """True if no message waits."""
         return not self._lanes
 
     @property
     def use(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes."""
+        """Return how many messages wait, and their bytes."""
         lanes = self._lanes.values()
         return sum(len(each.bodies) for each in lanes), sum(each.size for each in lanes)
 
     def put(self, sender: str, bodies: Sequence[bytes]) -> None:
-        """Messages of a peer; those are dropped for which there is no room."""
+        """Take messages of a peer; drop those for which there is no room."""
         if not bodies:
             return
         lane = self._lanes.setdefault(sender, _Lane())
@@ -54,7 +54,7 @@ class Inbox:
             lane.size += len(body)
 
     def step(self, step: Callable[[str, bytes], None], until_ms: float) -> bool:
-        """Give ``step`` what arrived, one message at least. False where some are left at ``until_ms``."""
+        """Give the arrived messages to ``step``, at least one. False if some are left at ``until_ms``."""
         lanes = self._lanes
         while lanes:
             sender = next(iter(lanes))

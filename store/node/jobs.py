@@ -1,10 +1,10 @@
-"""The leader's part in jobs: one step after another of each that runs, with rests between them.
+"""The leader's part in jobs: run each job's steps one after another, with rests between them.
 
-A step is a write that is evaluated where it is appended (:mod:`cortado.store.tables.build`), so all that is kept here
-is what a next leader would find in the store. Before a step, beside the loop, this looks where the step will end, and
-counts the rows before the first one.
+A step is a write that is evaluated at append (:mod:`cortado.store.tables.build`), so this keeps only state that a next
+leader would find in the store. Before a step, beside the loop, it looks up the step's end, and counts the rows before
+the first one.
 
-A step takes its share of what others wait for::
+A step takes its share of resources that others wait for::
 
     scan thread   the look ahead   ─┐ Python runs one thread at a time: a millisecond of each is one of theirs.
     event loop    the evaluation    │ All of it is in proportion to the rows, and comes to about four times what
@@ -12,12 +12,12 @@ A step takes its share of what others wait for::
     data          applying them    ─┘
     log           the entry's turn ── until it is committed, which is mostly waiting
 
-So while others write, a job rests ``REST`` times as long as its last step was evaluated, however long that waited, and
-at least as long as it took: every second turn of the log is theirs. It looks around while it rests, and once nobody
-writes it goes on at once.
+So while others write, a job rests ``REST`` times as long as the evaluation of its last step, however long that waited,
+and at least as long as the step took: every second turn of the log is for others. It looks for other writes while it
+rests, and once there are none it goes on at once.
 
-Some never pause, and a build has to end beside them, too. So it rests no longer than leaves it ``ROWS_S_AIM``, unless
-its rows are so dear that this would cost others more than a fifth: ``REST_MIN`` times it rests in any case.
+Some writers never pause, and a build has to end beside them, too. So its rest is short enough for ``ROWS_S_AIM``,
+unless its rows are so dear that this would cost others more than a fifth: it rests ``REST_MIN`` times in any case.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.2
 REST: Final = 64
-"""Times what evaluating the last step took, while others write: all that a job costs is a seventeenth then."""
+"""The rest while others write, in evaluation times of the last step: a job costs a seventeenth in all then."""
 REST_MIN: Final = 16
-"""The same where the job would be slower than ``ROWS_S_AIM`` otherwise: what it costs is a fifth."""
+"""The same if the job would be slower than ``ROWS_S_AIM`` otherwise: it costs a fifth."""
 ROWS_S_AIM: Final = 2_000
 """Rows a second that a job does beside others, if that costs them no more than a fifth."""
 LOOK_AROUND_MS: Final = 20.0
-"""Others write who wrote within so long. Whoever writes less often loses less than a fifth to a step in between."""
+"""Others write if they wrote within this time. A less frequent writer loses less than a fifth to a step in between."""
 
 
 def _rest_ms(rows: int, evaluating_ms: float, took_ms: float) -> float:
-    """After a step of so many rows."""
+    """Return the rest after a step of ``rows`` rows."""
     longest_ms = max(REST_MIN * evaluating_ms, rows * 1_000 / ROWS_S_AIM - took_ms)
     return min(max(REST * evaluating_ms, took_ms), longest_ms)
 
@@ -74,7 +74,7 @@ class JobRunner:
         write: Callable[[Evaluate], Awaitable[WriteResult]],
         catalog: Callable[[Reader], Catalog],
     ) -> None:
-        """``write`` returns once it is committed. ``catalog`` is the one that a reader sees."""
+        """``write`` returns once it is committed. ``catalog`` returns the one that a reader sees."""
         self._group = group
         self._driver = driver
         self._reads = reads
@@ -82,13 +82,13 @@ class JobRunner:
         self._catalog = catalog
         self._monotonic_ms = group.host.monotonic_ms
         self.running: list[Job] = []
-        """What this node does as a leader, as it was after the last step of each."""
+        """The jobs that this node runs as a leader, as they were after the last step of each."""
         self.steps = 0
-        """How many this node has done since the start."""
+        """How many steps this node has done since the start."""
         self._written_ms = -inf  # When others were last seen to write.
 
     async def run(self) -> None:
-        """Do what there is to do, for as long as this node leads."""
+        """Run the jobs, for as long as this node leads."""
         try:
             while True:
                 changed_ts = self._changed_ts()
@@ -103,7 +103,7 @@ class JobRunner:
             self.running = []
 
     def _changed_ts(self) -> Timestamp | None:
-        """When a job was last begun, paused or resumed."""
+        """Return when a job was last begun, paused or resumed."""
         pipeline = self._driver.pipeline
         version = pipeline.reader(pipeline.newest_ts).get(JOBS_KEY)
         return None if version is None else version.ts
@@ -114,7 +114,7 @@ class JobRunner:
         return [each for each in found if each.state is JobState.RUNNING]
 
     async def _step(self, job: Job) -> Job:
-        """The job after its next step, and after the rest that follows."""
+        """Return the job after its next step, and after the rest that follows."""
         began_ms, evaluated = self._monotonic_ms(), self._evaluated
         evaluating_ms = 0.0
         try:
@@ -130,7 +130,7 @@ class JobRunner:
 
             result = await self._write(evaluate)
         except (DataLoss, KeyLocked) as refusal:
-            # It is repaired, or given up; the large transaction ends. Other jobs go on meanwhile.
+            # Its data is repaired, or given up; the large transaction ends. Other jobs go on meanwhile.
             _LOG.warning("job %d (%s) waits: %s", job.job_id, job.target, refusal)
             await asyncio.sleep(AGAIN_S)
             return job
@@ -143,14 +143,14 @@ class JobRunner:
             # It waits for others to end.
             await asyncio.sleep(LOOK_EVERY_S)
         ended_ms = self._monotonic_ms()
-        # Its own write is one of those that were evaluated.
+        # The job's own write is one of those evaluated.
         if self._evaluated - evaluated > 1:
             self._written_ms = ended_ms
         await self._rest(_rest_ms(after.done - job.done, evaluating_ms, ended_ms - began_ms))
         return after
 
     async def _rest(self, rest_ms: float) -> None:
-        """So long, or until nobody has written for a while; it lets others go first in any case."""
+        """Rest for ``rest_ms``, or until no other write came for a while; let others go first in any case."""
         await asyncio.sleep(0)
         now_ms = self._monotonic_ms()
         until_ms = now_ms + rest_ms
@@ -166,7 +166,7 @@ class JobRunner:
         return self._driver.pipeline.measures.waiting.count
 
     async def _pace(self, job: Job) -> Pace:
-        """Where the step may end: behind so many rows as they are applied by now."""
+        """Return where the step may end, by the rows applied by now."""
         applied_ts = self._driver.applied.last_ts
         ahead = await self._group.host.scan(lambda: self._look_ahead(job, applied_ts))
         if ahead is None:
@@ -182,7 +182,7 @@ class JobRunner:
         return sum(part.rows for part in counting.parts())
 
     def _look_ahead(self, job: Job, read_ts: Timestamp) -> tuple[KeyRange, LogicalKey | None] | None:
-        """Which rows are left, and the place behind the next of them; None where the table is gone."""
+        """Return the range of rows left, and the place behind the next step's rows; None if the table is gone."""
         store = self._group.store
         left = rows_left(self._catalog(store.snapshot(read_ts)), job)
         if left is None:

@@ -1,4 +1,4 @@
-"""Many ranges of keys at once: which of some keys lie in any of them."""
+"""Many ranges of keys at once: find the keys that lie in any of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Range = tuple[bytes, bytes]
 
 
 class KeyRanges:
-    """Half-open ranges, in order; those that overlap or touch are one, and empty ones are none."""
+    """Half-open ranges, in order. Ranges that overlap or touch become one; empty ones are dropped."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self._starts: list[bytes] = []
@@ -28,6 +28,6 @@ class KeyRanges:
         return zip(self._starts, self._ends, strict=True)
 
     def cover(self, key: bytes) -> bool:
-        """Whether ``key`` lies in one of them."""
+        """Return whether ``key`` lies in one of them."""
         place = bisect_right(self._starts, key)
         return place > 0 and key < self._ends[place - 1]

@@ -1,18 +1,18 @@
-"""The leader's part in large transactions: what has ended is put in place, or taken away; what nobody keeps alive ends.
+"""The leader's part in large transactions: put ended ones in place, or take them away; end those not kept alive.
 
 ::
 
     open, and its lease has ended ──► aborted, by an entry
     committed ──► staged rows, piece by piece in the order of their keys ─► in their place, through the log ──► resolved
     aborted ────► staged rows, piece by piece in the order of their keys ─► away, through the log ────────────► resolved
-    no record ──► looked for where no transaction is known of ───────────► away, through the log
+    no record ──► looked for if no transaction is known ─────────────────► away, through the log
 
-A piece is found in what is applied, beside the loop, and evaluated where it is appended: what a writer has moved since
-is left alone. Payloads travel again, so that replicas do nothing but put bytes. Nothing is kept here that a next leader
+A piece is found in the applied state, beside the loop, and evaluated at append: values that a writer has moved since
+are left alone. Payloads travel again, so that replicas do nothing but put bytes. This keeps no state that a next leader
 would miss: it begins with the first staged row that is left.
 
-A record that is damaged everywhere may be given up by an operator, and then nobody knows whose its rows are. They are
-nobody's (L8), and are in nobody's way; but they take room, which nobody would ever find.
+An operator may give up a record that is damaged everywhere; then its rows have no transaction. They belong to none (L8)
+and block none, but they take room that would never be found.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _LOG: Final = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.2
 KEPT_MS: Final = 24 * 3_600_000
-"""So long the record of one is kept that has ended."""
+"""The record of an ended one is kept this long."""
 APPLICATION_KEPT_MS: Final = 3_600_000
-"""So long that of an application's is, whose number is kept for ever: a stream makes one a second."""
+"""The record of an application's is kept this long; its number is kept for ever: a stream makes one a second."""
 _FORGET_EVERY_MS: Final = 60_000.0
-"""So often it is looked for records to forget, and for rows without one."""
+"""The time between looks for records to forget, and for rows without one."""
 _FORGOTTEN_AT_ONCE: Final = 100
 _PIECE_ITEMS: Final = 4_000
 _PIECE_BYTES: Final = 2 << 20
 
 
 class LargeTransactions:
-    """One replica's; :meth:`run` is the duty of a leader. All on the loop."""
+    """One replica's; :meth:`run` is the duty of a leader. All methods run on the loop."""
 
     def __init__(self, group: GroupContext, driver: Driver, *, write: Callable[[Evaluate], Awaitable[object]]) -> None:
-        """``write`` returns once it is committed; it may use what is reserved of the disk."""
+        """``write`` returns once it is committed; it may use the disk's reserve."""
         self._group = group
         self._driver = driver
         self._write = write
@@ -65,14 +65,14 @@ class LargeTransactions:
         """How many staged values this node has put in place, or taken away, as a leader since its start."""
 
     async def run(self) -> None:
-        """For as long as this node leads."""
+        """Do so for as long as this node leads."""
         forget_from_ms = 0.0
         while True:
             for transaction in list(self._group.machine.durably_unresolved.all.values()):
                 try:
                     await self._go_on(transaction)
                 except DataLoss as damage:
-                    # It is repaired, or somebody gives it up: others go on meanwhile.
+                    # It is repaired, or an operator gives it up: others go on meanwhile.
                     _LOG.warning("transaction %s waits: %s", transaction.transaction_id.hex(), damage)
             if self._monotonic_ms() >= forget_from_ms:
                 forget_from_ms = self._monotonic_ms() + _FORGET_EVERY_MS
@@ -107,7 +107,7 @@ class LargeTransactions:
             await self._write(partial(_forget, long_ago[begin : begin + _FORGOTTEN_AT_ONCE]))
 
     async def _put_in_place(self, transaction: LargeTransaction) -> None:
-        """All that it has staged. Raises DataLoss where some of it is damaged here."""
+        """Move all that it has staged. Raises DataLoss if some of it is damaged here."""
         for start, end in transaction.ranges:
             position: LogicalKey | None = staged_range(start, end)[0]
             behind = staged_range(start, end)[1]
@@ -124,7 +124,7 @@ class LargeTransactions:
     def _look(
         self, transaction: LargeTransaction, start: LogicalKey, end: LogicalKey
     ) -> tuple[Piece, LogicalKey | None]:
-        """The next of what it has staged, and where to go on, None at the end."""
+        """Return the next piece that it has staged, and the place to go on at, None at the end."""
         stored: list[bytes] = []
         contents: dict[LogicalKey, bytes] = {}
         found, resume = self._page(start, end)
@@ -135,7 +135,7 @@ class LargeTransactions:
             staged_key = logical_of(key)
             content = transaction.content_of(staged_key, payload)
             if content is not None:
-                # Of a key the newest comes first, which has what the others have.
+                # The newest version of a key comes first, and includes the others.
                 contents.setdefault(staged_key, content)
         if transaction.commit_ts is None:
             return Piece(stored, []), resume
@@ -144,7 +144,7 @@ class LargeTransactions:
         return Piece(stored, encode_contents(engine_keys, list(contents.values()))), resume
 
     def _page(self, start: LogicalKey, end: LogicalKey) -> tuple[list[tuple[bytes, bytes]], LogicalKey | None]:
-        """The next staged payloads under their stored keys, and where to go on, None at the end. Raises DataLoss."""
+        """Return the next staged payloads by stored key, and the place to go on at (None: end). Raises DataLoss."""
         store = self._group.store
         doubted = store.suspect
         with store.tree_reported(), store.engine.read() as txn:
@@ -161,7 +161,7 @@ class LargeTransactions:
         return found, resume
 
     async def _sweep(self) -> None:
-        """Take away what is staged of nobody; while there is a transaction, whose rows are many, that waits."""
+        """Take away staged values without a transaction, once no transaction is unresolved: its rows are many."""
         machine = self._group.machine
         start, end = prefix_range(STAGED_SPACE)
         position: LogicalKey | None = start
@@ -180,13 +180,13 @@ class LargeTransactions:
 
 
 def _taking_away(found: Sequence[tuple[bytes, bytes]]) -> Evaluate:
-    """Raises DataLoss."""
+    """Return a write that takes these strays away. Raises DataLoss."""
     staged = [(key, Staged.decode(logical_of(key), payload)) for key, payload in found]
     return lambda reader, _ts: take_strays_away(reader, staged)
 
 
 def _age_ms(ts: Timestamp, now_ms: int, epoch: int) -> int:
-    """By the wall clock; of an epoch that is over nobody can tell, and it is old."""
+    """Return the age by the wall clock. The age of an ended epoch's timestamp is unknown, and counts as old."""
     return now_ms - ts.wall_ms if ts.epoch == epoch else KEPT_MS + 1
 
 

@@ -1,4 +1,4 @@
-"""Who leads, worked out from what the log says: a pure function of it, with the events of what changed.
+"""This node's leadership, worked out from the log: a pure function of it, with events for changes.
 
 ::
 
@@ -8,8 +8,8 @@
        │                                                     ▼
        `◄──────────── another leader, or another term ──── READY        evaluates writes, answers reads
 
-An elected leader may not evaluate yet: what an earlier leader had committed may wait to be applied, and timestamps that
-it gave out lie below what that says.
+An elected leader may not evaluate yet: entries that an earlier leader committed may wait to be applied, and timestamps
+that it gave out lie below those of these entries.
 
 The order of events is fixed: a term of our own is lost before the next one is gained, so that nothing appended in one
 is answered in the other.
@@ -54,7 +54,7 @@ class _Role(Enum):
 
 
 class Leadership:
-    """One group's leadership, as this node has seen it last."""
+    """One group's leadership, as this node saw it last."""
 
     def __init__(self, node_id: str, log: RaftLog) -> None:
         self._node_id = node_id
@@ -67,7 +67,7 @@ class Leadership:
         self.changes = 0
         """How often another leader was seen, since the start."""
 
-    # --- what it is --------------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------
 
     @property
     def is_elected(self) -> bool:
@@ -81,17 +81,17 @@ class Leadership:
 
     @property
     def term(self) -> int | None:
-        """The term that this node leads; None where it does not."""
+        """Return the term that this node leads; None if it leads none."""
         return None if self._role is _Role.FOLLOWER else self._term
 
     @property
     def is_current(self) -> bool:
-        """Whether the log still says that this node leads the term that it was elected in."""
+        """Return whether the log still says that this node leads the term that it was elected in."""
         return self.is_elected and self._log.leader == self._node_id and self._log.term == self._term
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether there is a leader, and :meth:`observe` would tell nothing new."""
+        """Return whether there is a leader, and :meth:`observe` would tell nothing new."""
         log, leader = self._log, self._log.leader
         if not leader or leader != self._seen_leader:
             return False
@@ -101,11 +101,11 @@ class Leadership:
 
     @property
     def vetoes(self) -> frozenset[str]:
-        """Why this node may not lead; empty where it may."""
+        """Return why this node may not lead; empty if it may."""
         return frozenset(self._vetoes)
 
     def not_leader(self) -> NotLeader:
-        """The error for a caller who must go elsewhere, with the leader's address as far as it is known."""
+        """Return the error that sends a caller to the leader, with its address if known."""
         leader = self._log.leader
         if leader in ("", self._node_id):
             leader = self._transferee
@@ -114,10 +114,10 @@ class Leadership:
             return NotLeader("no leader is known here")
         return NotLeader("this node does not lead", leader=member.address)
 
-    # --- what happens ------------------------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------------------------
 
     def observe(self) -> list[Event]:
-        """What changed since it was asked last, in the order in which it is to be acted on."""
+        """Return the changes since the last call, in the order in which to act on them."""
         log = self._log
         leader = log.leader
         events: list[Event] = []
@@ -139,7 +139,7 @@ class Leadership:
         return events
 
     def veto(self, reason: str, is_held: bool) -> bool:
-        """Keep this node from leading for ``reason``, or no longer. True where that is new."""
+        """Keep this node from leading for ``reason``, or no longer. True if that is new."""
         if is_held == (reason in self._vetoes):
             return False
         (self._vetoes.add if is_held else self._vetoes.discard)(reason)
@@ -147,5 +147,5 @@ class Leadership:
         return True
 
     def transferring(self, to: str) -> None:
-        """A transfer to ``to`` has begun: callers are sent there as soon as this node does not lead any more."""
+        """Note that a transfer to ``to`` has begun: callers are sent there once this node does not lead any more."""
         self._transferee = to

@@ -1,18 +1,18 @@
-"""What an entry of the log says: final bytes, worked out by the leader for all commands of one batch.
+"""An entry of the log: final bytes, worked out by the leader for all commands of one batch.
 
 ::
 
-    LogEntry  after (index, term)         the entry directly before it: what the commands were worked out against
+    LogEntry  after (index, term)         the entry directly before it: the commands' state
               first_ts .. last_ts         of its commands; they rise strictly within an entry and along the log
               items                       engine keys and values, in key order
-              results, request_floor      what is remembered of requests, and what is forgotten
+              results, request_floor      requests' results to remember, and the floor below which they are forgotten
               removal                     stored items that go before those are put, and the safepoints from here on
               controls                    a new epoch, a higher ceiling, accepted losses
-              reads                       of some entries: what they were worked out from, for followers to examine
+              reads                       of some entries: the commands' reads, for followers to examine
 
-Applying is mechanical: a replica that holds this entry holds exactly the log before it, so what a command was worked
-out against is what it is applied to, and what the engine shall hold is in the entry byte for byte, checksums included.
-A follower cuts it into slices and puts them; it knows nothing of keys, timestamps or commands.
+Applying is mechanical. A replica that holds this entry holds exactly the log before it, so a command is applied to the
+state against which it was worked out. The entry holds the engine's items byte for byte, checksums included. A follower
+cuts it into slices and puts them; it knows nothing of keys, timestamps or commands.
 
 As bytes an entry is ``cortado.internal.LogEntry`` (``proto/internal/log.proto``), golden files pin them. Within a
 process a group of one never encodes.
@@ -40,7 +40,7 @@ from cortado.store.packing import cut, cut_equal, join
 
 FORMAT: Final = 9
 
-# The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
+# A mutation's overhead: the timestamp behind a key, the kind and checksums of a value, and the two lengths.
 MUTATION_OVERHEAD_BYTES: Final = 29
 # The length of a removed key.
 _REMOVED_OVERHEAD_BYTES: Final = 4
@@ -51,10 +51,10 @@ _RESTORED_OVERHEAD_BYTES: Final = 8
 # A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
 READS_BYTES_MAX: Final = 64 << 10
-"""What an entry tells of what it was worked out from; of more, it tells a part."""
+"""The most that an entry tells of its commands' reads; if there is more, it tells a part."""
 NO_REMOVAL: Final = Removal()
 ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
-"""What an entry adds to the :func:`command_bytes` of its commands, at most."""
+"""The most that an entry adds to the :func:`command_bytes` of its commands."""
 _OF_ITEMS: Final = [
     log_pb2.LogEntry.DESCRIPTOR.fields_by_name[name].number
     for name in ("keys", "key_lengths", "values", "value_lengths")
@@ -63,11 +63,11 @@ _OF_ITEMS: Final = [
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """All that one batch changes. A :class:`~cortado.raft.log.Payload`.
+    """All changes of one batch. A :class:`~cortado.raft.log.Payload`.
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
-    ``request_floor``: ids below it are forgotten; empty where none is. ``controls`` are applied in their order, after
-    the items; an epoch begins at ``last_ts``. ``reads``: what a follower compares with what it holds
+    ``request_floor``: ids below it are forgotten; empty: none are. ``controls`` are applied in their order, after the
+    items; an epoch begins at ``last_ts``. ``reads``: a follower compares them with its own state
     (:mod:`cortado.store.node.examining`). ``removal`` is applied before the items, its keys first.
     """
 
@@ -82,9 +82,9 @@ class LogEntry:
     reads: Reads = NO_READS
     removal: Removal = NO_REMOVAL
     size_bytes: int = field(default=0, compare=False)
-    """About how much memory it takes. Not part of what it says."""
+    """About how much memory it takes. Not part of its content."""
     drafted: Drafted | None = field(default=None, compare=False, repr=False)
-    """Its items, joined already; None where they are not."""
+    """Its items, joined already; None if they are not."""
 
     def encode(self) -> bytes:
         before = log_pb2.LogEntry(
@@ -127,14 +127,14 @@ class LogEntry:
         return b"".join(pieces)
 
     def _joined_items(self) -> Sequence[Piece]:
-        """Keys, their lengths, values, their lengths."""
+        """Return keys, their lengths, values, their lengths."""
         if self.drafted is not None:
             return self.drafted[1:]
         return *join([key for key, _ in self.items]), *join([value for _, value in self.items])
 
     @classmethod
     def decode(cls, encoded: bytes) -> LogEntry:
-        """Raises DataLoss on malformed bytes and on a format that this version of the software does not know."""
+        """Decode an entry. Raises DataLoss on malformed bytes and on a format that this software does not know."""
         try:
             message = log_pb2.LogEntry.FromString(encoded)
         except DecodeError as malformed:
@@ -161,7 +161,7 @@ class LogEntry:
 
 
 def command_bytes(evaluation: Evaluation, reply: bytes = b"") -> int:
-    """About how many bytes a command takes in an entry that comes to this."""
+    """Return about how many bytes a command with this evaluation takes in an entry."""
     mutations, removal, restored = evaluation.mutations, evaluation.removal, evaluation.restored
     size_bytes = COMMAND_OVERHEAD_BYTES + len(reply)
     size_bytes += mutations.size_bytes + MUTATION_OVERHEAD_BYTES * len(mutations)

@@ -1,8 +1,8 @@
 """The log's side of a replica's disk: one batch of writes at a time goes to the log files, and becomes durable.
 
-Nothing that a vote, an acknowledgement or an answer says waits for anything else. Where there is no room, a group of
-one takes its last entries back, since nobody else holds them: their callers are refused, and what was evaluated on top
-of them is evaluated again. In a larger group they stand, and are tried again, whole.
+Votes, acknowledgements and answers wait for this write alone. If there is no room, a group of one takes its last
+entries back, since no other node holds them: their callers are refused, and writes evaluated on top of them are
+evaluated again. In a larger group they stand, and are tried again, whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class LogWriter(Outstanding[Writes, None]):
-    """``on_durable`` is called when the log and the pipeline know it, ``on_refused`` after there was no room."""
+    """``on_durable`` is called when the log and the pipeline know of it, ``on_refused`` after there was no room."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LogWriter(Outstanding[Writes, None]):
             held_bytes_max=group.host.limits.held_bytes_max,
             applied_index=group.machine.state.index,
         )
-        """When what is applied may be dropped from the log."""
+        """When applied entries may be dropped from the log."""
 
     def take(self) -> Writes | None:
         return self._log.ready() or None
@@ -66,7 +66,7 @@ class LogWriter(Outstanding[Writes, None]):
         self._on_durable()
 
     def look_at_room(self, now_ms: float) -> None:
-        """Measure it now and then, and keep the log short where it is scarce."""
+        """Measure room now and then, and keep the log short if it is scarce."""
         if self._pipeline.room.look(now_ms):
             self.compaction.make_room(self._pipeline.applied.index)
 
@@ -79,7 +79,7 @@ class LogWriter(Outstanding[Writes, None]):
             refused_to = max([each.index for each in work if each.kind is RecordKind.ENTRY], default=0)
             self._pipeline.take_back(refused_to, self._read_index.withdraw(), error)
         elif len(log.configuration.voters) == 1:
-            # Nobody takes over, so nothing in line would be stored before there is room.
+            # No other node takes over, so nothing in line would be stored before there is room.
             self._pipeline.refuse_waiting(error)
         self._on_refused()
         return is_taken_back

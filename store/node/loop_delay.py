@@ -1,7 +1,7 @@
-"""How late the event loop is: the longest that anything on it kept everything else waiting.
+"""How late the event loop is: the longest that one callback kept all others waiting.
 
-A timer asks to be called every 100 ms and looks at how much later it was. The answer that counts is the largest of the
-last minute, kept as one maximum per five seconds.
+A timer asks to be called every 100 ms and looks at how much later it was. The result is the largest delay of the last
+minute, kept as one maximum per five seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LoopDelay:
         self._buckets: deque[tuple[int, float]] = deque(maxlen=BUCKETS + 1)
         self._timer: asyncio.TimerHandle | None = None
         self.delays = Histogram()
-        """Of every look, in seconds."""
+        """The delays of all looks, in seconds."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._ask(loop)
@@ -36,7 +36,7 @@ class LoopDelay:
             self._timer.cancel()
 
     def max_ms(self) -> int:
-        """The largest lag of the last minute, in whole milliseconds."""
+        """Return the largest lag of the last minute, in whole milliseconds."""
         oldest = int(self._monotonic_ms() // BUCKET_MS) - BUCKETS
         return int(max((lag_ms for bucket, lag_ms in self._buckets if bucket > oldest), default=0.0))
 

@@ -1,4 +1,4 @@
-"""Changes of who belongs to the group, and of who leads it: asked of the leader, answered when they are committed."""
+"""Changes of members, and of the leader: asked of the leader, answered when they are committed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cortado.raft.registry import Member, Roster
 from cortado.store.auth.caller import CALLER, denial
 from cortado.store.node.driver import Driver
 
-# The log gives a hand-over one election's time. Who waits longer than this waits for a leader, not for the hand-over.
+# The log gives a hand-over one election's time. A longer wait is one for a leader, not for the hand-over.
 TRANSFER_S: Final = 5.0
 
 
 class Membership:
-    """The changes themselves are the log's; here they are waited for. Each raises NotLeader with the leader's address,
-    Unavailable where it can't be done now, InvalidArgument where it never can, and OutcomeUnknown where leadership was
-    lost on the way: look at the members before it is tried again.
+    """The log makes the changes; callers wait for them here. Each raises NotLeader with the leader's address,
+    Unavailable if it can't be done now, InvalidArgument if it never can. It raises OutcomeUnknown if leadership was
+    lost on the way: look at the members before trying again.
 
-    Each is an entry of the log, and like a write it is decided once more where it is appended, by all that is evaluated
-    before it: raises Unauthenticated, PermissionDenied."""
+    Each is an entry of the log. Like a write it is authorized once more at append, by all that is evaluated before it:
+    raises Unauthenticated, PermissionDenied."""
 
     def __init__(self, driver: Driver, node_id: str, now_ms: Callable[[], int]) -> None:
-        """``now_ms`` is the wall time by which tokens end."""
+        """``now_ms`` returns the wall time by which tokens end."""
         self._driver = driver
         self._node_id = node_id
         self._now_ms = now_ms
@@ -47,26 +47,26 @@ class Membership:
         return await self._made(self._driver.log.members.promote(node_id))
 
     async def remove(self, node_id: str) -> Roster:
-        """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
+        """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next leader
         removes it."""
         self._check_may()
         if node_id == self._node_id:
             if self._driver.is_alone:
                 raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
             with suppress(InvalidArgument):
-                # Nobody who leads is removed; what else is against it is said first.
+                # A leader is never removed; other objections are raised first.
                 self._driver.log.members.remove(node_id)
             try:
                 await self.transfer()
             except OutcomeUnknown as unknown:
-                # Of the hand-over, that is: nobody was removed.
+                # The unknown outcome is the hand-over's: no member was removed.
                 raise Unavailable(unknown.problem) from unknown
             raise self._driver.leadership.not_leader()
         return await self._made(self._driver.log.members.remove(node_id))
 
     async def committed(self) -> Roster:
-        """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
-        leadership is lost meanwhile."""
+        """Return the committed members, once all that the log holds now is committed. Raises NotLeader, and
+        Unavailable if leadership is lost meanwhile."""
         self._check_leads()
         driver = self._driver
         try:
@@ -76,8 +76,8 @@ class Membership:
         return driver.log.window.roster_at(driver.applied.index)
 
     async def transfer(self, to: str = "") -> str:
-        """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
-        OutcomeUnknown where it may yet."""
+        """Hand leadership to a voter; return the leader's id then. Raises Unavailable if the voter did not take over,
+        OutcomeUnknown if it may yet."""
         self._check_may()
         driver = self._driver
         if to == self._node_id:
@@ -98,7 +98,7 @@ class Membership:
     async def _applied(self, index: int, term: int) -> None:
         """Return once the entry at ``index``, which this node appended in ``term``, is applied.
 
-        Raises OutcomeUnknown where leadership was lost before.
+        Raises OutcomeUnknown if leadership was lost before.
         """
         leadership = self._driver.leadership
         await self._driver.until(lambda: leadership.term != term or self._driver.applied.index >= index)
@@ -111,7 +111,7 @@ class Membership:
             raise self._driver.leadership.not_leader()
 
     def _check_may(self) -> None:
-        """Right before it is appended, or begun."""
+        """Check the caller's rights right before the change is appended, or begun."""
         self._check_leads()
         pipeline, caller = self._driver.pipeline, CALLER.get()
         if caller is not None:
@@ -122,7 +122,7 @@ class Membership:
 
     async def _made(self, entry: Entry | None) -> Roster:
         driver = self._driver
-        # Where nothing is left to be changed, the change that did it may still be uncommitted.
+        # If nothing is left to change, the change that did it may still be uncommitted.
         index, term = driver.log.last if entry is None else (entry.index, entry.term)
         driver.schedule()
         try:

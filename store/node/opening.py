@@ -1,5 +1,5 @@
-"""From what the log files and the engine hold to a group's log: opened, begun as a group of one, or empty, to be filled
-by others.
+"""Open a group's log from the log files and the engine. A log is opened, begun as a group of one, or left empty for a
+leader to fill.
 
 The log files come first in everything, so that the data never speaks of an entry that they lack. There are two
 exceptions, and a crash between their two stores is made good here::
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) -> StoredLog:
-    """What the log files held of a group when they were opened, in the data directory with the storage id ``owner``.
+    """Return a group's log as the log files held it at their opening, for the data directory with the id ``owner``.
 
-    Raises DataLoss where it is damaged, or the log of another directory that was put here: it may fit what is applied
-    by chance, and its vote and its acknowledgements are another node's.
+    Raises DataLoss if it is damaged, or is another directory's log that was put here. That log may fit the applied
+    state by chance, and its vote and its acknowledgements are another node's.
     """
     group = groups.get(group_id)
     stored = decode_stored(group_id, *((None, ()) if group is None else (group.hard_state, group.entries)))
@@ -47,11 +47,11 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) 
 
 
 def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupContext:
-    """The group as it is stored. Where there is no log, begin a group of one; or, ``joining``, stay empty, and hear the
+    """Open the group as it is stored. Without a log, begin a group of one; or, if ``joining``, stay empty, and hear the
     members that let this node in.
 
-    Writes, durably, where a group begins. Raises DataLoss where what is stored is damaged, or contradicts what is
-    applied; ResourceExhausted.
+    Writes, durably, when a group begins. Raises DataLoss if stored data is damaged or contradicts the applied state;
+    ResourceExhausted.
     """
     log_files, member = host.log_files, host.identity.as_member(host.identity.storage_id)
     store = VersionStore(host.engine)
@@ -74,20 +74,20 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
         now_ms=host.monotonic_ms(),
         joined=joining,
     )
-    # Above everything that was ever committed or promised here, whatever the physical clock says.
+    # Above every timestamp that was ever committed or promised here, even if the physical clock is behind.
     host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
     return GroupContext(host, GroupRange(group_id), store, machine, log)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:
-    """Whether this node begins the group, and nothing was appended to it yet."""
+    """Return whether this node begins the group, and nothing was appended to it yet."""
     state = stored.hard_state
     is_first = (state.base_index, state.base_term) == (FIRST_INDEX, FIRST_TERM) and not stored.records
     return is_first and state.base_roster.configuration.is_alone(member.node_id)
 
 
 def complete_reset(machine: StateMachine, log_files: LogFiles, group_id: int, stored: StoredLog) -> StoredLog:
-    """Where a snapshot was installed and the log not reset to its place: do that now. Raises DataLoss,
+    """Reset the log to an installed snapshot's place, if that was not done. Raises DataLoss,
     ResourceExhausted."""
     encoded = machine.log_reset()
     if encoded is None:

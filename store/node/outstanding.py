@@ -1,4 +1,4 @@
-"""What is at one of the threads that write: one piece of work, until it is durable, taken back, or the node stops.
+"""The work at one of the writing threads: one piece, until it is durable, taken back, or the node stops.
 
 ::
 
@@ -30,7 +30,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Outstanding(ABC, Generic[Work, Outcome]):
-    """Gives work to ``thread``, one piece at a time. Everything runs on the loop but :meth:`run`, which runs there."""
+    """Gives work to ``thread``, one piece at a time. :meth:`run` runs there, everything else on the loop."""
 
     def __init__(
         self, thread: Storage, monotonic_ms: Callable[[], float], *, on_failure: Callable[[BaseException], None]
@@ -44,45 +44,45 @@ class Outstanding(ABC, Generic[Work, Outcome]):
         self._is_stopped = False
         self.measures = TransactionMeasures()
         self.is_busy = False
-        """The thread has a job."""
+        """True while the thread has a job."""
         self.retry_at_ms: float | None = None
         """When the next attempt is due, after one that had no room."""
         self.refused_for: str = ""
-        """Why there was no room the last time; empty while it goes well."""
+        """Why there was no room the last time; empty while writes go well."""
 
-    # --- what it is -------------------------------------------------------------------------------------------
+    # --- the subclass's part ----------------------------------------------------------------------------------
 
     @abstractmethod
     def take(self) -> Work | None:
-        """The next work; None where there is none."""
+        """Return the next work, or None."""
 
     @abstractmethod
     def run(self, work: Work) -> Outcome:
-        """Do it. Raises ResourceExhausted where there is no room, and nothing was done."""
+        """Do the work. Raises ResourceExhausted if there is no room; then nothing was done."""
 
     @abstractmethod
     def done(self, work: Work, outcome: Outcome) -> None:
-        """It is durable."""
+        """Go on: the work is durable."""
 
     @abstractmethod
     def no_room(self, work: Work, error: ResourceExhausted) -> bool:
-        """There was no room. True where the work was taken back; False: it stands, and is tried again, whole."""
+        """Handle a want of room. True if the work was taken back; False: it stands, and is tried again, whole."""
 
-    # --- what it does -----------------------------------------------------------------------------------------
+    # --- the work ---------------------------------------------------------------------------------------------
 
     @property
     def is_free(self) -> bool:
-        """New work may be taken."""
+        """True if new work may be taken."""
         return self._work is None
 
     @property
     def is_refused(self) -> bool:
-        """There is work that had no room, and stands."""
+        """True if there is work that had no room, and stands."""
         return self._work is not None and self.retry_at_ms is not None
 
     def begin(self, now_ms: float, *, at_once: bool = False) -> None:
-        """Take what there is to do, or try again what had no room. ``at_once``: do not wait for the time to try again,
-        since a write asks for it."""
+        """Take the next work, or try again the work that had no room. ``at_once``: do not wait for the time to try
+        again, since a write asks for it."""
         if self.is_busy or (self.retry_at_ms is not None and now_ms < self.retry_at_ms and not at_once):
             return
         if self._work is None:
@@ -97,18 +97,18 @@ class Outstanding(ABC, Generic[Work, Outcome]):
         self._thread.submit(lambda: self.run(work), lambda outcome: self._heard(work, outcome))
 
     def is_stuck(self, now_ms: float, *, refused_ms: float, busy_ms: float) -> bool:
-        """Whether the work found no room for so long, or the thread has been at it for so long."""
+        """Return whether the work found no room for ``refused_ms``, or the thread has been at it for ``busy_ms``."""
         if self._work is None:
             return False
         is_refused = bool(self.refused_for) and now_ms - self._taken_ms > refused_ms
         return is_refused or (self.is_busy and now_ms - self._handed_ms > busy_ms)
 
     def stop(self) -> None:
-        """Whatever the thread still says, nobody hears it."""
+        """Ignore all further reports of the thread."""
         self._is_stopped = True
 
     def _heard(self, work: Work, outcome: Any) -> None:
-        """The thread's word. Nobody waits for this call, so a defect in it is told here."""
+        """Take the thread's report. No caller awaits this call, so a defect in it is reported here."""
         if self._is_stopped:
             return
         try:

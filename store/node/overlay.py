@@ -1,4 +1,4 @@
-"""The newest state there is: what the engine holds, with everything still in flight laid over it.
+"""The newest state: the engine's, with all writes in flight laid over it.
 
 Two updates of one document in one batch must not both be computed from the old row. So each proposal reads through an
 :class:`OverlayReader`, which looks into the open batch first, then into those that are appended, newest first, then
@@ -8,8 +8,8 @@ into the engine::
     appended batches   {key: engine item}     in the log, some committed already  ┘  the newest of each key
     engine             everything applied
 
-A layer goes when its batch is applied, since the engine then has the same, or when it was withdrawn. In between both
-have it, and the layer, which is never older, wins: so it does not matter at which instant the engine's transaction
+A layer goes when its batch is withdrawn, or once it is applied, since the engine then has the same. In between both
+have it, and the layer, which is never older, wins. So it does not matter at which instant the engine's transaction
 becomes visible.
 """
 
@@ -33,10 +33,10 @@ from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.in_flight import InFlight
 from cortado.store.node.key_ranges import KeyRanges
 
-# Of more keys than these it is asked whether what changed is among them, not what became of each.
+# For more keys than these, a check looks for changed keys among them, not for each key's newest version.
 _MANY_KEYS = 64
-# Each is searched for, and its value read, which may have a mebibyte: more than a commit's own operations are searched
-# for beside the loop.
+# Each key is searched for, and its value read, which may have a mebibyte: keys beyond a commit's own operations are
+# searched for beside the loop.
 _SEARCHED_KEYS_MAX = 128
 
 
@@ -45,9 +45,9 @@ class Layer:
 
     def __init__(self) -> None:
         self.writes: list[tuple[Sequence[LogicalKey], Sequence[Item]]] = []
-        """Each command's effects: what it changes, and what the engine will hold of each."""
+        """Each command's effects: its keys, and the engine's item of each."""
         self.safepoints = NO_SAFEPOINTS
-        """Those that its batch raises."""
+        """The safepoints that its batch raises."""
         self._newest = InFlight()
         self._taken = 0
         self._sorted: list[LogicalKey] = []
@@ -58,7 +58,7 @@ class Layer:
 
     @property
     def newest(self) -> InFlight:
-        """The newest version of each key. Made when somebody asks: of many batches nobody does."""
+        """Return the newest version of each key. Made on demand: most batches are never asked."""
         for keys, items in islice(self.writes, self._taken, None):
             self._newest.wrote(keys, items)
         self._taken = len(self.writes)
@@ -66,22 +66,23 @@ class Layer:
 
     @property
     def versions(self) -> dict[LogicalKey, Item]:
-        """All of them."""
+        """Return all newest versions."""
         return self.newest.versions
 
     def is_older(self, since: bytes) -> bool:
-        """Whether it has versions, and none is above that time: each command's is above those before it."""
+        """Return whether all its versions (at least one) are at or below that time: each command's are above those
+        before it."""
         newest = next((items[-1] for _, items in reversed(self.writes) if items), None)
         return newest is not None and suffix_from(newest[0]) >= since
 
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
-        """The keys in ``[start, end)``, ascending."""
+        """Return the keys in ``[start, end)``, ascending."""
         if len(self._sorted) < len(self.versions):
             self._sorted = sorted(self.versions)
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
 
     def keys_within(self, ranges: KeyRanges) -> Iterator[LogicalKey]:
-        """The keys in any of the ranges, in no particular order."""
+        """Return the keys in any of the ranges, in no particular order."""
         if len(self.versions) < len(ranges):
             return filter(ranges.cover, self.versions)
         return chain.from_iterable(self.keys_between(LogicalKey(start), LogicalKey(end)) for start, end in ranges)
@@ -95,27 +96,27 @@ class Layers:
         self.newest = InFlight() if newest is None else newest
         self._first: Sequence[Layer] = ()
         self.safepoints = NO_SAFEPOINTS
-        """The newest that were raised in any of them, applied or not."""
+        """The newest safepoints that were raised in any of them, applied or not."""
         for layer in self.all:
             self.raised(layer.safepoints)
             for keys, items in layer.writes:
                 self.newest.wrote(keys, items)
 
     def push(self, layer: Layer) -> None:
-        """The next batch's, which is empty."""
+        """Add the next batch's layer, which is empty."""
         self.all.append(layer)
 
     def wrote(self, mutations: Mutations, items: Sequence[Item]) -> None:
-        """What the last layer took."""
+        """Note the writes that the last layer took."""
         self.newest.wrote(mutations.keys, items, mutations.bounds)
 
     def raised(self, safepoints: Safepoints) -> None:
-        """What the last layer raises; none where it raises none."""
+        """Note the safepoints that the last layer raises; NO_SAFEPOINTS changes nothing."""
         if safepoints is not NO_SAFEPOINTS:
             self.safepoints = safepoints
 
     def reader(self, applied: Reader, seen: Seen | None, recent: RecentChanges, applied_ts: Timestamp) -> OverlayReader:
-        """The newest state: what is ``applied``, up to ``applied_ts``, and all of this over it."""
+        """Return a reader of the newest state: ``applied``, up to ``applied_ts``, and all layers over it."""
         return OverlayReader(
             applied,
             self.all,
@@ -127,14 +128,14 @@ class Layers:
         )
 
     def reader_of_first(self, count: int, applied: Reader) -> OverlayReader:
-        """What is ``applied``, and over it the first ``count`` layers, one at least: all that lies at or below its time
-        is in these. Readers share the list of them."""
+        """Return a reader of ``applied``, with the first ``count`` layers over it, one at least. All versions at or
+        below its time are in these. Readers share the list of them."""
         if len(self._first) != count:
             self._first = self.all[:count]
         return OverlayReader(applied, self._first, newest=self.newest, has_open_layer=False)
 
     def pop_oldest(self) -> None:
-        """Its batch is applied: the engine has what it wrote."""
+        """Drop the oldest layer: its batch is applied, and the engine has its writes."""
         self._first = ()
         for keys, items in self.all.pop(0).writes:
             self.newest.applied(keys, items)
@@ -155,15 +156,15 @@ class OverlayReader:
         has_open_layer: bool = True,
         applied_ts: Timestamp | None = None,
     ) -> None:
-        """All that the base has above ``applied_ts`` is in the layers, too, where that is given.
+        """If ``applied_ts`` is given, all the base's versions above it are in the layers, too.
 
-        ``recent`` has what the base was changed by, of late: with it no range is searched there. ``safepoints`` are
-        raised in the layers: the base may lose what only reads below them need at any instant.
+        ``recent`` holds the base's latest changes: with it no range is searched there. ``safepoints`` are raised in the
+        layers: the base may lose versions that only reads below them need at any instant.
 
-        ``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
-        where that is the open batch's: who reads there sees what its own entry writes. ``newest`` is the newest version
-        of each key in any of the layers, where that is known, and in later ones, too, where none is the open batch's:
-        what lies above the base's time there is not seen."""
+        ``seen`` takes notes of versions found in the layers, as the base does of its own. It skips the newest layer if
+        that is the open batch's: its reader sees writes of its own entry. ``newest`` is the newest version of each key
+        in any of the layers, if known. If no layer is the open batch's, it may cover later layers, too: versions above
+        the base's time there are not seen."""
         self._base = base
         self._layers = layers
         self._seen = seen
@@ -171,7 +172,7 @@ class OverlayReader:
         self._recent = recent
         self._safepoints = safepoints
         self._applied_ts = applied_ts
-        # Nothing of its own: in a cycle with itself it would keep the layers until a collection, with all their rows.
+        # No reference to itself: such a cycle would keep the layers until a collection, with all their rows.
         self._find = _find_in(layers, newest, None if has_open_layer else suffix_of(base.read_ts))
         self._open = layers[-1] if has_open_layer and layers else None
 
@@ -195,7 +196,7 @@ class OverlayReader:
             self._seen.note_item(key, *found)
 
     def _note_over_base(self, key: LogicalKey, found: Item) -> None:
-        """As :meth:`_note`, where the base has noted its own version: a layer below the open one may have a newer."""
+        """Note as :meth:`_note`, after the base's own note: a layer below the open one may have a newer version."""
         if self._seen is None:
             return
         if self._open is None or self._open.newest.get(key) is not found:
@@ -211,7 +212,7 @@ class OverlayReader:
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         versions = self._base.get_many(keys, max_bytes=max_bytes)
         keys = keys[: len(versions)]
-        # Far more often than not, nothing of what a bulk chunk asks for is in flight.
+        # Mostly, none of a bulk chunk's keys is in flight.
         if self._has_one_of(keys):
             for place, key in enumerate(keys):
                 found = self._find(key)
@@ -231,7 +232,7 @@ class OverlayReader:
             self._note_over_base(key, found)
         if not in_flight:
             return self._base.scan(start, end, reverse=reverse, limit=limit)
-        # Each key in flight may hide one of the base's, so that many more may be needed.
+        # Each key in flight may hide one of the base's, so the base may need to read as many more.
         base_limit = None if limit is None else limit + len(in_flight)
         base = self._base.scan(start, end, reverse=reverse, limit=base_limit)
         live = {key: _version(found, self._base) for key, found in in_flight.items()}
@@ -262,7 +263,7 @@ class OverlayReader:
             if suffix_from(found[0]) < since:
                 return _changed(found)
         if self._applied_ts is not None and ts >= self._applied_ts:
-            # A transaction is mostly over before what came just before it is applied.
+            # A transaction mostly ends before the writes just before it are applied.
             stored = []
         if not ranges:
             return self._base.changed_since(stored, (), ts)
@@ -276,7 +277,7 @@ class OverlayReader:
         return self._base.changed_since(stored, (), ts) or _changed_of_late(self._recent, joined, ts, since)
 
     def _changed_among(self, keys: set[LogicalKey], changes: Sequence[Sequence[Item]], since: bytes) -> Changed | None:
-        """As :meth:`changed_since`, from what changed: far less than a search for each key."""
+        """Find a change as :meth:`changed_since`, in the list of changes: far less work than a search for each key."""
         for layer in _newer(self._layers, since):
             for key in keys & layer.versions.keys():
                 if suffix_from(layer.versions[key][0]) < since:
@@ -291,7 +292,7 @@ class OverlayReader:
 
 
 def _newer(layers: Sequence[Layer], since: bytes) -> Iterator[Layer]:
-    """Those with something above that time, newest first."""
+    """Return the layers with a version above that time, newest first."""
     return takewhile(lambda layer: not layer.is_older(since), reversed(layers))
 
 
@@ -307,7 +308,8 @@ def _changed_of_late(recent: RecentChanges, ranges: KeyRanges, ts: Timestamp, si
 
 
 def _items_within(items: Sequence[Item], ranges: KeyRanges) -> Iterator[Item]:
-    """A thousand ranges and thousands of entries, most of them of a few items: what is fewer is gone through."""
+    """Yield the items within the ranges, going through the fewer of the two: of a thousand ranges and thousands of
+    entries, most entries have a few items."""
     if len(items) < len(ranges):
         yield from (item for item in items if ranges.cover(item[0]))
         return
@@ -326,7 +328,7 @@ def _merge(
     in_flight: dict[LogicalKey, Version | None],
     reverse: bool,
 ) -> Iterator[tuple[LogicalKey, Version]]:
-    """Both in the order of the scan; for a key in both, what is in flight counts, None for what is absent."""
+    """Merge both in the order of the scan. A key's version in flight wins; None there means absent."""
     waiting = sorted(in_flight, reverse=not reverse)  # the next key is the last
     for key, version in base:
         while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
@@ -358,14 +360,15 @@ def _version(found: Item, base: Reader) -> Version | None:
 def _find_in(
     layers: Sequence[Layer], newest: InFlight | None, since: bytes | None
 ) -> Callable[[LogicalKey], Item | None]:
-    """Finds what is seen of a key in flight. Where ``since`` is given, ``newest`` may hold what is above that time."""
+    """Return a function that finds a key's visible item in flight. If ``since`` is given, ``newest`` may hold items
+    above that time."""
     if newest is None:
         return partial(_search, layers)
     return newest.get if since is None else partial(_search_below, newest, layers, since)
 
 
 def _search_below(newest: InFlight, layers: Sequence[Layer], since: bytes, key: LogicalKey) -> Item | None:
-    """One look finds it, unless the key was written again since."""
+    """Find a key's item: in one look, unless the key was written again since."""
     found = newest.get(key)
     return _search(layers, key) if found is not None and suffix_from(found[0]) < since else found
 

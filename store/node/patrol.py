@@ -1,4 +1,4 @@
-"""Everything that is stored is read again and again, so that damage is found before somebody reads it, or misses it.
+"""Read all stored data again and again, to find damage before a reader meets or misses it.
 
 ::
 
@@ -8,11 +8,11 @@
               the patrol: all within patrol_ms, in short slices on the scan thread, then the log files, which a start
                           has read whole; then from the beginning again
 
-Checksums alone do not protect a read: where a bit of a key has turned, a search passes the row by, and "there is none"
-has no checksum. Only who looks at everything, in the order in which it lies, meets the row where it should not be
+Checksums alone do not protect a read: if a bit of a key has turned, a search passes the row by, and an absent row has
+no checksum. Only a pass over everything, in stored order, meets the row at its wrong place
 (:mod:`cortado.store.mvcc.verifying`).
 
-The patrol never takes more than a fifth of the scan thread's time. Where that is not enough for ``patrol_ms``, a pass
+The patrol never takes more than a fifth of the scan thread's time. If that is not enough for ``patrol_ms``, a pass
 takes longer, and :attr:`Patrol.progress` says how long.
 """
 
@@ -41,7 +41,7 @@ SLICE_BYTES: Final = 256 << 10
 WALK_ITEMS: Final = 4_000
 WALK_BYTES: Final = 1 << 20
 REST: Final = 4.0
-"""After a slice at least so many times what it took."""
+"""The rest after a slice, at least, in multiples of the slice's time."""
 _UNREADABLE_WAIT_MS: Final = 1_000.0
 
 
@@ -51,8 +51,8 @@ class RunScan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PatrolProgress:
-    """Of the pass that is under way: bytes that were read, of about how many, and how long it has lasted. ``passes``
-    are over since the start, the last one after ``last_pass_ms``; ``damaged`` places were found by all of them."""
+    """The pass under way: bytes read, of about how many, and how long it has lasted. ``passes`` are over since the
+    start, the last one after ``last_pass_ms``; ``damaged`` places were found by all of them."""
 
     read_bytes: int
     expected_bytes: int
@@ -63,13 +63,13 @@ class PatrolProgress:
 
     @property
     def fraction(self) -> float:
-        """How much of the pass is done, as far as that is known: 0 to 1."""
+        """Return how much of the pass is done, as far as known: 0 to 1."""
         return min(1.0, self.read_bytes / self.expected_bytes) if self.expected_bytes else 0.0
 
 
 class Patrol:
-    """Of both stores: :meth:`walk` before the node serves, then :meth:`start`; :meth:`stop` before the scan thread
-    ends. All on the loop."""
+    """The patrol of both stores: :meth:`walk` before the node serves, then :meth:`start`; :meth:`stop` before the scan
+    thread ends. All methods run on the loop."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Patrol:
         on_log_damage: Callable[[SegmentDamage], None],
         monotonic_ms: Callable[[], float],
     ) -> None:
-        """``on_damage`` and ``on_log_damage`` hear of what is found, on the scan thread. Nothing is read while not
+        """``on_damage`` and ``on_log_damage`` hear of each find, on the scan thread. Nothing is read while not
         ``is_readable``."""
         self._engine = engine
         self._log_files = log_files
@@ -114,7 +114,7 @@ class Patrol:
         )
 
     async def walk(self, walk_ms: float) -> None:
-        """Verify as much as is possible in ``walk_ms``."""
+        """Verify as much as possible in ``walk_ms``."""
         due_ms = self._monotonic_ms() + walk_ms
         is_over = False
         while not is_over and self._is_readable() and self._monotonic_ms() < due_ms:
@@ -153,14 +153,14 @@ class Patrol:
                 self._began_ms = self._monotonic_ms()
 
     def _pace(self, took_ms: float, slice_bytes: int, is_over: bool) -> float:
-        """How long to wait after a slice, so that the pass takes its time."""
+        """Return how long to wait after a slice, so that the pass takes its time."""
         if is_over:
             return max(self._began_ms + self._pass_ms - self._monotonic_ms(), REST * took_ms)
         part = slice_bytes / max(self._expected_bytes, slice_bytes, 1)
         return max(self._pass_ms * part - took_ms, REST * took_ms)
 
     async def _step(self, items_max: int, bytes_max: int) -> bool:
-        """Whether that was the last piece."""
+        """Verify the next piece. Returns whether it was the last."""
         under_way = self._pass
 
         def step() -> Piece:
@@ -169,7 +169,7 @@ class Patrol:
             except DataLoss as broken:
                 # Nothing behind it can be read in order, so the pass ends here.
                 piece = Piece(0, 0, [Damage.of_tree(broken)], is_last=True)
-            # State that is being replaced under our hands is no damage of it.
+            # Bad items in a state that is being replaced under our hands are no damage of it.
             if self._is_readable():
                 for each in piece.damage:
                     _LOG.critical("what is stored here is damaged: %s", each.what)
@@ -182,7 +182,7 @@ class Patrol:
         return piece.is_last
 
     async def _log_step(self, under_way: LogPass) -> bool:
-        """Whether that was the last piece of the log."""
+        """Verify the log's next piece. Returns whether it was the last."""
 
         def step() -> LogPiece:
             piece = under_way.step(SLICE_BYTES)

@@ -1,19 +1,19 @@
-"""How far this node's physical clock is from those of its peers, and whether it may lead with it.
+"""The offsets of this node's physical clock from its peers', and whether it may lead with its own.
 
 Every batch of messages carries the sender's physical clock, and echoes ours; so each exchange bounds the offset (the
 peer's clock minus ours) by an interval ``[low, high]``, as wide as the round trip. A wide one says little: it is out of
-bounds only where no clock within it could be right::
+bounds only if no clock within it could be right::
 
     bound       -250 ms |------------ 0 ------------| +250 ms
     in bounds             [------]            [----------]       touches it
     out of bounds                                        [---]   entirely outside
 
-One clock of three that is wrong is seen by two others, and sees two others far away. So a node that is out of bounds
-with a majority of the group does not lead. Of two nodes nobody can say which is right, and both may lead.
+If one clock of three is wrong, two others see it, and it sees two others far away. So a node that is out of bounds with
+a majority of the group does not lead. With two nodes either may be right, and both may lead.
 
-What is kept of a peer is its clock minus *our monotonic clock* (which is never set): so a jump of our own wall clock
-moves nothing that is known of others, and is seen beside it at once. ``own_ms`` is a clock of ours minus the monotonic
-one. What follows for the time that we use is :mod:`cortado.store.clock.host_time`'s.
+For each peer its clock minus *our monotonic clock* (which is never set) is kept. So a jump of our own wall clock does
+not move the known offsets, and shows beside them at once. ``own_ms`` is a clock of ours minus the monotonic one.
+:mod:`cortado.store.clock.host_time` draws the conclusions for the time that we use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Final
 
 from cortado.store.clock.host_time import Majority, majority_of
 
-# A narrow interval is believed for so long against newer, wider ones; clocks drift, and are set.
+# A narrow interval is believed this long against newer, wider ones; clocks drift, and are set.
 KEPT_MS: Final = 2_000.0
 # A peer that was silent for longer says nothing about our clock.
 FORGOTTEN_MS: Final = 10_000.0
@@ -41,11 +41,11 @@ class ClockOffset:
     at_ms: float
 
     def is_beyond(self, bound_ms: float) -> bool:
-        """No offset of at most ``bound_ms`` is possible."""
+        """Return whether no offset of at most ``bound_ms`` is possible."""
         return self.low_ms > bound_ms or self.high_ms < -bound_ms
 
     def beside(self, own_ms: float) -> ClockOffset:
-        """From what is kept, minus another clock of ours."""
+        """Return the kept offset minus another clock of ours."""
         return replace(self, low_ms=self.low_ms - own_ms, high_ms=self.high_ms - own_ms)
 
     @property
@@ -54,15 +54,15 @@ class ClockOffset:
 
 
 class PeerClocks:
-    """What was observed of each peer."""
+    """The observed offsets of each peer."""
 
     def __init__(self, max_offset_ms: float) -> None:
         self._max_offset_ms = max_offset_ms
         self._kept: dict[str, ClockOffset] = {}
 
     def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
-        """One exchange with a peer, whose clock minus our monotonic one lies between the two. True where it says
-        something new: mostly it is wider than what is known already. An empty interval is ignored."""
+        """Take one exchange with a peer, whose clock minus our monotonic one lies between the two. True if it says
+        something new: mostly it is wider than the known one. An empty interval is ignored."""
         if not low_ms <= high_ms:
             return False
         known = self._kept.get(node_id)
@@ -75,14 +75,14 @@ class PeerClocks:
         return is_new
 
     def offsets(self, now_ms: float, own_ms: float) -> list[ClockOffset]:
-        """What is known of peers that were heard of lately, in the order of their ids."""
+        """Return the offsets of recently heard peers, in the order of their ids."""
         return sorted(
             (each.beside(own_ms) for each in self._kept.values() if now_ms - each.at_ms <= FORGOTTEN_MS),
             key=lambda offset: offset.node_id,
         )
 
     def is_out_of_bounds(self, voters: Iterable[str], now_ms: float, own_ms: float) -> bool:
-        """Whether our clock is too far from those of a majority of ``voters`` (we are one of them)."""
+        """Return whether our clock is too far from those of a majority of ``voters`` (we are one of them)."""
         group = set(voters)
         beyond = sum(
             1 for each in self.offsets(now_ms, own_ms) if each.node_id in group and each.is_beyond(self._max_offset_ms)
@@ -90,7 +90,7 @@ class PeerClocks:
         return 2 * beyond > len(group)
 
     def are_for(self, voters: Iterable[str], now_ms: float, own_ms: float, other_ms: float) -> bool:
-        """Whether a majority of ``voters``, we among them, has a clock like our ``own_ms``, not ``other_ms``."""
+        """Return whether a majority of ``voters``, we among them, has a clock like our ``own_ms``, not ``other_ms``."""
         group = set(voters)
         is_like = sum(
             1
@@ -102,7 +102,7 @@ class PeerClocks:
         return is_like > 0 and 2 * (is_like + 1) > len(group)
 
     def majority(self, others: Iterable[str], now_ms: float) -> Majority | None:
-        """The clock of a majority of us and ``others``, as far as it is known. Each counts as late as it may be."""
+        """Return the clock of a majority of us and ``others``, if known. Each counts as late as it may be."""
         group = set(others)
         known = [each.high_ms for each in self.offsets(now_ms, 0.0) if each.node_id in group]
         return majority_of(known, len(group) + 1)

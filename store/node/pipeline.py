@@ -7,18 +7,18 @@
                                      `────── overlay: all that is not applied, newest on top ──────'
 
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
-  batch is appended directly after the last one: nothing can come between what was read and what is written.
-- *Bounded by effect.* What is appended and not committed is counted in batches, and what is not applied in the bytes
-  that it writes. A write that the open batch has no room for begins the next one, and nothing is evaluated after it
-  until the open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
+  batch is appended directly after the last one: nothing can come between its reads and its writes.
+- *Bounded by effect.* Appended and uncommitted writes are counted in batches, unapplied ones in the bytes that they
+  write. A write that the open batch has no room for begins the next one, and nothing is evaluated after it until the
+  open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
 - *Answered when committed.* A majority holds the entry; it is applied here a little later. Until then evaluating and
-  reading find what it wrote in the overlay (:meth:`Pipeline.reader`), and a retry its request (``requests``).
-- *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
-  if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
+  reading find its writes in the overlay (:meth:`Pipeline.reader`), and a retry its request (``requests``).
+- *An answer without an effect rests.* A refusal holds for the state that it was worked out from: it leaves with its
+  batch, if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
 - *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when committed, not
   before: a full disk may take it back. So does a large transaction's begin or end, answered once it is applied.
-- *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
-  (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
+- *Leadership lost*: appended and uncommitted writes may happen or not (OutcomeUnknown); the rest did not (NotLeader).
+  Nothing is kept: the next leader applies everything before it evaluates.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """One group's proposals at this node. Empty where it does not lead. Every method runs on the loop."""
+    """One group's proposals at this node. Empty unless it leads. Every method runs on the loop."""
 
     def __init__(self, group: GroupContext, recent: RecentChanges) -> None:
-        """``recent``: what was applied of late."""
+        """``recent`` holds the latest applied changes."""
         limits = group.host.limits
         self._log = group.log
         self._clock = group.host.clock
@@ -76,31 +76,31 @@ class Pipeline:
         self._waiting: deque[Proposed] = deque()
         self._draw = Drawing(limits.examined_percent).draw
         self._open = Batch()
-        # Holds the one write that the open batch had no room for; None while there is none.
+        # Holds the one write that the open batch had no room for; else None.
         self._next: Batch | None = None
         self._appended: deque[Batch] = deque()
         self._appended_bytes = 0
-        # How many of them, from the first on, are committed and answered.
+        # How many of the appended batches, from the first on, are committed and answered.
         self._answered = 0
         self._to_answer: list[Batch] = []  # Applied, and not answered before that.
-        # What was acknowledged in terms that are over. Until it is applied, nobody knows here what it is.
+        # The last commit acknowledged in ended terms. Until it is applied, its writes are unknown here.
         self._lost_to = ZERO
         self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
         self.roles = RolesInLog(machine.roles, lambda key: machine.snapshot(self.applied.last_ts).get(key))
         self.requests = Requests()
-        """What is in line, in flight, or committed and not applied yet."""
+        """Requests in line, in flight, or committed and not applied yet."""
         self.restore: RestoreState | None = machine.restore
-        """The restore under way, as of what is applied: beside it nothing is written."""
+        """The restore under way, by the applied state: beside it nothing is written."""
         self.restores = machine.restores
         """How many began or ended here since the start."""
         self.on_restore: Callable[[], None] = lambda: None
-        """Called when that has changed."""
+        """Called when a restore began or ended."""
         self.acknowledged_ts = ZERO
-        """The last commit of which a caller was told: from then on every linearizable read sees it."""
+        """The last commit that a caller was told of: from then on every linearizable read sees it."""
         self.batch_bytes_max = limits.batch_bytes_max
-        """What the open batch takes of several commands: the limit, or less while appending is slowed."""
-        self.moved_ts = ZERO  # When a write last moved what a large transaction had staged.
+        """The most that the open batch takes of several commands: the limit, or less while appending is slowed."""
+        self.moved_ts = ZERO  # When a write last moved staged values of a large transaction.
         self.room, self.measures = DiskRoom(group), WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
@@ -112,79 +112,79 @@ class Pipeline:
 
     @property
     def is_idle(self) -> bool:
-        """True where every proposal has its answer, but for those that rest elsewhere."""
+        """True if every proposal has its answer, but for those that rest elsewhere."""
         return not self._waiting and not self._open.answers and not self.has_uncommitted
 
     @property
     def use(self) -> tuple[int, int]:
-        """How many proposals are in line, and how many batches are appended and not committed."""
+        """Return how many proposals are in line, and how many batches are appended and not committed."""
         return len(self._waiting), len(self._appended) - self._answered
 
     @property
     def appended_bytes(self) -> int:
-        """What the batches write that are appended and not applied."""
+        """Return the bytes that appended and unapplied batches write."""
         return self._appended_bytes
 
     @property
     def has_waiting(self) -> bool:
-        """True where a proposal is in line."""
+        """True if a proposal is in line."""
         return bool(self._waiting)
 
     @property
     def has_work(self) -> bool:
-        """True where a proposal is in line, is not appended, or is applied and has waited for that with its answer."""
+        """True if a proposal is in line, is not appended, or is applied and its answer has waited for that."""
         return self.has_waiting or self._open.commands > 0 or bool(self._to_answer)
 
     @property
     def is_full(self) -> bool:
-        """True where a write waits for the open batch to be appended, as the head of the next one."""
+        """True if a write waits for the open batch to be appended, as the head of the next one."""
         return self._next is not None
 
     @property
     def open(self) -> Batch:
-        """What is evaluated, and not appended yet."""
+        """Return the batch that is evaluated, and not appended yet."""
         return self._open
 
     @property
     def has_uncommitted(self) -> bool:
-        """True where a batch is appended and its callers not answered."""
+        """True if a batch is appended and its callers not answered."""
         return len(self._appended) > self._answered
 
     @property
     def uncommitted_callers(self) -> int:
-        """How many wait for batches that are appended."""
+        """Return how many callers wait for appended batches."""
         return sum([batch.callers for batch in islice(reversed(self._appended), self.use[1])])
 
     @property
     def may_append(self) -> bool:
-        """False where too much is appended and not committed, or not applied, to add the open batch."""
+        """False if too much is appended and not committed, or not applied, to add the open batch."""
         return self.use[1] < self._limits.entries_in_flight_max and not self.is_crowded
 
     @property
     def is_crowded(self) -> bool:
-        """True where too much is not applied to add the open batch."""
+        """True if too much is not applied to add the open batch."""
         return self._appended_bytes + self._open.size_bytes > self._limits.entries_in_flight_bytes_max
 
     @property
     def ceiling(self) -> Timestamp:
-        """What is committed of it: applied, or answered and about to be."""
+        """Return the committed ceiling: applied, or answered and about to be."""
         committed = [each.ceiling for each in islice(self._appended, self._answered) if each.ceiling is not None]
         return max([self.applied.ceiling, *committed])
 
     @property
     def awaits_applying(self) -> bool:
-        """True where nothing can be evaluated before what is appended is applied."""
+        """True if nothing can be evaluated before appended batches are applied."""
         return bool(self._appended) and self._appended[-1].holds_next
 
     @property
     def newest_ts(self) -> Timestamp:
-        """The last commit's timestamp that can be read at: at a leader applied or not, elsewhere applied."""
+        """Return the last commit's timestamp that can be read at: at a leader applied or not, elsewhere applied."""
         applied_ts = self.applied.last_ts
         return applied_ts if applied_ts < self._lost_to else max(applied_ts, self.acknowledged_ts)
 
     def reader(self, read_ts: Timestamp) -> Reader:
-        """The state at ``read_ts``, which was given out to be read at: what is applied, and over it what is committed
-        and not applied yet. Raises Unavailable where leadership, and with it that, was lost since."""
+        """Return the state at ``read_ts``, a timestamp given out for reading: the applied state, and committed batches
+        over it. Raises Unavailable if leadership, and with it those batches, was lost since."""
         applied = self._machine.snapshot(read_ts)
         if read_ts <= self.applied.last_ts:
             return applied
@@ -199,7 +199,7 @@ class Pipeline:
 
     @property
     def newest_in_flight(self) -> Batch | None:
-        """The last batch that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
+        """Return the last unapplied batch, open or appended; it ``has_ended`` when it is applied, or never will be."""
         if self._next is not None:
             return self._next
         if self._open.commands:
@@ -209,7 +209,7 @@ class Pipeline:
     # --- evaluating --------------------------------------------------------------------------------------------
 
     def fill(self, until_ms: float) -> bool:
-        """Evaluate into the open batch while it has room; False where time ran out before."""
+        """Evaluate into the open batch while it has room; False if time ran out before."""
         if not self._waiting:
             return True
         if not self._open.commands:
@@ -229,7 +229,7 @@ class Pipeline:
         return now_ms <= until_ms or not self._waiting or not self._has_room()
 
     def take_resting(self) -> list[Answer]:
-        """The open batch's answers, where it has nothing but such as change nothing."""
+        """Take the open batch's answers, if none of its proposals changes anything."""
         batch = self._open
         if batch.commands or not batch.answers:
             return []
@@ -237,7 +237,7 @@ class Pipeline:
         return resting
 
     def append_open(self) -> None:
-        """Append the open batch to the log. Where that raises, the batch is still the open one, with its callers."""
+        """Append the open batch to the log. If that raises, the batch is still the open one, with its callers."""
         batch = self._open
         batch.forgotten = self._forgetting.of(batch, self.applied)
         after = self._log.last
@@ -276,7 +276,7 @@ class Pipeline:
                 batch = self._accept(proposal, ts, self._moving(reader, ts, proposal.evaluate(reader, ts)))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
-                    # Its entry follows the open one, whose effects are not what was there before that.
+                    # Its entry follows the open one, whose effects were not there before that.
                     seen.forget(self._open.layer.versions)
                 batch.seen.add(seen)
         except CortadoError as refusal:
@@ -287,7 +287,7 @@ class Pipeline:
             self._open.answer(proposal, defect, rests=True)
 
     def _moving(self, reader: Reader, ts: Timestamp, evaluation: Evaluation) -> Evaluation:
-        """With what it moves of what large transactions have staged."""
+        """Add the staged values of large transactions that it moves."""
         if unresolved := self._machine.unresolved:
             evaluation = past_staged(reader, unresolved, evaluation)
             if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
@@ -295,14 +295,14 @@ class Pipeline:
         return evaluation
 
     def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
-        """Take an evaluation into the open batch, or the next; None where it writes nothing. Raises TooLarge,
+        """Take an evaluation into the open batch, or the next; None if it writes nothing. Raises TooLarge,
         InvalidArgument, ResourceExhausted."""
         mutations, control = evaluation.mutations, evaluation.control
         is_idle = not (mutations.keys or evaluation.restored) and control is None and evaluation.removal is None
         if isinstance(control, BumpEpoch):
             ts = self._clock.first_of(control.epoch)
         elif is_idle and not proposal.request_id:
-            # Nothing to write and nothing to remember: what it saw is the newest state in flight.
+            # Nothing to write and nothing to remember: it saw the newest state in flight.
             newest = self.newest_in_flight
             ts = self.applied.last_ts if newest is None else newest.last_ts
             result = WriteResult(ts, proposal.encode_reply(ts, evaluation.reply), evaluation.reply)
@@ -331,8 +331,8 @@ class Pipeline:
         return batch
 
     def _room_for(self, proposal: Proposed, size_bytes: int, *, is_alone: bool = False) -> Batch:
-        """The open batch, or the next one: for what grew beyond what its request let expect, since an entry must not,
-        and for what is to have an entry to itself. Raises ResourceExhausted."""
+        """Return the open batch, or the next one: for effects larger than their request let expect, since an entry must
+        not be, and for effects that need an entry to themselves. Raises ResourceExhausted."""
         batch = self._open
         self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
         if batch.commands and (is_alone or batch.size_bytes + size_bytes > self.batch_bytes_max):
@@ -341,8 +341,8 @@ class Pipeline:
         return batch
 
     def _draw_seen(self) -> Seen | None:
-        """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
-        # What is staged is moved, and taken away: followers that are further, or less far, find it elsewhere.
+        """Draw whether a new batch carries its reads: in a group of several members, a share of all batches does."""
+        # Staged values are moved and taken away: followers that are further, or less far, find them elsewhere.
         if len(self._log.configuration.members) < 2 or self._machine.unresolved or not self._draw(self._monotonic_ms()):
             return None
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
@@ -350,8 +350,8 @@ class Pipeline:
     # --- answering ---------------------------------------------------------------------------------------------
 
     def answer_committed(self) -> int:
-        """Answer the callers of all batches that are committed, and say how many. Only while the term lasts in which
-        they were appended."""
+        """Answer the callers of all committed batches; return how many. Only while the term of their appending
+        lasts."""
         callers, committed = self._answer_applied(), self._log.durable_commit_index
         while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
             batch = self._appended[self._answered]
@@ -367,7 +367,7 @@ class Pipeline:
         invariant(self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts)
         self.acknowledged_ts = batch.last_ts
         if batch.epoch:
-            # Whoever reads it now may come back with a time of the new epoch.
+            # A caller that reads it now may come back with a time of the new epoch.
             self._clock.observe_log(batch.last_ts)
         batch.times.committed_ms = self._monotonic_ms()
         self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
@@ -376,31 +376,31 @@ class Pipeline:
         return batch.callers
 
     def _answer_applied(self) -> int:
-        """Answer those who waited for that."""
+        """Answer the callers that waited for applying."""
         applied, self._to_answer = self._to_answer, []
         return sum(map(self._answer_batch, applied))
 
     def stored(self) -> None:
-        """What is appended is durable here: a batch is stored as soon as it is appended, and one at a time."""
+        """Note that appended batches are durable here. A batch is stored once it is appended, one at a time."""
         for batch in reversed(self._appended):
             if batch.times.stored_ms:
                 break
             batch.times.stored_ms = self._monotonic_ms()
 
     def answer(self, answer: Answer) -> None:
-        """Give an answer. A request that changed something stays known until that is applied."""
+        """Give an answer. A request that changed something stays known until its change is applied."""
         if answer.rests:
             self.leave(answer.proposal, answer.outcome)
         else:
             answer.proposal.finish(answer.outcome)
 
     def leave(self, proposal: Proposed, outcome: Outcome) -> None:
-        """Answer a proposal that changed nothing, or of which nobody knows."""
+        """Answer a proposal that changed nothing, or whose outcome is unknown."""
         self.requests.forget(proposal)
         proposal.finish(outcome)
 
     def advance(self, state: AppliedState) -> None:
-        """``state`` is applied and durable: what it contains need not be kept in mind any more."""
+        """Note that ``state`` is applied and durable: the batches that it contains are dropped."""
         self.applied = state
         self.restore, self.restores = self._machine.restore, self._machine.restores
         while self._appended and self._appended[0].index <= state.index:
@@ -424,22 +424,22 @@ class Pipeline:
         invariant(is_counted, "no bytes are in flight where no batch is", self._appended_bytes)
 
     def replaced(self, state: AppliedState) -> None:
-        """Go on from ``state``, which a snapshot brought. Who leads vouches for what it lacks of what was here."""
+        """Go on from ``state``, which a snapshot brought. The leader vouches for entries of ours that it lacks."""
         self.advance(state)
         self.acknowledged_ts = min(self.acknowledged_ts, state.last_ts)
         self._lost_to = min(self._lost_to, state.last_ts)
 
     def repaired(self) -> None:
-        """Stored items were changed below the log's back."""
+        """Load again: stored items were changed below the log's back."""
         self.restore = self._machine.restore
         self._machine.load_roles()
         self._follow_roles()
 
-    # --- when it does not come to that -------------------------------------------------------------------------
+    # --- refusals and losses -----------------------------------------------------------------------------------
 
     def take_back(self, refused_to: int, resting: list[Answer], error: ResourceExhausted) -> None:
-        """The log took back its last entries: refuse those up to ``refused_to``, which had no room, and evaluate again
-        what was worked out on top of them, ``resting`` answers included."""
+        """Refuse the entries up to ``refused_to``, for which the log had no room, and which it took back. Evaluate
+        again the writes on top of them, ``resting`` answers included."""
         kept_to = self._log.last[0]
         kept = [batch for batch in self._appended if batch.index <= kept_to]
         refused = [batch for batch in self._appended if kept_to < batch.index <= refused_to]
@@ -455,13 +455,13 @@ class Pipeline:
             self.leave(proposal, error)
 
     def refuse_waiting(self, error: CortadoError) -> None:
-        """End everything in line."""
+        """End all proposals in line."""
         waiting, self._waiting = self._waiting, deque()
         for proposal in waiting:
             self.leave(proposal, error)
 
     def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
-        """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
+        """End everything: with ``error`` if it cannot have happened, as ``unknown`` if it may have."""
         self._answer_applied()
         uncommitted = list(islice(self._appended, self._answered, None))
         self._lost_to = self.acknowledged_ts
@@ -476,11 +476,11 @@ class Pipeline:
         for answer in chain(resting, opened):
             self.leave(answer.proposal, error)
         self.refuse_waiting(error)
-        # Committed and not applied yet: from now on the table is asked, once all of it is applied.
+        # Committed and not applied yet: from now on retries ask the table, once all of it is applied.
         self.requests.clear()
 
     def _unappended(self) -> list[Batch]:
-        """The open batch, and what is to follow it."""
+        """Return the open batch, and the one to follow it."""
         return [self._open] if self._next is None else [self._open, self._next]
 
     def _clear(self, kept: Sequence[Batch] = ()) -> None:
@@ -496,5 +496,5 @@ class Pipeline:
         self._follow_roles()
 
     def _follow_roles(self) -> None:
-        """Something that they follow from has changed."""
+        """Work the roles out again: a part of them has changed."""
         self.roles.follow(self._machine.roles, [*self._appended, *self._unappended()], self._answered)

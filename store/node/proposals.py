@@ -15,15 +15,15 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.observe.measures import EntryTimes
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
-"""From the commit timestamp and the domain's reply to what is remembered of it, and sent now and on a retry."""
+"""From the commit timestamp and the domain's reply to the reply's bytes: remembered, and sent now and on a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """A write that is durable. ``reply`` is what ``encode_reply`` made, ``value`` the domain's reply.
+    """A write that is durable. ``reply`` is the result of ``encode_reply``, ``value`` the domain's reply.
 
-    Where the request was remembered from an earlier call (``repeated``), ``value`` is None and ``reply`` is what the
-    first call was answered.
+    If the request was remembered from an earlier call (``repeated``), ``value`` is None and ``reply`` is that of the
+    first call.
     """
 
     ts: Timestamp
@@ -44,20 +44,20 @@ Outcome: TypeAlias = WriteResult | RunResult | CortadoError
 
 
 class Place(Protocol):
-    """What is held for a write while it is under way: of a queue, of the budget."""
+    """A write's place while it is under way: in a queue, in the budget."""
 
     def leave(self) -> None:
-        """Give it back."""
+        """Give the place back."""
 
 
 @dataclass(slots=True, eq=False)
 class Proposal:
-    """One write. ``waiters`` counts the callers who still want the answer (a retry joins the first call).
+    """One write. ``waiters`` counts the callers that still want the answer (a retry joins the first call).
 
-    With its outcome it leaves its ``places``, and keeps nothing of what was asked: who remembers it for its outcome
-    does not hold the request, and all that hangs on it.
+    With its outcome it leaves its ``places``, and drops the request: a holder of the outcome does not hold the request,
+    and all that hangs on it.
 
-    When it came to stand in line and when it was evaluated is kept, in monotonic milliseconds, and the times of the
+    It keeps when it came to stand in line and when it was evaluated, in monotonic milliseconds, and the times of the
     entry that carries it.
     """
 
@@ -69,7 +69,7 @@ class Proposal:
     places: Sequence[Place] = ()
     waiters: int = 0
     is_restoring: bool = False
-    """Whether it belongs to a restore, beside which nothing else is written."""
+    """Whether it belongs to a restore, beside which no other write is accepted."""
     frees: bool = False
     """Whether it makes room on a full disk."""
     is_own: bool = False
@@ -83,19 +83,19 @@ class Proposal:
 
     @property
     def request_ids(self) -> Sequence[bytes]:
-        """Its request's id, where it has one."""
+        """Return its request's id, if it has one."""
         return (self.request_id,) if self.request_id else ()
 
     def tick(self, clock: Clock, physical_ms: int) -> Timestamp:
-        """The timestamp to evaluate it at."""
+        """Return the timestamp to evaluate it at."""
         return clock.tick(physical_ms)
 
     def unknown(self, problem: str) -> OutcomeUnknown:
-        """The outcome of one that may have happened."""
+        """Return the outcome of a proposal that may have happened."""
         return OutcomeUnknown(problem, self.request_id.hex())
 
     async def answer(self, loop: asyncio.AbstractEventLoop) -> WriteResult:
-        """Wait for the outcome. Each waiter has a future of his own: one who is cancelled takes nobody with him."""
+        """Wait for the outcome. Each waiter has its own future: a cancelled one does not end the others."""
         if self.outcome is None:
             answered = loop.create_future()
             self._waiting.append(answered)

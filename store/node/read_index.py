@@ -1,19 +1,19 @@
-"""Linearizable answers: what a leader must hear before it may say what it sees.
+"""Linearizable answers: a leader hears from a majority before it answers from its state.
 
-A leader that was cut off does not know it. So before it answers from its state it asks, in one round of heartbeats,
-for all who wait, whether a majority still follows it. What was committed when the round began is what a read must see::
+A leader that was cut off does not know it. So before it answers from its state it asks, in one round of heartbeats for
+all waiting reads, whether a majority still follows it. A read must see all commits from before its round::
 
     ask() ─┐ all that arrived      begin()                    settle()
     ask() ─┼────────────────► round 7, index 41 ── confirmed ──► read: at the last timestamp that is committed
     rest() ┘                                      (same term) `─► refusal: once 41 is committed
 
-- *A read* is answered at the timestamp of the last commit that this leader knows. Whatever was acknowledged before the
-  read was asked for is committed, here or by an earlier leader; of the latter everything is applied before this
-  leader's first own entry. What is not applied yet is read from memory (:meth:`Pipeline.reader`).
+- *A read* is answered at the timestamp of the last commit that this leader knows. Every write acknowledged before the
+  read is committed, here or by an earlier leader; an earlier leader's writes are all applied before this leader's first
+  own entry. Committed writes that are not applied yet are read from memory (:meth:`Pipeline.reader`).
 - *A refusal, and a write without an effect*, is a read too: it says something about the newest state, appended entries
-  included. It rests on all that was appended when it was worked out, so it waits until that is committed, and for a
-  round that began after. (An entry that it rests on being committed is not enough: a majority may have acknowledged it
-  before another leader came, which changed what the refusal speaks of.)
+  included. It rests on all entries appended when it was worked out. So it waits until they are committed, and for a
+  round that began after. (Their commit alone is not enough: a majority may have acknowledged them before another leader
+  came, which changed the state that the refusal speaks of.)
 
 Leadership lost ends all of them with NotLeader. A group of one confirms each round at once.
 """
@@ -37,8 +37,8 @@ Waiting: TypeAlias = "asyncio.Future[Timestamp]"
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """``appended`` is the last index at its beginning, ``acknowledged_ts`` the last commit that a caller had been told
-    of."""
+    """``appended`` is the last index at its beginning, ``acknowledged_ts`` the last commit acknowledged to a caller by
+    then."""
 
     number: int
     appended: int
@@ -49,7 +49,7 @@ class _Round:
 
 @dataclass(slots=True, eq=False)
 class ReadIndex:
-    """Everybody who waits for a round. ``leave`` gives a resting answer to its proposal."""
+    """All reads and answers that wait for a round. ``leave`` gives a resting answer to its proposal."""
 
     loop: asyncio.AbstractEventLoop
     log: RaftLog
@@ -63,31 +63,31 @@ class ReadIndex:
 
     @property
     def is_empty(self) -> bool:
-        """True where no answer rests here. (Reads may.)"""
+        """True if no answer rests here. (Reads may.)"""
         return not self._resting and not self._refusals and not any(each.refusals for each in self._rounds)
 
     @property
     def is_idle(self) -> bool:
-        """True where nobody waits here at all."""
+        """True if neither a read nor an answer waits here."""
         return not (self._asked or self._resting or self._rounds or self._refusals)
 
     @property
     def waiting(self) -> int:
-        """How many want a round that has not begun."""
+        """Return how many want a round that has not begun."""
         return len(self._asked) + len(self._resting)
 
     def ask(self) -> Waiting:
-        """A read that wants a round of its own time."""
+        """Ask for a read, with a round that begins after this."""
         waiting: Waiting = self.loop.create_future()
         self._asked.append(waiting)
         return waiting
 
     def rest(self, answers: Sequence[Answer]) -> None:
-        """Answers that were worked out from all that is appended now, and from nothing else."""
+        """Take answers that rest on all entries appended now, and on nothing else."""
         self._resting += answers
 
     def begin(self, acknowledged_ts: Timestamp) -> None:
-        """One round for all that arrived. Only for a leader that may evaluate. Raises NotLeader."""
+        """Begin one round for all waiting reads and answers. Only for a leader that may evaluate. Raises NotLeader."""
         log = self.log
         begun = _Round(log.read_round(), log.last[0], acknowledged_ts, self._asked, self._resting)
         self._asked, self._resting = [], []
@@ -95,7 +95,7 @@ class ReadIndex:
         self.begun += 1
 
     def settle(self, newest_ts: Timestamp) -> None:
-        """Answer what may be answered. ``newest_ts`` is the last commit's timestamp, by what the log says now."""
+        """Give the answers that the log allows. ``newest_ts`` is the last commit's timestamp, by the log as of now."""
         rounds = self._rounds
         if rounds:
             confirmed = self.log.confirmed_round
@@ -116,7 +116,7 @@ class ReadIndex:
                 waiting.set_result(newest_ts)
 
     def withdraw(self) -> list[Answer]:
-        """Take back the answers that rest: some of what they were worked out from was taken back."""
+        """Take back the resting answers: some of the entries that they rest on were taken back."""
         resting = [answer for each in (*self._refusals, *self._rounds) for answer in each.refusals] + self._resting
         self._resting = []
         self._refusals.clear()
@@ -125,7 +125,7 @@ class ReadIndex:
         return resting
 
     def fail(self, error: CortadoError) -> list[Answer]:
-        """End all reads with ``error``; returns the answers that rested, which must not be given."""
+        """End all reads with ``error``. Returns the resting answers, which must not be given."""
         reads = [read for each in self._rounds for read in each.reads] + self._asked
         resting = self.withdraw()
         self._asked = []

@@ -1,4 +1,4 @@
-"""At which timestamp a read may be served, where, and what must happen first.
+"""Find the timestamp at which a read may be served, the replica, and the steps that must come first.
 
 ::
 
@@ -7,21 +7,21 @@
       replica             |  what is in flight|  the ceiling    |  TimestampInFuture
 
 - *The newest* (linearizable): the leader alone, at the last committed timestamp, after a round in which a majority has
-  answered it (:mod:`cortado.store.node.read_index`). Where something may have expired since that commit, and it lies
-  before this leader's term or long ago, an entry comes first (:mod:`cortado.store.node.expiring`).
-- *At or below the last applied timestamp*: everything that will ever be there is there, since timestamps rise strictly
-  along the log. Any replica.
+  answered it (:mod:`cortado.store.node.read_index`). If something may have expired since that commit, and the commit
+  lies before this leader's term or long ago, an entry comes first (:mod:`cortado.store.node.expiring`).
+- *At or below the last applied timestamp*: any replica. The state there is complete, since timestamps rise strictly
+  along the log.
 - *Above it*: the leader alone. Its clock moves forward, so that it gives no later write a timestamp at or below the
-  read's; then the entries in flight are waited for, some of which may be below it. That promise must bind later
-  leaders, too, so it is kept below a replicated *ceiling*, above which each leader begins. The ceiling is raised a
-  little ahead, only when a read needs it: an idle group writes nothing.
-- *Stale*: any replica, at its last applied timestamp, if that contains everything committed until the bound asked for.
+  read's; then it waits for the entries in flight, some of which may be below it. That promise must bind later leaders,
+  too, so it is kept below a replicated *ceiling*, above which each leader begins. The ceiling is raised a little ahead,
+  only when a read needs it: an idle group writes nothing.
+- *Stale*: any replica, at its last applied timestamp, if that contains every commit until the bound asked for.
 
-Why a deposed leader that does not know it yet may serve a read above the log without a round: the ceiling that covers
-the read was committed in this leader's term or before, so every later leader holds it. So each write
-of theirs is above the ceiling, and above the read. What is at or below the read is in this leader's own log, which it
-has waited for (had it been lost with its leadership, the read would have ended with NotLeader), or came from earlier
-leaders, of whom everything is applied. Where the ceiling must be raised first, that is an entry which a majority takes.
+A deposed leader that does not know it yet may serve a read above the log without a round. The ceiling that covers the
+read was committed in this leader's term or before, so every later leader holds it. So each of their writes is above the
+ceiling, and above the read. Writes at or below the read are in this leader's own log, for which it has waited, or came
+from earlier leaders, all of whose entries are applied. (Had its own been lost with its leadership, the read would have
+ended with NotLeader.) If the ceiling must be raised first, that is an entry which a majority takes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CAUGHT_UP_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A read that may miss what was acknowledged in the last ``ms`` milliseconds."""
+    """A read that may miss writes acknowledged in the last ``ms`` milliseconds."""
 
     ms: int
 
@@ -76,13 +76,13 @@ class ReadPoints:
         self.measures = ReadMeasures()
 
     def term_begins(self) -> None:
-        """This node leads from now on."""
+        """Note that this node leads from now on."""
         self._term_ms = self._clock.physical_ms
 
     def resolve(self, at: Timestamp | Stale | None) -> Awaitable[Timestamp]:
-        """The timestamp to read at, once it can be read at; None asks for the newest.
+        """Return the timestamp to read at, once it can be read at; None asks for the newest.
 
-        Raises TimestampInFuture, NotLeader, Restoring, Unavailable (a replica that is too stale, or whose data is
+        Raises TimestampInFuture, NotLeader, Restoring, Unavailable (a replica that is too stale, or whose data is being
         replaced).
         """
         self.check_restored()
@@ -93,15 +93,15 @@ class ReadPoints:
         return self.stale(at) if isinstance(at, Stale) else self.at(at)
 
     async def linearize(self) -> Timestamp:
-        """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
+        """Return a timestamp that sees every write acknowledged, by any node, before this call.
 
-        In a group of one nothing is waited for. Raises NotLeader, Restoring, Unavailable.
+        A group of one waits for nothing. Raises NotLeader, Restoring, Unavailable.
         """
         self.check_restored()
         return await self.newest()
 
     def check_restored(self) -> None:
-        """Raises Restoring where the cluster takes a backup; NotLeader where that may have ended by now."""
+        """Raise Restoring if the cluster takes a backup; NotLeader if that may have ended by now."""
         restore = self._driver.pipeline.restore
         if restore is None:
             return
@@ -110,7 +110,7 @@ class ReadPoints:
         raise restore.refusal()
 
     async def newest(self) -> Timestamp:
-        """As :meth:`linearize`, also while a restore is under way: for that itself."""
+        """Return a timestamp as :meth:`linearize`, but also during a restore, for the restore's own reads."""
         newest = self._driver.readable_ts
         if newest is not None:
             return await self._say_time(newest) if self._is_late(newest) else newest
@@ -119,9 +119,9 @@ class ReadPoints:
         return await self._asked()
 
     async def caught_up(self) -> None:
-        """Return when everything is applied here that this node knows to be committed: whoever was answered by it and
-        then asks for the catalogue without a time finds what he was answered. Raises Unavailable where the data is
-        being replaced, or that takes longer than ``CAUGHT_UP_S``."""
+        """Return when every entry that this node knows to be committed is applied here. So a caller that it answered
+        finds that write when it asks for the catalogue without a time. Raises Unavailable if the data is being
+        replaced, or that takes longer than ``CAUGHT_UP_S``."""
         self.check_restored()
         group, driver, committed = self._group, self._driver, self._group.log.durable_commit_index
         group.check_serving()
@@ -130,14 +130,14 @@ class ReadPoints:
         await self._once_applied(lambda: driver.applied.index >= committed)
 
     async def _once_applied(self, condition: Callable[[], bool]) -> None:
-        """Return once ``condition`` holds, which applying what is committed brings about. Raises Unavailable."""
+        """Return once ``condition`` holds, which applying committed entries brings about. Raises Unavailable."""
         group = self._group
         problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
         await self._soon(lambda: condition() or group.is_installing, problem)
         group.check_serving()
 
     async def _soon(self, condition: Callable[[], bool], problem: str) -> None:
-        """Return once ``condition`` holds; what is committed is applied at once for it. Raises Unavailable where that
+        """Return once ``condition`` holds; committed entries are applied at once for it. Raises Unavailable if that
         takes longer than ``CAUGHT_UP_S``."""
         try:
             await asyncio.wait_for(self._driver.until(condition), CAUGHT_UP_S)
@@ -145,15 +145,15 @@ class ReadPoints:
             raise Unavailable(problem, retry_delay_ms=1_000) from None
 
     async def in_place(self, ts: Timestamp) -> None:
-        """Return when what large transactions have committed up to ``ts`` is in its place here, for who looks at
-        versions as they are stored. Raises Unavailable where that takes longer than ``CAUGHT_UP_S``."""
+        """Return when all rows that large transactions committed up to ``ts`` are in place here, for readers of
+        versions as they are stored. Raises Unavailable if that takes longer than ``CAUGHT_UP_S``."""
         store = self._group.store
         if store.unresolved.seen_at(ts, b"", ABOVE_KEYS):
             problem = f"a large transaction that was committed before {ts} is being put in place"
             await self._soon(lambda: not store.unresolved.seen_at(ts, b"", ABOVE_KEYS), problem)
 
     async def applied_to(self, read_ts: Timestamp) -> Timestamp:
-        """``read_ts``, once all that it sees is applied: what is to be scanned is read from the engine alone. Raises
+        """Return ``read_ts`` once every version that it sees is applied: scans read from the engine alone. Raises
         Unavailable once the node stopped."""
         driver = self._driver
         if driver.applied.last_ts < min(read_ts, driver.pipeline.acknowledged_ts):
@@ -161,9 +161,9 @@ class ReadPoints:
         return read_ts
 
     async def at(self, at: Timestamp) -> Timestamp:
-        """``at``, once everything at or below it can be read for good.
+        """Return ``at``, once the state at or below it is final and can be read.
 
-        Raises TimestampInFuture, NotLeader, ResourceExhausted where the ceiling can't be raised.
+        Raises TimestampInFuture, NotLeader, ResourceExhausted if the ceiling can't be raised.
         """
         driver = self._driver
         if at <= driver.applied.last_ts or at == driver.pipeline.newest_ts:
@@ -172,7 +172,7 @@ class ReadPoints:
         if driver.leadership.term is None:
             raise driver.leadership.not_leader()
         term = driver.leadership.term
-        # Before its term's first entry is applied, a leader does not know yet where its predecessors ended.
+        # Before its term's first entry is applied, a leader does not know yet its predecessors' last timestamp.
         await driver.until(lambda: driver.leadership.is_ready or driver.leadership.term != term)
         self._check_leads(term)
         if at <= driver.applied.last_ts:
@@ -186,10 +186,10 @@ class ReadPoints:
         return at
 
     async def stale(self, stale: Stale) -> Timestamp:
-        """The last applied timestamp, where it is recent enough; a leader makes sure that it is, and another replica
-        applies at once what it knows to be committed, where that does.
+        """Return the last applied timestamp, if it is recent enough. A leader makes sure that it is; another replica
+        applies the entries that it knows to be committed at once, if that is enough.
 
-        Raises Unavailable elsewhere, saying how stale this replica is.
+        Otherwise raises Unavailable, saying how stale this replica is.
         """
         driver, log = self._driver, self._driver.log
         since_ms = self._monotonic_ms() - stale.ms
@@ -210,7 +210,7 @@ class ReadPoints:
         raise Unavailable(problem)
 
     async def _asked(self) -> Timestamp:
-        """The last commit's timestamp, once a majority says that this node leads. Raises NotLeader, Unavailable."""
+        """Return the last commit's timestamp, once a majority confirms this leader. Raises NotLeader, Unavailable."""
         driver = self._driver
         driver.check_running()
         if driver.is_settled_alone:
@@ -229,15 +229,15 @@ class ReadPoints:
         return await self._say_time(read_ts) if self._is_late(read_ts) else read_ts
 
     def _is_late(self, newest: Timestamp) -> bool:
-        """Whether something may have expired since ``newest``, the last commit, that a read at it would still see."""
+        """Return whether something may have expired since ``newest``, the last commit, that a read at it would see."""
         newest_ms = newest.wall_ms
         if newest_ms >= self._driver.applied.expires_to_ms:
             return False
         return newest_ms < max(self._term_ms, self._clock.physical_ms - LATE_MS)
 
     async def _say_time(self, read_ts: Timestamp) -> Timestamp:
-        """As :meth:`_asked`, once an entry says what time it is: one for all who wait. Raises NotLeader, Unavailable.
-        Where there is no room for an entry, ``read_ts`` has to do."""
+        """Return a timestamp as :meth:`_asked`, once an entry tells the time: one for all waiting reads. Raises
+        NotLeader, Unavailable. If there is no room for an entry, returns ``read_ts``."""
         driver = self._driver
         async with self._saying:
             if self._is_late(driver.pipeline.newest_ts):
@@ -263,9 +263,9 @@ class ReadPoints:
         invariant(self._clock.last >= at, "later writes sort above what is read", self._clock.last, at)
 
     async def _keep_below_ceiling(self, at: Timestamp, term: int) -> None:
-        # One at a time: who waited here mostly finds that the one before has raised it far enough.
+        # One at a time: a read that waited here mostly finds that the one before has raised it far enough.
         async with self._raising:
-            # A ceiling that another leader raised binds those after it, not what it has written itself.
+            # A ceiling raised by another leader binds the leaders after it, not its own writes.
             self._check_leads(term)
             applied = self._driver.applied
             if at > applied.last_ts and at > self._driver.pipeline.ceiling:
@@ -275,9 +275,9 @@ class ReadPoints:
                 try:
                     await self._raise_ceiling(max(at, Timestamp(at.epoch, wall_ms, 0)))
                 except OutcomeUnknown as lost:
-                    # Of the ceiling, that is; of the read it is known that it was not served.
+                    # The ceiling's outcome is unknown; but the read was certainly not served.
                     raise self._driver.leadership.not_leader() from lost
-                # A leader that was deposed since has forgotten what it appended; the ceiling is committed all the same.
+                # A leader deposed since has forgotten its appended entries; the ceiling is committed all the same.
                 is_covered = self._driver.leadership.term != term or at <= self._driver.pipeline.ceiling
                 invariant(is_covered, "the ceiling covers what is read ahead of the log", at)
 

@@ -1,15 +1,15 @@
-"""One group's replica on a host: what services ask for reads and writes.
+"""One group's replica on a host: services ask it for reads and writes.
 
 ::
 
     services ──► Replica ── write(evaluate) ──► Driver ──► RaftLog ──► LogFiles, then StateMachine ──► Engine
                   │                              │  ▲
-                  │                    Transport ◄  └─ Host.receive(): what peers send
+                  │                    Transport ◄  └─ Host.receive(): peers' messages
                   ├── reads ────► ReadPoints: the timestamp to read at, once it can be read at
                   ├── reader(ts), store.scan_chunk    point reads on the loop, slices of scans beside it
                   ├── members ──► Membership: add, promote, remove, transfer
                   ├── watches ──► the changes of key ranges
-                  └── integrity, snapshot_...         what repairs this replica, and what replaces its state
+                  └── integrity, snapshot_...         repair this replica, and replace its state
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ _LOG: Final = logging.getLogger(__name__)
 _STOPPING: Final = "stopping"
 _INSTALLING: Final = "installing"
 _STEP_BYTES: Final = 64 << 10
-"""About what a step of a job writes."""
+"""About the bytes that a step of a job writes."""
 
 
 class Role(StrEnum):
-    """What a replica is to its group."""
+    """A replica's part in its group."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
     CANDIDATE = "candidate"
     """A voter that knows of no leader."""
     LEARNER = "learner"
-    """No voter (yet): it takes the log and does not count."""
+    """A member without a vote (yet): it takes the log and does not count."""
 
 
 def no_reply(_ts: Timestamp, _reply: object) -> bytes:
-    """For callers within the process, who take the domain's reply as it is."""
+    """Encode no reply, for callers within the process, which take the domain's reply as it is."""
     return b""
 
 
@@ -93,9 +93,9 @@ class Replica:
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
         self.roles = driver.pipeline.roles
-        """By which calls and writes are decided."""
+        """The roles by which calls and writes are decided."""
         self.duties = Duties(driver.fail)
-        """What this replica does while it leads, beside writes."""
+        """This replica's work beside writes while it leads."""
         self.collector = Collector(
             group,
             driver,
@@ -103,23 +103,23 @@ class Replica:
             catalog=self.catalog,
             on_damage=lambda damage: self.store.on_damage(damage),
         )
-        """What removes old versions, and what was dropped."""
+        """Removes old versions and dropped data."""
         self.duties.add("collection", self.collector.run)
-        # Of two nodes nobody can say whose clock is right; of three, at once, two can.
+        # With two nodes either clock may be right; with three, the other two can tell at once.
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
         self.leases = Leases(group, driver, self.reads, write=self.keep_house, would_free=self.collector.would_free)
-        """What keeps old versions from being collected."""
+        """Keeps old versions from being collected."""
         self.duties.add("ending leases", self.leases.run)
         self.jobs = JobRunner(group, driver, self.reads, write=self._write_step, catalog=self.catalog)
         """Long work that the leader does step by step."""
         self.duties.add("running jobs", self.jobs.run)
         self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
-        """What puts those in place that were committed."""
+        """Puts committed large transactions in place."""
         self.duties.add("large transactions", self.large_transactions.run)
         self.members = Membership(driver, group.node_id, lambda: host.clock.reading().wall_ms)
-        """Changes of who belongs to the group, and of who leads it."""
+        """Changes of the members, and of the leader."""
         self.watches = Watches(
             store=group.store,
             group_id=group.of.group_id,
@@ -130,10 +130,10 @@ class Replica:
             is_idle_for=self._is_idle_for,
             close_time=self._close_time,
         )
-        """The changes of key ranges, for who watches them."""
+        """The changes of key ranges, for their watches."""
         self.duties.add("keeping time", lambda: keep_time(lambda: driver.applied, self._is_idle_for, self._close_time))
         self.integrity = Integrity(group, driver, on_repaired=self._repaired)
-        """What is damaged here: how it is found, and how far it is repaired."""
+        """The damage here: how it is found, and how far it is repaired."""
         self.snapshot_sender = SnapshotSender(group, self.integrity.repairs, on_damage=self.integrity.report)
         """The whole state as a file, for members that fell behind."""
         self.snapshot_receiver = SnapshotReceiver(
@@ -143,7 +143,7 @@ class Replica:
             on_damage=self.integrity.report,
             on_failure=driver.fail,
         )
-        """What comes in the place of this replica's state."""
+        """Receives the state that replaces this replica's."""
         self.known_requests = KnownRequests(driver, group.machine, host.clock)
 
     # --- start and stop ---------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Replica:
         """Serve, as :meth:`Host.start` says."""
         driver = self.driver
         await self.snapshot_receiver.start()
-        # Not before: what an installation that was cut off left behind is looked at first.
+        # Only now: the leftovers of an installation that was cut off are looked at first.
         driver.after_round = self._look_at_snapshots
         driver.pipeline.on_restore = self._restore_changed
         driver.compaction.held_index = lambda: self.snapshot_sender.held_index
@@ -170,7 +170,7 @@ class Replica:
                 _LOG.warning("starting without room for writes: %s", driver.refused_for)
 
     async def hand_over(self) -> None:
-        """Let another voter lead, where this one does and there is another."""
+        """Let another voter lead, if this one leads and there is another."""
         if self.driver.failure is None and self.driver.leadership.is_ready and not self.driver.is_alone:
             try:
                 _LOG.info("handed leadership over to %s", await self.members.transfer())
@@ -178,7 +178,7 @@ class Replica:
                 _LOG.warning("leadership was not handed over: %s", refused)
 
     async def stop(self) -> None:
-        """Finish what is in flight, where the host takes no new work."""
+        """Finish the work in flight; the host takes no new work."""
         self.integrity.close()
         self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
         if self.driver.failure is None:
@@ -191,15 +191,15 @@ class Replica:
 
     @property
     def ready(self) -> bool:
-        """Whether this replica can serve: it knows a leader, or is one that may evaluate, and its data is a state."""
+        """Return whether this replica can serve: its data is a state, and it knows a leader or is a ready one."""
         leadership = self.driver.leadership
         if self.host.is_stopping or self.is_installing or self.driver.failure is not None:
             return False
         return leadership.is_ready if leadership.is_elected else self.log.leader != ""
 
     def _leads(self) -> None:
-        """A term of ours has begun. Complete what a leader before us left half done to the registry, and let the others
-        know if we are reached under other addresses now."""
+        """Begin a term of our own. Complete an earlier leader's unfinished change of the registry, and announce our
+        addresses if they are new."""
         self.reads.term_begins()
         identity = self.host.identity
         own = self.log.roster.member(identity.node_id)
@@ -219,7 +219,7 @@ class Replica:
         self.forget_states()
 
     def _repaired(self) -> None:
-        """Stored items were changed below the log's back."""
+        """Load again: stored items were changed below the log's back."""
         self.driver.pipeline.repaired()
         self.forget_states()
 
@@ -228,31 +228,31 @@ class Replica:
         self.host.fail(error)
 
     def _is_idle_for(self, ms: int) -> bool:
-        """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
+        """Return whether this node leads, and nothing was written for ``ms``, or is about to be."""
         driver = self.driver
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
         return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
     def _look_at_snapshots(self) -> None:
-        """Whether the log wants one made, or brought here."""
+        """Let the snapshots see whether the log wants one made, or brought here."""
         self.snapshot_sender.poll()
         self.snapshot_receiver.poll()
 
     def _readable_or_not(self) -> None:
-        """This replica's data stops being a state, or is one again: on the loop, before the first byte of the old state
-        goes. So a read that looks at it *after* its own transaction has ended never answers from half a state."""
+        """Note that this replica's data stops being a state, or is one again. Runs on the loop, before the first byte
+        of the old state goes. So a read that checks *after* its own transaction never answers from half a state."""
         unreadable = self.snapshot_receiver.unreadable
         self.store.unreadable = unreadable
         self.driver.veto(_INSTALLING, bool(unreadable))
         if unreadable:
-            # All of it is replaced, by what was verified whole.
+            # All of it is replaced by data that was verified whole.
             self.store.trust(b"", ABOVE_KEYS)
             self.store.trust_requests()
             self.watches.end_all(Unavailable(unreadable, retry_delay_ms=1_000))
         self.forget_states()
 
     def _restore_changed(self) -> None:
-        """The cluster begins to take a backup, or serves what it took."""
+        """Follow a restore: the cluster begins to take a backup, or serves its data."""
         self.forget_states()
         restore = self.restore
         again = Unavailable("the cluster has taken a backup", retry_delay_ms=100)
@@ -272,10 +272,10 @@ class Replica:
     ) -> WriteResult:
         """Evaluate and replicate; return once it is committed, which a majority's disks make sure of.
 
-        ``size_bytes`` is about what the request holds. ``encode_reply`` makes the bytes that are answered, and
-        remembered where there is a ``request_id``. ``is_restoring``: it belongs to a restore. A caller who is cancelled
-        while waiting leaves; what was evaluated goes on. Raises whatever ``evaluate`` refuses with, NotLeader,
-        ResourceExhausted, OutcomeUnknown, InvalidArgument of the request id, Restoring, Unavailable.
+        ``size_bytes`` is about the request's size. ``encode_reply`` makes the answer's bytes, which are remembered if
+        there is a ``request_id``. ``is_restoring``: it belongs to a restore. A caller that is cancelled while waiting
+        leaves; an evaluated write goes on. Raises the refusals of ``evaluate``, NotLeader, ResourceExhausted,
+        OutcomeUnknown, InvalidArgument of the request id, Restoring, Unavailable.
         """
         return await self.answer(
             self.submit(
@@ -299,10 +299,10 @@ class Replica:
         places: Sequence[Place] = (),
         is_restoring: bool = False,
     ) -> Submitted:
-        """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
+        """Put a write in line, to be evaluated after all submitted before: the first half of :meth:`write`.
 
-        ``places`` are what the caller holds for it, one of ``writes`` among them, left with its answer, or now where it
-        is not put in line. A call that frees room may use the reserve. Its rights are checked when it is evaluated.
+        ``places`` are those that the caller holds for it, one of ``writes`` among them. They are left with its answer,
+        or now if it is not put in line. A call that frees room may use the reserve. Rights are checked at evaluation.
         """
         held = list(places)
         try:
@@ -329,7 +329,7 @@ class Replica:
         return proposal
 
     async def answer(self, submitted: Submitted) -> WriteResult:
-        """The second half of :meth:`write`: await it, once for each call of :meth:`submit`."""
+        """Await a write, once for each call of :meth:`submit`: the second half of :meth:`write`."""
         if isinstance(submitted, WriteResult):
             return submitted
         if isinstance(submitted, Cancelling):
@@ -341,11 +341,11 @@ class Replica:
             submitted.waiters -= 1
 
     async def settle(self, request_id: bytes, admit: Callable[[], None] | None = None) -> WriteResult | None:
-        """What became of the write with this id: its result, or None where it has not happened, and never will.
+        """Return the result of the write with this id, or None if it has not happened, and never will.
 
-        A write that is under way is waited for. One that nobody knows of is cancelled: a record under its id refuses
-        every later attempt; before that ``admit`` may raise. Raises as :meth:`write`; OutcomeUnknown where what was
-        remembered of it is forgotten.
+        A write under way is waited for. An unknown one is cancelled: a record under its id refuses every later attempt;
+        before that ``admit`` may raise. Raises as :meth:`write`; OutcomeUnknown if the record of its outcome is
+        forgotten.
         """
         self._group.check_serving()
         cancelled_hash = owned_hash(CANCELLED_HASH, asking()().principal)
@@ -356,7 +356,7 @@ class Replica:
             except OutcomeUnknown:
                 raise
             except CortadoError:
-                # It was refused, and nothing is remembered of that: another attempt may be on its way.
+                # A refusal is not remembered: another attempt may be on its way.
                 pass
         if first is None:
             if admit is not None:
@@ -368,7 +368,7 @@ class Replica:
         return WriteResult(first.ts, first.reply, repeated=True)
 
     async def keep_house(self, evaluate: Evaluate, *, is_restoring: bool = False) -> WriteResult:
-        """As :meth:`write`, for what nobody asked for: it is not counted as a write, and may use the reserve;
+        """Write as :meth:`write` does, without a caller: it is not counted as a write, and may use the reserve.
         ``is_restoring``: beside a restore, too."""
         proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, is_restoring=is_restoring, is_own=True)
         self.driver.propose(proposal)
@@ -378,7 +378,7 @@ class Replica:
         await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
 
     async def _close_time(self) -> None:
-        """Write an entry: its timestamp is the clock's."""
+        """Write an entry at the clock's timestamp."""
         await self._raise_ceiling(self.host.clock.now())
 
     async def _write_step(self, evaluate: Evaluate) -> WriteResult:
@@ -387,48 +387,48 @@ class Replica:
     # --- reads -------------------------------------------------------------------------------------------------
 
     def check_serving(self) -> None:
-        """Raises Unavailable where the node stops, or the data is no state."""
+        """Raise Unavailable if the node stops, or the data is no state."""
         self._group.check_serving()
 
     def holds(self, key: LogicalKey) -> bool:
-        """Whether ``key`` is one of this group's."""
+        """Return whether ``key`` is one of this group's."""
         start, end = self._group.of.data
         return start <= key < end
 
     def read_ts(self) -> Timestamp:
-        """The last timestamp here that can be read at: what a read that need not be linearizable sees."""
+        """Return the last timestamp here that can be read at, for reads that need not be linearizable."""
         return self.driver.pipeline.newest_ts
 
     def reader(self, read_ts: Timestamp) -> Reader:
-        """One state, for point reads on the loop. Raises Unavailable where leadership, and with it what was committed
-        and is not applied, was lost since ``read_ts`` was given out."""
+        """Return one state, for point reads on the loop. Raises Unavailable if leadership, and with it committed and
+        unapplied writes, was lost since ``read_ts`` was given out."""
         return self.driver.pipeline.reader(read_ts)
 
     def catalog(self, reader: Reader, asker: Asker = ANYBODY) -> Catalog:
-        """The catalogue as ``reader`` sees it, by a cache that all share. What is made counts for ``asker``."""
+        """Return the catalogue as ``reader`` sees it, by a shared cache. Its cost counts for ``asker``."""
         return Catalog(reader, self._catalog_cache, asker=asker)
 
     def forget_states(self) -> None:
-        """What is stored was changed below the log's back, or what was evaluated ahead of it may never happen."""
+        """Forget cached states: stored items changed below the log's back, or writes in flight may never happen."""
         self._catalog_cache.clear()
 
     # --- peers -------------------------------------------------------------------------------------------------
 
     def log_position(self) -> tuple[int, int]:
-        """Term and index of the last entry of the log: whose is greater knows the newer members."""
+        """Return term and index of the log's last entry: the greater position knows the newer members."""
         index, term = self.log.last
         return term, index
 
     def known_member(self, node_id: str) -> Member | None:
-        """A member by any configuration that may be in force here: one whose removal is not committed yet, too."""
+        """Return a member by any configuration that may be in force here, even if its removal is not committed yet."""
         return self.log.standing.member(node_id)
 
     def is_removed(self, node_id: str) -> bool:
-        """Whether it is known here to be committed that this id is used up."""
+        """Return whether it is known here to be committed that this id is used up."""
         return self.log.standing.is_removed(node_id)
 
     def known_members(self) -> tuple[Member, ...]:
-        """All of those. Before this node received anything: who let it in."""
+        """Return all members that may be in force. Before this node received anything: those that let it in."""
         return self.log.standing.members
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
@@ -436,33 +436,33 @@ class Replica:
         self.log.standing.believe(node_id, position)
 
     def is_believed(self, node_id: str) -> bool:
-        """Whether that word still tells more than our own log."""
+        """Return whether that word still tells more than our own log."""
         return self.log.standing.is_believed(node_id)
 
     async def bind_member(self, member: Member) -> Roster:
-        """A member's data directory presents itself, through a peer."""
+        """Bind a member's data directory, which presents itself through a peer."""
         return await self.members.bind(member)
 
     async def read_range(self, ask: Ask) -> Answer:
-        """Read a range, or its first part, for a peer that repairs its own. Raises Unavailable where the data is no
+        """Read a range, or its first part, for a peer that repairs its own. Raises Unavailable if the data is no
         state, or lacks a version of the range."""
         self._group.check_serving()
         return await self.integrity.answer(ask)
 
-    # --- what it knows -----------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------
 
     @property
     def configuration(self) -> Configuration:
-        """Who belongs to the group, as far as this node's log says."""
+        """Return the group's members, as far as this node's log says."""
         return self.log.configuration
 
     @property
     def roster(self) -> Roster:
-        """The same, with where they are."""
+        """Return the members with their addresses."""
         return self.log.roster
 
     def member_progress(self) -> Sequence[PeerProgress]:
-        """At the leader, how far each other member is; empty elsewhere."""
+        """Return, at the leader, how far each other member is; empty elsewhere."""
         return self.log.progress
 
     @property
@@ -471,22 +471,22 @@ class Replica:
 
     @property
     def applied(self) -> AppliedState:
-        """What the last applied entry says."""
+        """Return the applied state."""
         return self.driver.applied
 
     @property
     def restore(self) -> RestoreState | None:
-        """The restore under way, as of what is applied."""
+        """Return the restore under way, by the applied state."""
         return self.driver.pipeline.restore
 
     @property
     def is_installing(self) -> bool:
-        """True while this replica's data is no state: a snapshot takes its place."""
+        """True while this replica's data is no state: a snapshot replaces it."""
         return self._group.is_installing
 
     @property
     def leader(self) -> Member | None:
-        """Who leads, as far as this node knows."""
+        """Return the leader, as far as this node knows."""
         return self.log.roster.member(self.log.leader)
 
     @property

@@ -1,4 +1,4 @@
-"""A restore: an empty cluster takes the versions of a backup at their own timestamps, and serves nobody meanwhile.
+"""A restore: an empty cluster takes the versions of a backup at their own timestamps, and serves no caller meanwhile.
 
 ::
 
@@ -8,15 +8,15 @@
 
 The state is a versioned key like any other: every member has it, through changes of leaders, restarts and snapshots.
 
-- *Nobody sees half a backup.* The entry that begins or ends a restore closes its batch, and nothing is evaluated before
-  it is applied. From then on the pipeline refuses every write that is not the restore's own, and reads are refused.
+- *Half a backup is never seen.* The entry that begins or ends a restore closes its batch, and nothing is evaluated
+  before it is applied. From then on the pipeline refuses every write that is not the restore's own, and all reads.
 - *A version that is put late is refused.* Putting names the restore, and is evaluated at append: after its end, or in
-  another restore, it finds that it has no place there.
-- *Twice is once.* What is put has a timestamp of its own, so the same version lies under the same stored key. Nothing
-  is collected meanwhile, since that is a write, too: a delete that was put and collected would not hide the older
+  another restore, it is refused.
+- *Idempotent.* A restored version has its own timestamp, so the same version lies under the same stored key.
+  Collection is a write, too, and stands still meanwhile: a delete that was put and collected would not hide the older
   version that is put again after it.
-- *Timestamps above all.* A restore begins only where the cluster's clock is above the backup's timestamp. So every
-  later commit sorts above what was restored.
+- *Timestamps above all.* A restore begins only if the cluster's clock is above the backup's timestamp. So every later
+  commit sorts above the restored versions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CLEARED_ITEMS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RestoreState:
-    """A restore under way. ``done`` has a bit for each part, the first in the lowest, that is all put."""
+    """A restore under way. ``done`` has a bit for each part that is all put, the first part in the lowest bit."""
 
     restore_id: str
     timestamp: Timestamp = ZERO
@@ -59,12 +59,12 @@ class RestoreState:
 
     @property
     def parts_done(self) -> list[int]:
-        """The parts that are all put, from 0."""
+        """Return the parts that are all put, from 0."""
         return [part for part in range(self.done.bit_length()) if self.done >> part & 1]
 
     @property
     def progress(self) -> str:
-        """For people."""
+        """Return the progress as text."""
         given_up = ", which is being abandoned" if self.is_abandoned else ""
         return f"the backup of {self.timestamp}, {len(self.parts_done)} of {self.parts} parts{given_up}"
 
@@ -80,7 +80,7 @@ class RestoreState:
 
     @classmethod
     def decode(cls, encoded: bytes) -> RestoreState:
-        """Raises DataLoss."""
+        """Decode a state. Raises DataLoss."""
         try:
             stored = pb.StoredRestore.FromString(encoded)
             return cls(
@@ -95,35 +95,35 @@ class RestoreState:
             raise DataLoss("the state of a restore", str(malformed)) from malformed
 
     def refusal(self) -> Restoring:
-        """What everybody else is told."""
+        """Return the refusal of all other callers."""
         return Restoring(self.restore_id, str(self.timestamp))
 
 
 UNREADABLE: Final = RestoreState("?")
-"""Stands for a state that is damaged: nobody is served until it is repaired."""
+"""Stands for a damaged state: no caller is served until it is repaired."""
 
 
 def restore_of(reader: Reader) -> RestoreState | None:
-    """The restore under way; None where there is none. Raises DataLoss."""
+    """Return the restore under way, or None. Raises DataLoss."""
     version = reader.get(RESTORE_KEY)
     return None if version is None else RestoreState.decode(version.payload)
 
 
 def ended_restore(reader: Reader) -> str:
-    """The id of the restore that has ended here; empty where there was none."""
+    """Return the id of the restore that has ended here; empty if there was none."""
     version = reader.get(RESTORED_KEY)
     return "" if version is None else RestoreState.decode(version.payload).restore_id
 
 
 def restored_at(reader: Reader) -> Timestamp:
-    """When the restore that has ended here did; ZERO where there was none. What it put is older, and was not there: so
-    what changed since an earlier time than this cannot be told by timestamps."""
+    """Return when the restore that has ended here did; ZERO if there was none. Its versions are older, and were not
+    there before: so timestamps cannot tell the changes since an earlier time than this."""
     version = reader.get(RESTORED_KEY)
     return ZERO if version is None else version.ts
 
 
 def begun_restore(asked: RestoreState, empty_at: Timestamp) -> Evaluate:
-    """Begin it, or go on with it. The cluster was empty at ``empty_at``. Replies with the state."""
+    """Begin a restore, or go on with it. The cluster was empty at ``empty_at``. Replies with the state."""
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         standing = restore_of(reader)
@@ -144,7 +144,7 @@ def begun_restore(asked: RestoreState, empty_at: Timestamp) -> Evaluate:
 
 
 def put_back(restore_id: str, items: Sequence[Item], highest: Timestamp, part_done: int | None) -> Evaluate:
-    """Versions of the restore under way, as they are to be stored, none above ``highest``. Replies with the state."""
+    """Put versions of the restore under way, as they are stored, none above ``highest``. Replies with the state."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         state = _under_way(reader, restore_id)
@@ -163,7 +163,7 @@ def put_back(restore_id: str, items: Sequence[Item], highest: Timestamp, part_do
 
 
 def ended(restore_id: str) -> Evaluate:
-    """Serve what was restored. Again: nothing."""
+    """Serve the restored data. Idempotent."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         if restore_of(reader) is None and ended_restore(reader) == restore_id:
@@ -185,8 +185,8 @@ def ended(restore_id: str) -> Evaluate:
 
 
 def abandoned(restore_id: str, left: Sequence[tuple[bytes, bytes]], seen: RestoreState | None) -> Evaluate:
-    """Take back a piece of what was put: the first items of the ranges that are ``left``, or the state, where none is.
-    ``seen`` is the state that was applied when that was looked at. Replies with the state."""
+    """Take back a piece of the restored data: the first items of the ranges ``left``, or the state if no range is left.
+    ``seen`` is the state that was applied when ``left`` was read. Replies with the state."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         state = restore_of(reader)
@@ -195,7 +195,7 @@ def abandoned(restore_id: str, left: Sequence[tuple[bytes, bytes]], seen: Restor
         if state.restore_id != restore_id:
             raise state.refusal()
         if seen is None or not seen.is_abandoned:
-            # What is put before this is applied before the next call looks.
+            # Earlier puts are applied before the next call looks.
             return _with_state(replace(state, is_abandoned=True))
         if left:
             cleared = [Cleared(start, end, CLEARED_ITEMS) for start, end in left[:1]]
@@ -208,7 +208,7 @@ def abandoned(restore_id: str, left: Sequence[tuple[bytes, bytes]], seen: Restor
 
 
 def applied_restore(items: Sequence[Item], before: RestoreState | None) -> RestoreState | None:
-    """The state once these versions, in the order of their keys, are applied. Raises DataLoss."""
+    """Return the state once these versions, in the order of their keys, are applied. Raises DataLoss."""
     is_there, version = newest_in(items, RESTORE_KEY)
     if not is_there:
         return before
@@ -216,13 +216,13 @@ def applied_restore(items: Sequence[Item], before: RestoreState | None) -> Resto
 
 
 def not_empty(found: bytes) -> InvalidArgument:
-    """What a cluster is told that is to take a backup, and holds, or held, the key that was ``found``."""
+    """Return the refusal of a restore into a cluster that holds, or held, the key that was ``found``."""
     problem = "must never have held anything to take a backup, and has versions of"
     return InvalidArgument("cluster", f"{problem} {dump(found)}")
 
 
 def changes_restore(keys: Sequence[LogicalKey]) -> bool:
-    """Whether a write of these keys begins, changes or ends a restore."""
+    """Return whether a write of these keys begins, changes or ends a restore."""
     return len(keys) <= 3 and RESTORE_KEY in keys
 
 
@@ -233,7 +233,7 @@ def _with_state(state: RestoreState) -> Evaluation:
 
 
 def _under_way(reader: Reader, restore_id: str) -> RestoreState:
-    """Raises NotFound where there is none, Restoring where it is another one."""
+    """Return the restore under way. Raises NotFound if there is no restore, Restoring if it is another one."""
     state = restore_of(reader)
     if state is None:
         raise NotFound("restore", restore_id)

@@ -1,14 +1,14 @@
-"""Which roles hold at which place of a leader's log: a mirror in memory of the keys that say so.
+"""The roles in force at each place of a leader's log: a mirror in memory of the keys that say so.
 
 ::
 
-    applied ── batches that are committed ──► committed: what a call is decided by, where it is served
-       └─────── all batches, the open one ──► appended: what a write is decided by, where it is evaluated
+    applied ── batches that are committed ──► committed: decides a call, at the serving replica
+       └─────── all batches, the open one ──► appended: decides a write, at evaluation
 
-A follower has nothing in flight: both are what it has applied. The mirror is worked out anew where one of its parts
+A follower has nothing in flight: both equal its applied roles. The mirror is worked out anew if one of its parts
 changes: a batch takes a change of roles, or is committed, applied or given up, or the applied state is replaced. All
-else leaves it as it is, and so no check looks into what is in flight. It is what a reader of the keys would find there,
-always: ``tests/property/node/test_roles_against_keys.py``.
+other events leave it as it is, so no check looks into batches in flight. It always equals the result of reading the
+keys: ``tests/property/node/test_roles_against_keys.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cortado.store.node.batch import Batch
 
 
 class RolesInLog:
-    """One group's. ``read`` finds a key's version in what is applied."""
+    """One group's. ``read`` finds a key's applied version."""
 
     def __init__(self, applied: AppliedRoles, read: Callable[[LogicalKey], Version | None]) -> None:
         self._applied = applied
@@ -32,11 +32,12 @@ class RolesInLog:
         self.committed = self.appended = Roles(applied, read)
 
     def is_behind(self, applied: AppliedRoles) -> bool:
-        """Whether something else is applied than it knows of."""
+        """Return whether the applied roles differ from those that it knows."""
         return applied is not self._applied
 
     def follow(self, applied: AppliedRoles, batches: Sequence[Batch], committed: int) -> None:
-        """What is ``applied``, and the batches behind it, oldest first, of which so many are ``committed``."""
+        """Follow the ``applied`` roles and the batches behind them, oldest first; the first ``committed`` of these are
+        committed."""
         self._applied = applied
         self.committed = self.appended = self._behind(batches[:committed])
         if any(batch.role_changes for batch in batches[committed:]):

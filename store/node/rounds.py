@@ -1,13 +1,13 @@
-"""What a round of the driver does, and in which order.
+"""The phases of the driver's round, and their order.
 
-The order is what makes it safe, and it is the same for every kind of round: a shorter one leaves phases out, and never
+The order makes a round safe, and it is the same for every kind of round: a shorter one leaves phases out, and never
 turns two around::
 
     STEP         peers' messages go into the log
     LEAD         whether this node leads by what the log says now
     EVALUATE     waiting writes, into the open batch
     CLOSE        whether the open batch is to be appended now
-    APPEND       it is; what is answered without an entry begins a round of heartbeats
+    APPEND       append it; answers without an entry begin a round of heartbeats
     TICK         time goes into the log, and leadership is looked at again
     SEND         messages leave: those that need nothing durable, and those whose writes are
     STORE        the log's next writes go to the log thread
@@ -16,9 +16,9 @@ turns two around::
     FOLLOW_UP    the snapshots look at what the log needs
     ALARM        when the next round is due
 
-Nothing that a vote, an acknowledgement or an answer promises leaves before STORE has made it durable in an earlier
-round: the log holds those messages back. ANSWER comes behind LEAD, since what was appended in a term that is over must
-never be answered from the commit index, which may speak of other entries by now.
+No promise of a vote, an acknowledgement or an answer leaves before STORE has made it durable in an earlier round: the
+log holds those messages back. ANSWER comes behind LEAD: entries appended in an ended term must never be answered from
+the commit index, which may speak of other entries by now.
 """
 
 from __future__ import annotations
@@ -45,15 +45,14 @@ class Phase(Enum):
 
 
 WHOLE: Final = tuple(Phase)
-"""Everything: a message came, a timer is due, or somebody asked."""
+"""Every phase: a message came, a timer is due, or a part of the node asked."""
 
 PROPOSED: Final = (Phase.EVALUATE, Phase.CLOSE, Phase.ALARM)
-"""Nothing came but proposals: they join the open batch. A whole round follows where there is more to do with it than to
-keep it open."""
+"""Only proposals came: they join the open batch. A whole round follows if there is more to do than to keep it open."""
 
 DURABLE: Final = (Phase.SEND, Phase.STORE, Phase.ANSWER, Phase.APPLY, Phase.ALARM)
-"""The log thread reports: what waited for the disk leaves, and callers are answered. Whoever waits for more asks for a
-whole round behind it."""
+"""The log thread reports: messages that waited for the disk leave, and callers are answered. For more work, a whole
+round is asked for behind it."""
 
 APPLIED: Final = (Phase.APPLY, Phase.ALARM)
 """The storage thread reports."""

@@ -5,8 +5,8 @@
     Proposal    one evaluation, one timestamp,   one future for each waiter
     Run         one evaluation, n timestamps,    one future        RunPlace: one of its writes, for a retry that joins
 
-What an entry says of a run, and what is remembered of its requests, is to the byte what the same writes one by one come
-to at the same timestamps.
+A run's part of an entry, and the records of its requests, are byte for byte those of the same writes one by one at the
+same timestamps.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class RunEffects(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes they take in an entry: what as many commands would."""
+        """Return about how many bytes they take in an entry: the same as separate commands."""
         overhead_bytes = COMMAND_OVERHEAD_BYTES * len(self.replies) + MUTATION_OVERHEAD_BYTES * len(self.keys)
         overhead_bytes += EXPIRY_BYTES * len(self.expiries)
         return overhead_bytes + sum(map(len, chain(self.keys, filter(None, self.payloads), self.replies)))
 
 
 EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], RunEffects | None]
-"""From the state and the first timestamp to what all writes of a run come to. It may refuse all of them; None where
-each has to be evaluated by itself."""
+"""From the state and the first timestamp to the effects of all writes of a run. It may refuse all of them; None if each
+has to be evaluated by itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +58,7 @@ class Run:
     """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
 
     No write of it is refused alone: if one might be, the run is refused with its ``parting``, and each write is
-    submitted by itself. ``waiters`` counts the callers who still want an answer; one who leaves keeps the place.
+    submitted by itself. ``waiters`` counts the callers that still want an answer; one that leaves keeps the place.
     ``done`` is set with the outcome.
     """
 
@@ -83,7 +83,7 @@ class Run:
         return len(self.request_ids)
 
     def tick(self, clock: Clock, physical_ms: int) -> Timestamp:
-        """The timestamp of its first write."""
+        """Return the timestamp of its first write."""
         first = clock.tick_many(self.callers, physical_ms)
         if first is None:
             # The millisecond has too few left. The next one has enough.
@@ -92,7 +92,7 @@ class Run:
         return first
 
     def effects(self, reader: Reader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
-        """Evaluate all of it. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or large
+        """Evaluate the run. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or large
         transactions may have staged some of the keys."""
         effects = self.evaluate(reader, first)
         if effects is None or effects.size_bytes > bytes_max or unresolved.meets(effects.keys):
@@ -101,15 +101,15 @@ class Run:
         return effects
 
     def unknown(self, problem: str) -> OutcomeUnknown:
-        """The outcome of a run that may have happened; :meth:`outcome_at` names each request."""
+        """Return the outcome of a run that may have happened; :meth:`outcome_at` names each request."""
         return OutcomeUnknown(problem)
 
     def place_of(self, request_id: bytes) -> RunPlace:
-        """Where one of its requests stands."""
+        """Return the place of one of its requests."""
         return RunPlace(self, self.request_ids.index(request_id))
 
     def outcome_at(self, place: int) -> Outcome | None:
-        """What the write there is answered; None while it has no outcome."""
+        """Return the outcome of the write at ``place``; None while the run has none."""
         outcome = self.outcome
         if isinstance(outcome, RunResult):
             first = outcome.first
@@ -120,7 +120,7 @@ class Run:
         return outcome
 
     def finish(self, outcome: Outcome) -> None:
-        """Answer all of it, once."""
+        """Answer the whole run, once."""
         if self.outcome is None:
             self.outcome = outcome
             self.evaluate = _run_evaluated
@@ -171,7 +171,7 @@ class RunPlace:
         self.run.waiters = count
 
     async def answer(self, _loop: asyncio.AbstractEventLoop) -> WriteResult:
-        """Wait for the outcome. One who is cancelled takes nobody with him."""
+        """Wait for the outcome. A cancelled waiter does not end the others."""
         await asyncio.shield(self.run.done)
         outcome = self.outcome
         if isinstance(outcome, WriteResult):
@@ -185,24 +185,24 @@ def _run_evaluated(_reader: Reader, _first: Timestamp) -> RunEffects | None:
 
 
 Proposed: TypeAlias = Proposal | Run
-"""What stands in line."""
+"""A proposal or run that stands in line."""
 
 
 class Requests(dict[bytes, Proposed]):
     """Proposals by the ids of their requests; a run under the id of each."""
 
     def add(self, proposal: Proposed) -> None:
-        """Know them from now on."""
+        """Add a proposal's requests."""
         for request_id in proposal.request_ids:
             self[request_id] = proposal
 
     def forget(self, proposal: Proposed) -> None:
-        """Know them no longer, where they are this one's."""
+        """Remove a proposal's requests, if they are still its own."""
         for request_id in proposal.request_ids:
             if self.get(request_id) is proposal:
                 del self[request_id]
 
     def first(self, request_id: bytes) -> Proposal | RunPlace | None:
-        """The one write with this id."""
+        """Return the one write with this id."""
         found = self.get(request_id)
         return found.place_of(request_id) if isinstance(found, Run) else found

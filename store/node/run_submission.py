@@ -1,7 +1,7 @@
-"""How a run comes to stand in line: as :meth:`Replica.submit` does it for one write, once for all of them.
+"""Put a run in line: as :meth:`Replica.submit` does it for one write, once for all of them.
 
-What refuses the run refuses each of its writes. Which requests are new is asked before
-(:meth:`~cortado.store.node.request_table.lookup.KnownRequests.not_new`), and nothing may be awaited in between.
+A refusal of the run refuses each of its writes. The caller asks before which requests are new
+(:meth:`~cortado.store.node.request_table.lookup.KnownRequests.not_new`), and may await nothing in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def submit_run(
     replica: Replica, evaluate: EvaluateRun, *, size_bytes: int, request_ids: Sequence[bytes], hashes: Sequence[bytes]
 ) -> Run:
     """Put writes of new requests in line, to be evaluated after everything submitted before. ``size_bytes`` is about
-    what all requests hold. Raises as :meth:`Replica.submit`."""
+    the size of all requests. Raises as :meth:`Replica.submit`."""
     replica.check_serving()
     roles, known = replica.roles, replica.driver.pipeline.requests.keys() & request_ids
     is_new = not known and len(set(request_ids)) == len(request_ids) == len(hashes)

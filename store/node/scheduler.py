@@ -1,6 +1,6 @@
-"""When the driver's rounds run: as soon as the loop comes to it, at most one at a time, or at a time that was set.
+"""Run the driver's rounds: as soon as the loop comes to it, at most one at a time, or at a set time.
 
-A round is short where nothing came but proposals. Whoever wants more asks for a whole one, which is then run instead.
+A round is short if only proposals came. A caller that needs more asks for a whole one, which is then run instead.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from cortado.store.node.alarm import Alarm
 
 
 class Scheduler:
-    """Calls rounds on the loop, until it is stopped. ``after`` is called behind each; ``on_defect`` hears what one
-    raised: whatever was half done is not known any more."""
+    """Calls rounds on the loop, until it is stopped. ``after`` is called behind each. ``on_defect`` hears each
+    exception: the half-done state is then unknown."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Scheduler:
         self._is_scheduled = False
         self._is_stopped = False
         self.wants_whole = False
-        """Whether somebody asked for a whole round that has not begun."""
+        """Whether a whole round was asked for that has not begun."""
 
     def want_whole(self) -> None:
         """Let a whole round follow as soon as the loop comes to it."""
@@ -48,16 +48,16 @@ class Scheduler:
             self._loop.call_soon(self._scheduled)
 
     def want_at(self, due_ms: float) -> None:
-        """Run a whole round at ``due_ms`` of the monotonic clock, and not at the time that was set before."""
+        """Run a whole round at ``due_ms`` of the monotonic clock, and not at the time set before."""
         self._alarm.set(due_ms)
 
     def run_whole(self) -> None:
-        """A whole round, now."""
+        """Run a whole round now."""
         if not self._is_stopped:
             self._run(self._whole)
 
     def stop(self) -> None:
-        """Run no more."""
+        """Run no more rounds."""
         self._is_stopped = True
         self._alarm.cancel()
 

@@ -1,16 +1,15 @@
-"""Applying the log: mechanical, the same on every replica, some entries in one durable transaction::
+"""Apply the log: mechanically, the same on every replica, some entries in one durable transaction::
 
-    what is removed           stored keys that the entries name, and the first items of ranges
+    removed items             stored keys that the entries name, and the first items of ranges
     versions of keys          as the entries hold them, byte for byte
-    the index of changes      CHANGES space: which keys they are (:mod:`cortado.store.node.changefeed.index`)
-    results of requests       REQUESTS space, what is below an entry's floor deleted
+    the index of changes      CHANGES space: the changed keys (:mod:`cortado.store.node.changefeed.index`)
+    results of requests       REQUESTS space, those below an entry's floor deleted
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
 
-so after a crash at any instant the data and the record of what is applied speak of the same moment, and the log files
-hold what follows it. An entry says which place it follows; one that does not follow what is applied stops the node. So
-does an engine that does not stand where this node left it: somebody else writes there (the lock file was removed, and a
-second server started), and what was worked out against the state before must not overwrite what the other one
-acknowledged.
+So after a crash at any instant the data and the applied state speak of the same moment, and the log files hold the
+entries behind it. An entry names the place that it follows; one that does not follow the applied state stops the node.
+So does an engine that is not as this node left it: another process writes there (the lock file was removed, and a
+second server started). Writes worked out against the state before must not overwrite those that it acknowledged.
 """
 
 from __future__ import annotations
@@ -51,19 +50,19 @@ from cortado.store.staging.records import applied_records, unresolved_of
 
 _LOG: Final = logging.getLogger(__name__)
 
-# How many records are looked at in one piece while those below a floor are counted and deleted.
+# Records are counted and deleted below a floor in pieces of this size.
 REQUESTS_ENOUGH: Final = 1_000
-"""A transaction is ended behind so many: who waits for what is applied also waits for the one that is under way."""
+"""A transaction ends behind this many requests: a caller that waits for applying also waits for the one under way."""
 _PAGE_ITEMS: Final = 1_024
 _PAGE_BYTES: Final = 1 << 20
 _FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 
 
 class StateMachine:
-    """One group's applied state in the engine. :meth:`apply` belongs to the storage thread, the rest to the loop."""
+    """One group's applied state in the engine. :meth:`apply` runs on the storage thread, the rest on the loop."""
 
     def __init__(self, engine: Engine, versions: VersionStore, *, group_id: int = GROUP_ID) -> None:
-        """Raises DataLoss where the stored state is damaged."""
+        """Raises DataLoss if the stored state is damaged."""
         self._engine = engine
         self._versions = versions
         self._group_id = group_id
@@ -72,17 +71,17 @@ class StateMachine:
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
         self.newly_applied: list[Applied] = []
-        """What the last :meth:`apply` changed, entry by entry: for the loop, until the next one begins."""
+        """The last :meth:`apply`'s changes, entry by entry: for the loop, until the next one begins."""
         self.newly_committed: list[LargeTransaction] = []
-        """The large transactions that it committed, whatever became of them since."""
+        """The large transactions that it committed, whether they have ended since or not."""
         self.are_safepoints_damaged = False
-        """Nothing of the past is served until they are repaired, or an entry says which hold now."""
+        """The past is not served until they are repaired, or an entry says which hold now."""
         self.restore: RestoreState | None = None
-        """The restore under way, as of what is applied, or of what is just being applied."""
+        """The restore under way, by the state that is applied, or just being applied."""
         self.restores = 0
         """How many began or ended here since the start."""
         self.roles = AppliedRoles(False)
-        """As of what was applied last."""
+        """The roles by the last applied state."""
         self._newly_roles: AppliedRoles | None = None
         self._was_given_up = False
         self._results = 0
@@ -91,33 +90,33 @@ class StateMachine:
 
     @property
     def safepoints(self) -> Safepoints:
-        """Those of what is applied, or of what is just being applied."""
+        """Return the safepoints of the state that is applied, or just being applied."""
         return self._versions.safepoints
 
     @property
     def unresolved(self) -> Unresolved:
-        """The large transactions that have not ended, as of what is applied, or is just being applied."""
+        """Return the large transactions that have not ended, by the state that is applied, or just being applied."""
         return self._versions.unresolved
 
     @property
     def durably_unresolved(self) -> Unresolved:
-        """As of what is durable: all that the ended ones among them have staged can be read."""
+        """Return the same by the durable state: all staged values of the ended ones among them can be read."""
         return self._unresolved
 
     def replaced(self) -> None:
-        """The engine's state is another one: a snapshot was installed. To be called before anybody may read it."""
+        """Load again: a snapshot replaced the engine's state. Call it before any reader may read that."""
         self.removals.forget(self._begin())
 
     def repaired(self) -> None:
-        """Stored items were repaired: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
+        """Load repaired items again: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
         if self.are_safepoints_damaged:
             self._load_safepoints(self._versions.snapshot(LARGEST))
         if self.restore is UNREADABLE:
             self._load_restore(self._versions.snapshot(LARGEST))
 
     def _begin(self) -> int:
-        """With the engine's state. Returns up to which entry something may have been removed from it."""
-        # A store of our own: nobody else may read while the state is replaced, nor by what followed from the old one.
+        """Begin with the engine's state. Returns the entry up to which items may have been removed from it."""
+        # A store of our own: no other part may read while the state is replaced, nor by the old state's records.
         own = VersionStore(self._engine)
         own.on_damage = lambda damage: self._versions.on_damage(damage)
         newest = own.snapshot(LARGEST)
@@ -145,13 +144,13 @@ class StateMachine:
             self.restore = UNREADABLE
 
     def _load_records(self, newest: Reader) -> None:
-        """Raises DataLoss, and changes nothing then."""
+        """Load the records. Raises DataLoss, and changes nothing then."""
         restore, unresolved = restore_of(newest), unresolved_of(newest)
         self.restore = restore
         self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
 
     def load_roles(self) -> None:
-        """Look at them again: something was put in place, or given up, below the log's back."""
+        """Load the roles again: items were put in place, or given up, below the log's back."""
         self._load_roles(self._versions.snapshot(LARGEST))
 
     def _load_roles(self, newest: Reader) -> None:
@@ -162,24 +161,24 @@ class StateMachine:
             _LOG.error("nobody can say who may do what: nobody is served: %s", self.roles.problem)
 
     def load(self) -> AppliedState:
-        """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
+        """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""
         with self._engine.read() as txn:
             self._record_left = txn.get(Space.META, self._state_key)
             return self._load_from(txn)
 
     def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Reader:
-        """What is applied, at ``read_ts``; ``seen`` takes notes of what is read."""
+        """Return the applied state at ``read_ts``; ``seen`` takes notes of its reads."""
         return self._versions.snapshot(read_ts, seen)
 
     # --- requests ----------------------------------------------------------------------------------------------
 
     def remembered(self, request_id: bytes) -> Remembered | None:
-        """What this request was answered before; None for one that must be executed. Raises as ``answer_of``, and
-        OutcomeUnknown where damage may hide what is remembered."""
+        """Return this request's earlier answer; None if it must be executed. Raises as ``answer_of``, and
+        OutcomeUnknown if damage may hide its record."""
         doubted = self._versions.suspect_requests
         with self._engine.read() as txn:
             encoded = txn.get(Space.REQUESTS, SEGMENT + request_id)
-            # The floor of the same transaction: in an older one it may be below what was just forgotten.
+            # The floor of the same transaction: an older one may be below records that were just forgotten.
             floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
         remembered = answer_of(request_id, encoded, floor)
         if remembered is None and (doubted or self._versions.suspect_requests):
@@ -187,8 +186,8 @@ class StateMachine:
         return remembered
 
     def not_new(self, request_ids: Sequence[bytes], *, ahead_of: bytes) -> frozenset[bytes]:
-        """Which of these may have been asked before, or begin with a timestamp that is ``ahead_of`` that one; all of
-        them where damage may hide what is remembered."""
+        """Return which of these may have been asked before, or begin with a timestamp that is ``ahead_of`` that one;
+        all of them if damage may hide records."""
         if self._versions.suspect_requests:
             return frozenset(request_ids)
         with self._engine.read() as txn:
@@ -210,10 +209,10 @@ class StateMachine:
                 raise OutcomeUnknown(f"{problem}. It was not executed now", request_id.hex())
 
     def oldest_requests(self, from_id: bytes, count_max: int) -> list[tuple[bytes, int]]:
-        """The first ids at or above ``from_id`` that are remembered, with the bytes of their records.
+        """Return the first remembered ids at or above ``from_id``, with the bytes of their records.
 
-        A damaged record is passed over: with one bit turned its id may speak of the year 2100, and so may a floor above
-        it, which would refuse every request until then, on every replica.
+        A damaged record is passed over. With one bit turned its id may speak of the year 2100; a floor above it would
+        refuse every request until then, on every replica.
         """
         start, bytes_max = SEGMENT + from_id, _PAGE_BYTES
         with self._engine.read() as txn:
@@ -227,16 +226,16 @@ class StateMachine:
                 ]
                 if whole or page.exhausted:
                     return whole
-                # All of it is damaged: more of it, to get past that.
+                # All records of the page are damaged: read more, to get past them.
                 count_max, bytes_max = 2 * count_max, 2 * bytes_max
 
     # --- applying ----------------------------------------------------------------------------------------------
 
     def apply(self, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
-        """Make ``entries``, applied to ``state``, durable; or the first of them, where these answer
+        """Make ``entries``, applied to ``state``, durable, or only the first of them, if these answer
         ``REQUESTS_ENOUGH``. Returns the new state.
 
-        Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
+        Raises ResourceExhausted if there is no room; then nothing was stored. Any other error must stop the node.
         """
         self.newly_applied, self.newly_committed, self._newly_roles = [], [], None
         self._results = 0
@@ -253,7 +252,7 @@ class StateMachine:
                 invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
                 if self._results >= REQUESTS_ENOUGH:
                     break
-            # Those that stand for damaged ones are higher than what may be cut.
+            # Safepoints that stand for damaged ones are too high to cut below.
             cut_below = ZERO if self.are_safepoints_damaged else self.safepoints.cluster
             changed_ts = index.finish(cut_below, has_risen=self.safepoints is not safepoints)
             state = replace(state, changed_ts=changed_ts)
@@ -265,7 +264,7 @@ class StateMachine:
 
     @contextmanager
     def _taken_back_without_room(self) -> Iterator[None]:
-        """Where nothing is stored, entries have changed nothing here either: the same ones come again."""
+        """Restore this object if nothing is stored: the same entries come again."""
         before = self.safepoints, self.are_safepoints_damaged, self.restore, self.restores
         try:
             yield
@@ -274,22 +273,22 @@ class StateMachine:
             raise
 
     def settle(self) -> None:
-        """What was applied last is durable, and read by whoever looks: on the loop, before anything else is applied."""
-        # What has been put in place is there now: before, it was still to be looked for.
+        """Follow the last applied entries, which are durable and readable: on the loop, before the next are applied."""
+        # Moved values are in their place now: until then they had to be looked for.
         self._unresolved = self._versions.unresolved = self._newly_unresolved
         if self._newly_roles is not None:
             self.roles = self._newly_roles
         if self._was_given_up:
-            # Perhaps the record of one. While something beside it is in doubt nothing can be told, and what is known
-            # stands.
+            # Perhaps a transaction's record. While damage beside it is in doubt nothing can be told, and the known
+            # state stands.
             self.load_roles()
             with suppress(CortadoError):
                 self._load_records(self._versions.snapshot(LARGEST))
                 self._was_given_up = False
 
     def _note_records(self, before: Unresolved) -> Unresolved:
-        """The large transactions after the last entry. Those that it commits are known to readers at once, and those
-        that it has resolved stay known until that is durable (L3)."""
+        """Return the large transactions after the last entry. Readers know the committed ones at once, and the resolved
+        ones until that is durable (L3)."""
         if not self.newly_applied:
             return before
         after = applied_records(self.newly_applied[-1].items, before)
@@ -300,18 +299,18 @@ class StateMachine:
         return after
 
     def begin(self, state: AppliedState) -> None:
-        """The first transaction of a group's first member. Raises as :meth:`apply`."""
+        """Write the first transaction of a group's first member. Raises as :meth:`apply`."""
         with self._engine.write() as txn:
             txn.put(Space.META, self._state_key, state.encode())
         self.state = self.load()
 
     def log_reset(self) -> bytes | None:
-        """How the log is to be reset to the snapshot that was installed, where that was not done."""
+        """Return how to reset the log to the installed snapshot, if that was not done."""
         with self._engine.read() as txn:
             return txn.get(Space.META, self._reset_key)
 
     def forget_log_reset(self) -> None:
-        """It is done. Raises as :meth:`apply`."""
+        """Forget the log's reset: it is done. Raises as :meth:`apply`."""
         with self._engine.write() as txn:
             txn.delete(Space.META, self._reset_key)
 
@@ -319,7 +318,7 @@ class StateMachine:
         encoded = txn.get(Space.META, self._state_key)
         if encoded is None:
             return AppliedState()
-        # Asked for each new request, and another one only after each transaction.
+        # Asked for each new request; the record differs only after each transaction.
         if encoded != self._decoded[0]:
             self._decoded = encoded, AppliedState.decode(encoded)
         return self._decoded[1]
@@ -376,7 +375,7 @@ class StateMachine:
 
     def _remove(self, txn: WriteTransaction, index: int, removal: Removal) -> None:
         if removal.safepoints is not None:
-            # G5: before the transaction ends that removes what reads below them need.
+            # G5: raise them before the transaction ends that removes versions needed by reads below them.
             is_higher = self.are_safepoints_damaged or self.safepoints.is_below(removal.safepoints)
             invariant(is_higher, "safepoints rise", self.safepoints, removal.safepoints)
             self._versions.safepoints = removal.safepoints
@@ -419,7 +418,7 @@ class StateMachine:
         )
 
     def _forget(self, txn: WriteTransaction, state: AppliedState, floor: bytes) -> AppliedState:
-        """Delete what is remembered below ``floor``, and count it."""
+        """Delete the records below ``floor``, and count them."""
         start, end = SEGMENT + _FIRST_ID, SEGMENT + floor
         requests, request_bytes, exhausted = state.requests, state.request_bytes, False
         while not exhausted:
@@ -442,8 +441,8 @@ def _first_of(txn: ReadTransaction, start: bytes) -> tuple[list[bytes], list[byt
 
 
 def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int, int]:
-    """A damaged record stands first, and a range ends at it where its key has turned upwards. Records do not move: what
-    stands before a whole one that is below ``end`` was below it, too. How many go, and how many bytes."""
+    """Delete damaged records that stand first: a range ends at a record whose key has turned upwards. Records do not
+    move, so those before a whole record below ``end`` were below it, too. Returns how many go, and their bytes."""
     records = [(key, value()) for key, value in islice(txn.walk(Space.REQUESTS, start), _PAGE_ITEMS)]
     wrong = set(damaged_keys(Space.REQUESTS, [key for key, _ in records], [value for _, value in records]))
     below = [place for place, (key, _) in enumerate(records) if key < end and key not in wrong]
@@ -453,7 +452,7 @@ def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int,
 
 
 def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:
-    """Anything else is a log that must not be applied: raises DataLoss."""
+    """Raise DataLoss if the entry does not follow ``state``: then the log must not be applied."""
     if (log_entry.after_index, log_entry.after_term) != (state.index, state.term):
         after = f"({log_entry.after_index}, {log_entry.after_term})"
         raise DataLoss("the log", f"an entry follows {after}, applied is ({state.index}, {state.term})")

@@ -1,4 +1,4 @@
-"""What a node says of itself: of its process, and of its replica of the group that holds the members."""
+"""A node's status: that of its process, and of its replica of the group that holds the members."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ NO_LEADER: Final = "no leader"
 class NodeStatus:
     """``refused_for`` says why the last batch of writes was refused for want of room; empty when writes go well.
 
-    ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
-    ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``
-    says why nothing is read here while the data is no state. ``patrol`` says how far the pass over everything is.
-    ``damage`` is what is known to be damaged here, or the first of ``damaged`` such items; ``repaired`` ranges were
-    made whole since the start.
+    ``leader`` is a node id, ``leader_address`` its address; both are empty while no leader is known. ``snapshot`` is
+    the progress of a snapshot brought here, as text; empty if there is none. ``unreadable`` says why nothing is read
+    here while the data is no state. ``patrol`` is the progress of the pass over everything. ``damage`` is the known
+    damage here, or the first of ``damaged`` such items; ``repaired`` ranges were made whole since the start.
     """
 
     refused_for: str
@@ -46,21 +45,22 @@ class NodeStatus:
     snapshot: str = ""
     unreadable: str = ""
     restoring: str = ""
-    """Which backup the cluster takes, and how far that is; empty where it takes none."""
+    """The backup that the cluster takes, and its progress; empty if it takes none."""
     disputes: Sequence[str] = ()
-    """What members said against this node's log, and is not settled."""
+    """Members' unsettled objections to this node's log."""
     slowed: str = ""
-    """To which rate writes are slowed, and for whom; empty where they are not."""
+    """The rate to which writes are slowed, and for which member; empty if they are not."""
     patrol: PatrolProgress | None = None
     damage: Sequence[DamagedItem] = ()
     damaged: int = 0
     repaired: int = 0
     scan_path: str = ""
-    """What reads slices of scans: ``compiled``, or ``python:`` and why."""
+    """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
 
     @property
     def state(self) -> str:
-        """``serving``, ``stopping``, ``no leader``, or ``unreadable:``, ``restoring:`` or ``read-only:`` and why."""
+        """Return ``serving``, ``stopping``, ``no leader``, or ``unreadable:``, ``restoring:`` or ``read-only:`` and
+        why."""
         if self.is_stopping:
             return "stopping"
         if self.unreadable:
@@ -73,7 +73,7 @@ class NodeStatus:
 
 
 def node_status(host: Host) -> NodeStatus:
-    """Use and limits of everything bounded."""
+    """Return use and limits of everything bounded."""
     replica, engine = host.meta, host.engine
     driver, log, integrity = replica.driver, replica.log, replica.integrity
     use = engine.use()
@@ -108,7 +108,7 @@ def node_status(host: Host) -> NodeStatus:
 
 
 def _snapshot_text(progress: ReceiverProgress | None) -> str:
-    """How far a snapshot is that is brought to this node; empty where there is none."""
+    """Return the progress of a snapshot brought to this node; empty if there is none."""
     if progress is None:
         return ""
     size = f" of {progress.size_bytes}" if progress.size_bytes else ""

@@ -25,11 +25,11 @@ class Storage(Protocol):
         """Run ``job`` off the loop, then ``done`` on the loop, with its result or the exception that it raised."""
 
     def stop(self) -> None:
-        """Finish what was given, then end. Blocks."""
+        """Finish the submitted jobs, then end. Blocks."""
 
 
 async def run_job(storage: Storage, job: Callable[[], T]) -> T:
-    """Run one job there and await its end. Raises what it raised."""
+    """Run one job there and await its end. Raises the job's exception."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def done(outcome: Any) -> None:
@@ -66,6 +66,6 @@ class StorageThread:
             try:
                 outcome = job()
             except BaseException as error:
-                # Whatever it is: the loop decides whether the node can go on.
+                # Catch every exception: the loop decides whether the node can go on.
                 outcome = error
             self._loop.call_soon_threadsafe(done, outcome)

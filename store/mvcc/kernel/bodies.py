@@ -1,8 +1,8 @@
 """Columns of Avro bodies, compiled: each body is walked once, field by field, and checked in full.
 
-A program (:mod:`cortado.store.mvcc.walks`) says what lies in a body. Whatever does not fit it is STRANGE; so is what is
-rare and slow to check. Then nothing that was written counts, and the columnar codec reads the bodies again. So the walk
-must refuse whatever the codec refuses, and may refuse more.
+A program (:mod:`cortado.store.mvcc.walks`) names the fields of a body. A body that does not fit it is STRANGE; so is a
+rare form that is slow to check. Then the written columns are void, and the columnar codec reads the bodies again. So
+the walk must refuse all that the codec refuses, and may refuse more.
 
 No byte is read at or behind a body's end: each is compared with it first. (Words may reach behind a body, not behind
 all of them.)
@@ -50,15 +50,15 @@ DONE: Final = 0
 STRANGE: Final = 1
 
 BLOCK_ROWS: Final = 256
-"""That are walked together: their bodies and places stay near the processor."""
+"""The rows that are walked together: their bodies and places stay near the processor."""
 
-# Of a slot: addresses of arrays, the bytes of a value (0 for ranges of bytes), and how many rows are null.
+# A slot's numbers: addresses of arrays, the bytes of a value (0 for ranges of bytes), and how many rows are null.
 VALUES: Final = 0
-"""Of ranges of bytes, where each begins: 64 bits a row."""
+"""For ranges of bytes, the beginning of each: 64 bits a row."""
 OFFSETS: Final = 1
-"""Of ranges of bytes, 32 bits a row, and one in front."""
+"""For ranges of bytes, 32 bits a row, and one in front."""
 VALIDITY: Final = 2
-"""A byte a row; 0 where no row can be null."""
+"""A byte a row; 0 if no row can be null."""
 WIDTH: Final = 3
 NULLS: Final = 4
 SLOT_NUMBERS: Final = 5
@@ -78,7 +78,7 @@ _SIGN: Final = 0x80
 
 @compiled
 def _slow_varint(place: Any, end: Any) -> Any:
-    """A zigzag varint of up to ten bytes, and where it ends: _NONE where it is none, or not there."""
+    """Return a zigzag varint of up to ten bytes, and its end: _NONE if it is malformed, or cut off."""
     word = np.uint64(0)
     shift = 0
     while place < end:
@@ -95,7 +95,7 @@ def _slow_varint(place: Any, end: Any) -> Any:
 
 @in_place
 def _long_varint(place: Any, end: Any, limit: Any) -> Any:
-    """As :func:`_slow_varint`; a word is read up to ``limit``, and its bytes are packed at once (SIMD within a
+    """Read as :func:`_slow_varint`, but a word, up to ``limit``, whose bytes are packed at once (SIMD within a
     register; Lemire et al., *Stream VByte*, 2017, describes the family)."""
     if place + 8 > limit:
         return _slow_varint(place, end)
@@ -115,7 +115,7 @@ def _long_varint(place: Any, end: Any, limit: Any) -> Any:
 
 @in_place
 def _varint(place: Any, end: Any, limit: Any) -> Any:
-    """As :func:`_long_varint`, mostly of one byte."""
+    """Read as :func:`_long_varint`, varints mostly of one byte."""
     if place < end:
         byte = load1(place)
         if byte < 0x80:
@@ -125,7 +125,7 @@ def _varint(place: Any, end: Any, limit: Any) -> Any:
 
 @in_place
 def _after_varint(place: Any, end: Any, limit: Any) -> Any:
-    """Where a varint of up to eight bytes ends; _NONE for any other, and where that is not seen at once."""
+    """Return the end of a varint of up to eight bytes; _NONE for any other, and if that is not seen at once."""
     if place + 8 > limit:
         return _NONE
     stops = ~load8(place) & _HIGH_BITS
@@ -135,7 +135,7 @@ def _after_varint(place: Any, end: Any, limit: Any) -> Any:
 
 @compiled
 def _is_continued(place: Any, end: Any, count: Any) -> Any:
-    """Whether so many bytes go on with a character."""
+    """Return whether ``count`` bytes continue a character."""
     if place + count > end:
         return False
     stop = place + count
@@ -146,7 +146,7 @@ def _is_continued(place: Any, end: Any, count: Any) -> Any:
 
 @compiled
 def _is_utf8(place: Any, end: Any) -> Any:
-    """As Python decodes it: no surrogates, nothing longer than it need be, nothing above U+10FFFF."""
+    """Check UTF-8 as Python decodes it: no surrogates, no overlong forms, nothing above U+10FFFF."""
     while place < end:
         first = load1(place)
         place += 1
@@ -172,16 +172,16 @@ def _is_utf8(place: Any, end: Any) -> Any:
 
 @in_place
 def _is_short_ascii(place: Any, size_bytes: Any, limit: Any) -> Any:
-    """Whether it has eight bytes at most, all of ASCII; False also where that is not seen at once."""
+    """Return whether it has eight bytes at most, all of ASCII; False also if that is not seen at once."""
     if size_bytes > 8 or place + 8 > limit:
         return False
-    # The bytes of the text are the lowest ones. Two shifts, since one by 64 bits is none.
+    # The bytes of the text are the lowest ones. Two shifts, since a shift by 64 bits does nothing.
     return ((load8(place) & _HIGH_BITS) << np.uint64(32 - 4 * size_bytes)) << np.uint64(32 - 4 * size_bytes) == 0
 
 
 @compiled
 def _is_text(place: Any, end: Any, limit: Any) -> Any:
-    """Whether it is UTF-8; words are read up to ``limit``."""
+    """Return whether it is UTF-8; words are read up to ``limit``."""
     at = place
     while at + 8 <= limit and at < end:
         word = load8(at)
@@ -210,15 +210,15 @@ def _is_uuid(place: Any, size_bytes: Any) -> Any:
 
 @compiled
 def _is_decimal(place: Any, size_bytes: Any, safe_bytes: Any, bound: Any) -> Any:
-    """Whether a big-endian number is within its bound. So many bytes are safe, whatever they are; ``bound`` is 0 where
-    64 bits do not hold it, and longer numbers are not known."""
+    """Return whether a big-endian number is within its bound. Numbers of up to ``safe_bytes`` always are. ``bound`` is
+    0 if it does not fit into 64 bits; longer numbers are then unknown."""
     if size_bytes == 0:
         return False
     if size_bytes <= safe_bytes:
         return True
     fill = 0xFF if load1(place) & _SIGN else 0
     at, end = place, place + size_bytes
-    # What only extends the sign.
+    # Bytes that only extend the sign.
     while at < end - 1 and load1(at) == fill and (load1(at + 1) ^ fill) & _SIGN == 0:
         at += 1
     if end - at <= safe_bytes:
@@ -234,7 +234,7 @@ def _is_decimal(place: Any, size_bytes: Any, safe_bytes: Any, bound: Any) -> Any
 
 @in_place
 def _outputs(slot: Any) -> Any:
-    """Of a slot: VALUES, VALIDITY, WIDTH, NULLS; zeros where there is none."""
+    """Return a slot's VALUES, VALIDITY, WIDTH, NULLS; zeros if there is no slot."""
     if slot == 0:
         return np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     return number_at(slot, VALUES), number_at(slot, VALIDITY), number_at(slot, WIDTH), number_at(slot, NULLS)
@@ -242,7 +242,7 @@ def _outputs(slot: Any) -> Any:
 
 @in_place
 def _begin(block: Any, at: Any, present: Any, row: Any) -> Any:
-    """Where a row's value begins, behind the branch of its union, _NONE where there is none; and whether it is null."""
+    """Return the beginning of a row's value, behind its union's branch (_NONE: malformed); and whether it is null."""
     places, waits, bodies, ends, first, _, limit = block
     place = number_at(places, row - first)
     if waits != 0 and number_at(waits, row - first) > at:
@@ -257,7 +257,7 @@ def _begin(block: Any, at: Any, present: Any, row: Any) -> Any:
 
 @compiled
 def _numbers(operation: Any, at: Any, slot: Any, block: Any) -> Any:
-    """NUMBER, of a block of rows: DONE or STRANGE."""
+    """Walk NUMBER, for a block of rows: DONE or STRANGE."""
     places, _, bodies, ends, first, last, limit = block
     values, validity, width, nulls = _outputs(slot)
     present, low, high = number_at(operation, PRESENT), number_at(operation, LOW), number_at(operation, HIGH)
@@ -290,7 +290,7 @@ def _numbers(operation: Any, at: Any, slot: Any, block: Any) -> Any:
 
 @compiled
 def _sized(operation: Any, at: Any, slot: Any, block: Any) -> Any:
-    """REAL and BOOLEAN, which is a byte of 0 or 1: as :func:`_numbers`."""
+    """Walk REAL and BOOLEAN, which is a byte of 0 or 1: as :func:`_numbers`."""
     places, _, bodies, ends, first, last, _ = block
     values, validity, _, nulls = _outputs(slot)
     present, size_bytes = number_at(operation, PRESENT), number_at(operation, SIZE)
@@ -319,7 +319,7 @@ def _sized(operation: Any, at: Any, slot: Any, block: Any) -> Any:
 
 @compiled
 def _is_sound(operation: Any, place: Any, size_bytes: Any) -> Any:
-    """Whether bytes are such as a type has that is no TEXT."""
+    """Return whether bytes fit their type, which is not TEXT."""
     code = number_at(operation, CODE)
     if code == UUID:
         return _is_uuid(place, size_bytes)
@@ -332,7 +332,7 @@ def _is_sound(operation: Any, place: Any, size_bytes: Any) -> Any:
 
 @compiled
 def _ranges(operation: Any, at: Any, slot: Any, block: Any) -> Any:
-    """All types that are bytes: as :func:`_numbers`."""
+    """Walk all types that are bytes: as :func:`_numbers`."""
     places, _, bodies, ends, first, last, limit = block
     starts, validity, _, nulls = _outputs(slot)
     offsets = number_at(slot, OFFSETS) if slot != 0 else 0
@@ -372,7 +372,7 @@ def _ranges(operation: Any, at: Any, slot: Any, block: Any) -> Any:
 
 @compiled
 def _records(operation: Any, at: Any, block: Any) -> Any:
-    """RECORD: where it is null, the row waits for the operation behind it, and what is between is null. Else as
+    """Walk RECORD. If it is null, the row waits for the operation behind it, and the fields between are null. Else as
     :func:`_numbers`."""
     places, waits, _, _, first, last, _ = block
     present, behind = number_at(operation, PRESENT), at + 1 + number_at(operation, SIZE)
@@ -390,7 +390,7 @@ def _records(operation: Any, at: Any, block: Any) -> Any:
 
 @compiled
 def _block(program: Any, block: Any) -> Any:
-    """Walk a block of rows, operation by operation: what an operation is, is looked up once for all of them."""
+    """Walk a block of rows, operation by operation: an operation's code is looked up once for all of them."""
     operations, slots, count = program
     for at in range(count):
         operation = operations + 8 * OPERATION_NUMBERS * at
@@ -411,11 +411,11 @@ def _block(program: Any, block: Any) -> Any:
 
 @compiled
 def walk(program: Any, bodies: Any, ends: Any, rows: Any, scratch: Any) -> Any:
-    """DONE, and the slots are written; or STRANGE.
+    """Walk all bodies: DONE, and the slots are written; or STRANGE.
 
     ``program`` is the addresses of operations and of slots, and how many operations there are; ``bodies`` and ``ends``
-    are addresses. So is ``scratch``, of two times BLOCK_ROWS numbers: where each row of a block is, and, where records
-    may be null, for which operation it waits."""
+    are addresses. So is ``scratch``, of two times BLOCK_ROWS numbers: the place of each row of a block, and, if records
+    may be null, the operation that it waits for."""
     limit = bodies + number_at(ends, rows - 1)
     waits = np.int64(0)
     for at in range(program[2]):

@@ -1,6 +1,6 @@
 """Compile the scan kernel ahead: ``python -m cortado.store.mvcc.kernel.compiling``.
 
-``make setup`` runs it, and a server whose kernel is not compiled yet, as a child process. It ends with 0 where the
+``make setup`` runs it, and a server whose kernel is not compiled yet runs it as a child process. It ends with 0 if the
 kernel can be loaded afterwards, and else with 1 and the reason on standard error.
 """
 

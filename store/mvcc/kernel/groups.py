@@ -1,8 +1,8 @@
 """Rows with equal values in some columns, numbered: compiled.
 
-A table of open addressing, by a hash that begins with a number that the process has drawn: whoever chooses the values
-does not know which of them collide. Each row is compared with the first one of the group that its place in the table
-names::
+A table of open addressing, by a hash that begins with a number that the process has drawn: a caller that chooses the
+values does not know which of them collide. Each row is compared with the first one of the group that its place in the
+table names::
 
     rows      UA 7   AA 7   UA 7        table     - 1 - - 0 -       the group whose hash begins there, or next to it
     places    0      1      0           firsts    0 1               the first row of each group
@@ -26,7 +26,7 @@ from cortado.store.mvcc.kernel.machine import (
     store4,
 )
 
-# Of a column: addresses of arrays, as of a slot (bodies.py), and the bytes of a value, 0 for ranges of bytes.
+# A column's numbers: addresses of arrays, as of a slot (bodies.py), and the bytes of a value, 0 for ranges of bytes.
 VALUES: Final = 0
 OFFSETS: Final = 1
 VALIDITY: Final = 2
@@ -36,7 +36,7 @@ COLUMN_NUMBERS: Final = 4
 CROWDED: Final = -1
 
 _STEPS_PER_ROW: Final = 16
-"""Past other groups, on an average: a good hash takes one or two."""
+"""The steps past other groups, on average: a good hash takes one or two."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _ABSENT: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -109,11 +109,11 @@ def _is_same(columns: Any, count: Any, row: Any, other: Any) -> Any:
 
 @compiled
 def group(columns: Any, count: Any, rows: Any, table: Any, out: Any) -> Any:
-    """How many groups there are; CROWDED where the table fills too unevenly.
+    """Number the groups; return how many there are, or CROWDED if the table fills too unevenly.
 
-    ``columns`` is the address of ``count`` columns; ``table`` that of zeros of 32 bits, a power of two of them and
-    more than rows, the highest place, and the seed; ``out`` two addresses: of each row's group, and of each group's
-    first row.
+    ``columns`` is the address of ``count`` columns. ``table`` is the address of zeros of 32 bits (a power of two of
+    them, more than rows), the highest place, and the seed. ``out`` has two addresses: for each row's group, and for
+    each group's first row.
     """
     slots, highest, seed = table
     places, firsts = out

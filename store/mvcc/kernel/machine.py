@@ -1,10 +1,10 @@
-"""What the kernel asks of the machine: bytes at addresses, copies, CRC-32C.
+"""The machine's operations that the kernel uses: bytes at addresses, copies, CRC-32C.
 
 Addresses are plain integers: an array that is passed on costs a count of its references at every call. Nothing is
-checked here: whoever calls has looked whether the bytes are there. Numbers are little-endian, as on every machine that
-the kernel runs on.
+checked here: the caller has checked that the bytes are there. Numbers are little-endian, as on every machine that the
+kernel runs on.
 
-CRC-32C is the processor's own instruction where it has one (SSE 4.2), eight bytes at a time, and else eight tables. The
+CRC-32C is the processor's own instruction if it has one (SSE 4.2), eight bytes at a time, and else eight tables. The
 *register* is the CRC before its last inversion: begin with :data:`REGISTER`, and bytes followed by their own CRC leave
 it at :data:`INTACT`.
 """
@@ -26,7 +26,7 @@ from cortado.store.mvcc.versions import RESIDUE
 F = TypeVar("F", bound=Callable[..., Any])
 
 inlined: Final[Callable[[Callable[..., Any]], Any]] = intrinsic
-"""Of a function that gives a type, and a function that generates the code."""
+"""Wraps a function that gives a type, and a function that generates the code."""
 
 REGISTER: Final = np.uint64(0xFFFFFFFF)
 INTACT: Final = np.uint64(RESIDUE ^ 0xFFFFFFFF)
@@ -36,18 +36,18 @@ _POLYNOMIAL: Final = 0x82F63B78
 
 
 def compiled(function: F) -> F:
-    """Compiled when it is first called, or taken from the cache; runs without the interpreter's lock. Raises
-    RuntimeError where the cache cannot be written."""
+    """Compile the function when it is first called, or take it from the cache; it runs without the interpreter's lock.
+    Raises RuntimeError if the cache cannot be written."""
     return njit(nogil=True, cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
 
 
 def in_place(function: F) -> F:
-    """As :func:`compiled`, and copied to wherever it is called: for what is short and called for each row or value."""
+    """As :func:`compiled`, and copied into its callers: for a short function that is called for each row or value."""
     return njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)  # type: ignore[no-any-return]
 
 
 def _loader(bits: int) -> Any:
-    """Little-endian bits at any address, as int64; 64 of them as uint64."""
+    """Return a loader of little-endian bits at any address, as int64; 64 of them as uint64."""
     result = types.uint64 if bits == 64 else types.int64
 
     @inlined
@@ -67,7 +67,7 @@ load1, load2, load4, load8 = _loader(8), _loader(16), _loader(32), _loader(64)
 
 @inlined
 def load8_ordered(_context: Any, address: Any) -> Any:
-    """Eight bytes at an address as a number that sorts as they do."""
+    """Return eight bytes at an address as a number that sorts as they do."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
@@ -78,7 +78,7 @@ def load8_ordered(_context: Any, address: Any) -> Any:
 
 @inlined
 def low_zeros(_context: Any, word: Any) -> Any:
-    """How many of the lowest bits of a number that is not 0 are 0."""
+    """Return how many of the lowest bits of a number that is not 0 are 0."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.IntType(1)(1))
@@ -88,7 +88,7 @@ def low_zeros(_context: Any, word: Any) -> Any:
 
 @inlined
 def copy(_context: Any, target: Any, source: Any, size_bytes: Any) -> Any:
-    """Bytes from one address to another; the two don't overlap."""
+    """Copy bytes from one address to another; the two don't overlap."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -101,7 +101,7 @@ def copy(_context: Any, target: Any, source: Any, size_bytes: Any) -> Any:
 
 @inlined
 def number_at(_context: Any, address: Any, index: Any) -> Any:
-    """The signed number at this index of an array of 64 bits each."""
+    """Return the signed number at this index of an array of 64 bits each."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.load(_element(builder, *arguments))
@@ -119,7 +119,7 @@ def set_number(_context: Any, address: Any, index: Any, value: Any) -> Any:
 
 
 def _storer(bits: int) -> Any:
-    """The lowest bits of a number, to any address."""
+    """Return a function that stores the lowest bits of a number at any address."""
 
     @inlined
     def store(_context: Any, address: Any, value: Any) -> Any:
@@ -143,7 +143,7 @@ def _element(builder: Any, address: Any, index: Any) -> Any:
 
 
 def _crc_step(bits: int) -> Any:
-    """The register after some bits more, by the processor's instruction."""
+    """Return a function that feeds some bits more to the register, by the processor's instruction."""
     width = 64 if bits == 64 else 32
     instruction = f"llvm.x86.sse42.crc32.{width}.{bits}"
 
@@ -168,7 +168,7 @@ _step8, _step4, _step2, _step1 = _crc_step(64), _crc_step(32), _crc_step(16), _c
 
 
 def _crc_tables() -> Any:
-    """What a byte does to the register, with none to seven bytes of zeros behind it."""
+    """Return a byte's effect on the register, with none to seven bytes of zeros behind it."""
     table = np.arange(256, dtype=np.uint64)
     for _ in range(8):
         table = (table >> np.uint64(1)) ^ np.where(table & np.uint64(1), np.uint64(_POLYNOMIAL), np.uint64(0))
@@ -183,7 +183,7 @@ _TABLES: Final = _crc_tables()
 
 @compiled
 def crc_by_tables(register: Any, address: Any, size_bytes: Any) -> Any:
-    """The register after so many bytes more."""
+    """Return the register after ``size_bytes`` more."""
     register, place, end = np.uint64(register), address, address + size_bytes
     byte = np.uint64(0xFF)
     while place + 8 <= end:
@@ -200,7 +200,7 @@ def crc_by_tables(register: Any, address: Any, size_bytes: Any) -> Any:
 
 @compiled
 def crc_by_processor(register: Any, address: Any, size_bytes: Any) -> Any:
-    """As :func:`crc_by_tables`. Only where HAS_CRC."""
+    """Return the same as :func:`crc_by_tables`. Only if HAS_CRC."""
     register, place, end = np.uint64(register), address, address + size_bytes
     while place + 8 <= end:
         register = _step8(register, load8(place))
@@ -222,7 +222,7 @@ crc: Final = crc_by_processor if HAS_CRC else crc_by_tables
 
 @in_place
 def copy_short(target: Any, source: Any, size_bytes: Any) -> Any:
-    """As :func:`copy`, of what mostly has 4 bytes, or 8 to 16: without a call."""
+    """Copy as :func:`copy`, without a call if there are 4 bytes, or 8 to 16."""
     if size_bytes == 4:
         store4(target, load4(source))
     elif 8 <= size_bytes <= 16:
@@ -235,7 +235,7 @@ def copy_short(target: Any, source: Any, size_bytes: Any) -> Any:
 
 @compiled
 def first_difference(left: Any, right: Any, size_bytes: Any) -> Any:
-    """The place of the first byte in which the two differ; ``size_bytes`` where none does."""
+    """Return the place of the first byte in which the two differ; ``size_bytes`` if they are equal."""
     place = 0
     while place + 8 <= size_bytes:
         word = load8(left + place) ^ load8(right + place)
@@ -251,7 +251,7 @@ def first_difference(left: Any, right: Any, size_bytes: Any) -> Any:
 
 @compiled
 def compare(left: Any, left_bytes: Any, right: Any, right_bytes: Any) -> Any:
-    """Below 0, 0, or above, as the bytes at ``left`` are below, equal to or above those at ``right``."""
+    """Return a number below, equal to or above 0, as the bytes at ``left`` are below, equal to or above ``right``'s."""
     shorter = min(left_bytes, right_bytes)
     place = first_difference(left, right, shorter)
     if place < shorter:

@@ -1,11 +1,11 @@
 """One page of LMDB's, at its address in the map, and one item on it.
 
-The layout, and what must hold of a page, are told in :mod:`cortado.store.engine.page_nodes`; here it is looked at one
-page at a time, as a scan comes to it. Whatever a page says of itself is held against what is known without it: that it
-lies in the file, its own number, that its items fill it without a gap. So a pointer that has changed leads nowhere, or
-to a whole page of the same kind, which its keys' bounds give away (:mod:`cortado.store.mvcc.kernel.tree`).
+:mod:`cortado.store.engine.page_nodes` tells the layout, and the rules of a page; here one page at a time is looked at,
+as a scan comes to it. A page's own numbers are held against facts known without it: that it lies in the file, its own
+number, that its items fill it without a gap. So a pointer that has changed leads nowhere, or to a whole page of the
+same kind, which its keys' bounds give away (:mod:`cortado.store.mvcc.kernel.tree`).
 
-A *tree* is five numbers: where the map begins, bytes a page, the last page that may be followed, the root, the depth.
+A *tree* is five numbers: the map's address, bytes a page, the last page that may be followed, the root, the depth.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DAMAGED: Final = -1
 
 @compiled
 def items_on(tree: Any, number: Any, kind: Any) -> Any:
-    """How many items the page has, where it is one of that kind and in order; DAMAGED otherwise."""
+    """Return how many items the page has, if it is one of that kind and in order; DAMAGED otherwise."""
     size = tree[PAGE_BYTES]
     if number < _FIRST_PAGE or number > tree[LAST_PAGE]:
         return DAMAGED
@@ -70,7 +70,7 @@ def items_on(tree: Any, number: Any, kind: Any) -> Any:
 
 @in_place
 def key_on(tree: Any, page: Any, index: Any) -> Any:
-    """Address and bytes of a key; both DAMAGED where it does not lie on the page."""
+    """Return address and bytes of a key; both DAMAGED if it does not lie on the page."""
     node = load2(page + _HEADER_BYTES + 2 * index)
     if node > tree[PAGE_BYTES] - _NODE_BYTES:
         return DAMAGED, DAMAGED
@@ -82,7 +82,7 @@ def key_on(tree: Any, page: Any, index: Any) -> Any:
 
 @compiled
 def child_on(tree: Any, page: Any, index: Any) -> Any:
-    """The number of the page below; items_on() says whether it is one."""
+    """Return the number of the page below; items_on() says whether it is a page."""
     node = load2(page + _HEADER_BYTES + 2 * index)
     if node > tree[PAGE_BYTES] - _NODE_BYTES:
         return DAMAGED
@@ -91,7 +91,7 @@ def child_on(tree: Any, page: Any, index: Any) -> Any:
 
 @in_place
 def item_on(tree: Any, page: Any, index: Any) -> Any:
-    """Address and bytes of a leaf's key, address and bytes of its value; all DAMAGED where any is not there."""
+    """Return address and bytes of a leaf's key, address and bytes of its value; all DAMAGED if any is not there."""
     nothing = (DAMAGED, DAMAGED, DAMAGED, DAMAGED)
     size = tree[PAGE_BYTES]
     key, key_bytes = key_on(tree, page, index)

@@ -1,19 +1,19 @@
-"""The rows of a slice: of each key the newest version that is visible, checked and packed, forwards or backwards.
+"""Read a slice's rows: the newest visible version of each key, checked and packed, forwards or backwards.
 
 ::
 
     key    a@9  a@7  a@4  b@8  c@5      at 8, forwards: the first visible one of a key counts, and older ones are passed
                                         backwards: the last visible one before one that is not, or another key
 
-Every version that is passed is checked, visible or not; where a key has many, searches go past most of them, as the
-Python path's do. Neighbouring keys tend to have similar numbers of versions: behind a key with many, the next key's are
-searched past at once.
+Every version that is passed is checked, visible or not. If a key has many, searches go past most of them, as the Python
+path's do. Neighbouring keys tend to have similar numbers of versions: behind a key with many, a search goes past the
+next key's at once.
 
-A slice ends between two keys, never within one, once it has its rows, bytes or versions; it says with which key the
-next one begins, or backwards before which it ends.
+A slice ends between two keys, never within one, once it has its rows, bytes or versions. It names the key with which
+the next one begins, or backwards before which it ends.
 
-Whatever is not as it should be (a pointer, an order, a checksum, a kind that is not known) is STRANGE: what was packed
-is not to be used, and the Python path reads the slice again, which finds out what it is and says so.
+A wrong pointer, order or checksum, or an unknown kind, is STRANGE: the packed rows are not to be used, and the Python
+path reads the slice again, finds the cause and reports it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from cortado.store.mvcc.kernel.pages import DEPTH, item_on
 from cortado.store.mvcc.kernel.tree import END, FOUND, LEVEL, move, seek, seek_from
 from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, EXPIRY_BYTES, PUT_KIND
 
-# What a slice comes to.
+# The outcomes of a slice.
 DONE: Final = 0
 STRANGE: Final = 1
 NO_ROOM: Final = 2
@@ -52,15 +52,15 @@ NO_ROOM: Final = 2
 REVERSE: Final = 0
 ROWS_MAX: Final = 1
 BYTES_MAX: Final = 2
-"""Of keys and values that are looked at."""
+"""Bytes of keys and values that are looked at."""
 VERSIONS_MAX: Final = 3
 HEAD_BYTES: Final = 4
-"""At the start of each payload, packed apart from the rest."""
+"""Bytes at the start of each payload, packed apart from the rest."""
 PAYLOAD_ROOM: Final = 5
 KEYS_ONLY: Final = 6
-"""1: values are neither looked at nor packed, so keys that are deleted count, too."""
+"""1: values are neither looked at nor packed, so deleted keys count, too."""
 
-# Of `times`: the read timestamp as keys have it, and what has expired by then; numbers that sort as their bytes.
+# Of `times`: the read timestamp as keys have it, and the time up to which pairs have expired; they sort as their bytes.
 READ_HIGH: Final = 0
 READ_LOW: Final = 1
 EXPIRED: Final = 2
@@ -71,7 +71,7 @@ END_AT: Final = 1024
 RESUME_AT: Final = 2048
 _SOUGHT_AT: Final = 3072
 READ_AT: Final = 3600
-"""The read timestamp's suffix; and those that no version's is before, or behind."""
+"""The read timestamp's suffix; then the suffixes that no version's is before, or behind."""
 FIRST_AT: Final = 3616
 LAST_AT: Final = 3632
 TERM_BYTES: Final = 4096
@@ -109,7 +109,7 @@ _DELETE: Final = DELETE_KIND
 _EXPIRING: Final = EXPIRING_KIND
 _EXPIRY_BYTES: Final = EXPIRY_BYTES
 _EXPIRY_MASK: Final = np.uint64((1 << 48) - 1)
-# A search on the leaf costs less than passing by so many versions.
+# A search on the leaf costs less than passing by this many versions.
 _MANY_VERSIONS: Final = 3
 # Behind a key with more versions than these, the next key's are searched past at once.
 _FEW_VERSIONS: Final = 3
@@ -135,7 +135,7 @@ def _is_visible(times: Any, key: Any, key_bytes: Any) -> Any:
 
 @in_place
 def _payload_start(times: Any, key: Any, key_bytes: Any, data: Any, data_bytes: Any) -> Any:
-    """Where the payload begins in a value; _NO_ROW for what is deleted or has expired, -1 for what is not known."""
+    """Return the payload's beginning in a value; _NO_ROW for a deleted or expired version, -1 for an unknown kind."""
     kind = load1(data)
     if kind == _PUT:
         return 1
@@ -150,7 +150,7 @@ def _payload_start(times: Any, key: Any, key_bytes: Any, data: Any, data_bytes: 
 
 @compiled
 def _pack(limits: Any, out: Any, key: Any, key_bytes: Any, value: Any) -> Any:
-    """One row more; ``value`` is its address, bytes, and where the payload begins. DONE, STRANGE, or NO_ROOM."""
+    """Pack one row more; ``value`` is its address, bytes, and its payload's beginning. DONE, STRANGE, or NO_ROOM."""
     state = out[STATE]
     row = number_at(state, ROWS)
     logical_bytes = key_bytes - _SUFFIX
@@ -182,7 +182,7 @@ def _pack(limits: Any, out: Any, key: Any, key_bytes: Any, value: Any) -> Any:
 
 @compiled
 def _take(times: Any, limits: Any, out: Any, item: Any) -> Any:
-    """Pack the version that counts of a key, if it is a row."""
+    """Pack a key's chosen version, if it is a row."""
     key, key_bytes, data, data_bytes = item
     if limits[KEYS_ONLY]:
         return _pack(limits, out, key, key_bytes, (data, data_bytes, 0))
@@ -194,7 +194,7 @@ def _take(times: Any, limits: Any, out: Any, item: Any) -> Any:
 
 @compiled
 def _ends_before(terms: Any, out: Any, key: Any, key_bytes: Any) -> Any:
-    """The slice is done; the next one begins with this logical key, or ends before it."""
+    """End the slice; the next one begins with this logical key, or ends before it."""
     copy(terms + RESUME_AT, key, key_bytes - _SUFFIX)
     set_number(out[STATE], RESUME_BYTES, key_bytes - _SUFFIX)
     return DONE
@@ -211,7 +211,7 @@ def _is_enough(limits: Any, out: Any) -> Any:
 
 @in_place
 def _look(tree: Any, limits: Any, out: Any) -> Any:
-    """The item at the place; its first number is -1 where it is not whole."""
+    """Return the item at the place; its first number is -1 if it is not whole."""
     place = out[PLACE]
     leaf = LEVEL * (tree[DEPTH] - 1)
     key, key_bytes, data, data_bytes = item_on(tree, number_at(place, leaf), number_at(place, leaf + 1))
@@ -224,7 +224,7 @@ def _look(tree: Any, limits: Any, out: Any) -> Any:
 
 @in_place
 def _count(limits: Any, out: Any, item: Any, passed: Any) -> Any:
-    """An item was looked at, behind ``passed`` others of its key. These count half: they are checked, not copied."""
+    """Count an item, behind ``passed`` others of its key. These count half: they are checked, not copied."""
     state = out[STATE]
     looked = item[1] if limits[KEYS_ONLY] else item[1] + item[3]
     looked = looked >> 1 if passed else looked
@@ -234,7 +234,7 @@ def _count(limits: Any, out: Any, item: Any, passed: Any) -> Any:
 
 @compiled
 def _is_neighbour_intact(tree: Any, out: Any) -> Any:
-    """Of the item at the place, which bounds the range: were its key another's, that may have been in the range."""
+    """Check the item at the place, which bounds the range: a wrong key of it might hide a key of the range."""
     place = out[PLACE]
     leaf = LEVEL * (tree[DEPTH] - 1)
     key, key_bytes, data, data_bytes = item_on(tree, number_at(place, leaf), number_at(place, leaf + 1))
@@ -243,7 +243,7 @@ def _is_neighbour_intact(tree: Any, out: Any) -> Any:
 
 @compiled
 def _seek_version(tree: Any, terms: Any, out: Any, item: Any, suffix: Any) -> Any:
-    """To the first version of the item's key that is not before a suffix, or to what follows."""
+    """Move to the first version of the item's key that is not before a suffix, or to the next key."""
     sought = terms + _SOUGHT_AT
     key, key_bytes, _, _ = item
     copy(sought, key, key_bytes - _SUFFIX)
@@ -253,8 +253,8 @@ def _seek_version(tree: Any, terms: Any, out: Any, item: Any, suffix: Any) -> An
 
 @in_place
 def _follows(before: Any, item: Any) -> Any:
-    """2 where the second of two items is above the first, 1 where it is a later one of the same logical key, 0 where
-    it does not follow."""
+    """Return 2 if the second of two items is above the first, 1 if it is a later one of the same logical key, 0 if it
+    does not follow."""
     key, key_bytes, _, _ = before
     other, other_bytes, _, _ = item
     shorter = min(key_bytes, other_bytes)
@@ -267,8 +267,8 @@ def _follows(before: Any, item: Any) -> Any:
 
 @compiled
 def _pass_to(tree: Any, limits: Any, terms: Any, out: Any, item: Any, suffix: Any) -> Any:
-    """As :func:`_seek_version`, forwards; and whether anything was passed. All that is passed are versions of one key,
-    so the last of them is one: else keys are out of their order, and the search has passed by another key's."""
+    """Move as :func:`_seek_version`, forwards; and return whether it passed any. All passed items are versions of one
+    key, so the last of them is one: else keys are out of order, and the search has passed another key's."""
     found = _seek_version(tree, terms, out, item, suffix)
     if found < END or move(tree, out[PLACE], -1) != FOUND:
         return -1, False
@@ -280,7 +280,7 @@ def _pass_to(tree: Any, limits: Any, terms: Any, out: Any, item: Any, suffix: An
 
 @compiled
 def _begin(tree: Any, limits: Any, terms: Any, out: Any) -> Any:
-    """To the range's first item, or backwards to its last: as seek() and move() say."""
+    """Move to the range's first item, or backwards to its last: as seek() and move() say."""
     place, state = out[PLACE], out[STATE]
     at = terms
     if limits[REVERSE]:
@@ -387,7 +387,7 @@ def _backwards(tree: Any, times: Any, limits: Any, terms: Any, out: Any) -> Any:
         _count(limits, out, item, passed)
         passed += 1
         if passed > _MANY_VERSIONS or has_many:
-            # To the newest visible one, or past those that are not; what lies before it is another key's, or newer.
+            # To the newest visible one, or past the invisible ones; items before it are another key's, or newer.
             found = _seek_version(tree, terms, out, item, at + (FIRST_AT if is_past else READ_AT))
             before = _look(tree, limits, out) if found == FOUND else nothing
             if before[0] <= 0 or (before[0] != item[0] and _follows(before, item) != 1):

@@ -1,7 +1,7 @@
-"""One slice of a scan, read by the kernel: a lent tree, scratch memory, and what was packed, as a ScanChunk.
+"""One slice of a scan, read by the kernel: a lent tree, scratch memory, and the packed rows, as a ScanChunk.
 
-The scratch is the thread's own and used again; what is handed out are copies of exactly what was packed. The kernel
-runs inside the scope of the lent tree, and nowhere else (:mod:`cortado.store.engine.mapped`).
+The scratch is the thread's own and used again; callers get copies of exactly the packed bytes. The kernel runs inside
+the scope of the lent tree, and nowhere else (:mod:`cortado.store.engine.mapped`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.versions import NO_EXPIRIES
 
 VERSIONS_PER_ROW: Final = 16
-"""How many versions a slice may look at, for each row that it may have: it takes a bounded time whatever it finds."""
+"""How many versions a slice may look at, for each row that it may have: so its time is bounded."""
 _KEY_BYTES_MAX: Final = 512
 _EIGHT: Final = slice(0, 8)
 _FOUR: Final = slice(8, 12)
@@ -49,7 +49,7 @@ class _Scratch:
         self.room = 0
 
     def fit(self, rows: int, bytes_max: int) -> None:
-        """Memory for so many rows, and keys and payloads of so many bytes."""
+        """Make memory for this many rows, and for keys and payloads of this many bytes."""
         if rows <= self.rows and bytes_max + _PAYLOAD_ROOM <= self.room:
             return
         if rows > self.rows:
@@ -72,7 +72,7 @@ class _Scratch:
         self._addresses = tuple(each.ctypes.data for each in arrays)
 
     def out(self) -> tuple[int, ...]:
-        """Addresses, as :mod:`cortado.store.mvcc.kernel.rows` numbers them."""
+        """Return addresses, as :mod:`cortado.store.mvcc.kernel.rows` numbers them."""
         return self._addresses
 
     def term(self, place: int, value: bytes) -> int:
@@ -87,12 +87,12 @@ class RowKernel:
         self._threads = local()
 
     def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
-        """See :class:`~cortado.store.mvcc.slices.SliceReader`."""
+        """Read a slice. See :class:`~cortado.store.mvcc.slices.SliceReader`."""
         with mapped.tree(Space.DATA) as tree:
             return None if tree is None else self.read_tree(tree, wanted)
 
     def read_tree(self, tree: Tree, wanted: Slice) -> ScanChunk | None:
-        """As :meth:`read`, of a tree in whose scope the caller is."""
+        """Read as :meth:`read`, from a tree in whose scope the caller is."""
         if len(wanted.start) > _KEY_BYTES_MAX or len(wanted.end) > _KEY_BYTES_MAX or wanted.start >= wanted.end:
             return None
         scratch = self._scratch()
@@ -131,8 +131,8 @@ class RowKernel:
 
 
 def _head_bytes(wanted: Slice) -> int:
-    """What is packed apart from each payload: the ids of rows' schemas. A slice that goes on into what has none is read
-    by Python."""
+    """Return the bytes packed apart from each payload: the ids of rows' schemas. Python reads a slice that goes on into
+    payloads without them."""
     return ROW_HEAD_BYTES if is_of_rows(wanted.start) else 0
 
 

@@ -1,16 +1,16 @@
-"""Which path reads slices in this process, and why: chosen once, when a server starts.
+"""The path that reads slices in this process, and why: chosen once, when a server starts.
 
 ::
 
     switched off, no numba, another kind of machine      Python, for good
     compiled before (make setup, an earlier start)       loaded: some tenths of a second
-    not compiled yet                                     a child process compiles; Python reads until that is loaded
+    not compiled yet                                     a child process compiles; Python reads until it is loaded
 
-What is compiled lies in a folder that is named after all that it depends on: this package's source and where it lies,
-the compiler, Python, the processor. So nothing stale is ever loaded, and a folder is whole once it has its name. It
-lies below the user's cache, so that an uninstallation leaves nothing among the packages, or, where that cannot be
-written, beside the source. Compiling takes a processor for fifteen to twenty seconds and holds the interpreter's
-lock, so a server never does it itself.
+Compiled code lies in a folder named after all its dependencies: this package's source and place, the compiler, Python,
+the processor. So nothing stale is ever loaded, and a folder is whole once it has its name. It lies below the user's
+cache, so that an uninstallation leaves nothing among the packages; if that cannot be written, beside the source.
+Compiling takes a processor for fifteen to twenty seconds and holds the interpreter's lock, so a server never does it
+itself.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _SOURCE: Final = Path(__file__).parent
 _COMPILERS: Final = ("numba", "llvmlite")
 _PLACE: Final = blake2b(str(_SOURCE).encode(), digest_size=4).hexdigest()
 _PREFIX: Final = f"scan-kernel-{sys.implementation.cache_tag}-{_PLACE}-"
-"""Of one source: what is compiled of others lies beside it."""
+"""The prefix for this source; code compiled of other sources lies beside it."""
 
 
 class Unfit(Exception):
-    """The kernel cannot run here; says why, for a person."""
+    """The kernel cannot run here; says why, as text."""
 
 
 def check_machine() -> None:
-    """Raises Unfit where the kernel could not even be compiled."""
+    """Raise Unfit if the kernel could not even be compiled."""
     if sys.byteorder != "little" or sys.maxsize < 1 << 40:
         raise Unfit(f"it is not made for {platform.machine()}")
     for name in _COMPILERS:
@@ -57,19 +57,19 @@ def check_machine() -> None:
 
 
 def compiled_folder() -> Path | None:
-    """Where it lies compiled for this very machine and source; None where it does not. Raises Unfit."""
+    """Return the folder compiled for this very machine and source, or None. Raises Unfit."""
     check_machine()
     name = _folder_name()
     return next((each / name for each in _parents() if (each / name).is_dir()), None)
 
 
 def load(folder: Path) -> RowKernel:
-    """The kernel, after a test of itself. Raises Unfit. Takes some tenths of a second."""
+    """Return the kernel, after a test of itself. Raises Unfit. Takes some tenths of a second."""
     with _writable(folder) as usable:
         try:
             import numba
 
-            # Of what this process compiles the kernel is all.
+            # This process compiles nothing but the kernel.
             numba.config.CACHE_DIR = str(usable)
             from cortado.store.mvcc.kernel.scanning import RowKernel
             from cortado.store.mvcc.kernel.self_test import check_kernel
@@ -77,13 +77,13 @@ def load(folder: Path) -> RowKernel:
             kernel = RowKernel()
             check_kernel(kernel)
         except Exception as problem:
-            # Whatever a compiler may raise: Python reads instead.
+            # A compiler may raise any exception: Python reads instead.
             raise Unfit(f"it cannot be loaded: {type(problem).__name__}: {problem}") from problem
     return kernel
 
 
 def compile_ahead() -> Path:
-    """Compile, and return where it lies then. Raises Unfit. To be called in a process that does nothing else."""
+    """Compile, and return the folder. Raises Unfit. Call it in a process that does nothing else."""
     check_machine()
     name, problems = _folder_name(), list[str]()
     for parent in _parents():
@@ -119,7 +119,7 @@ def _parents() -> list[Path]:
 
 @contextmanager
 def _writable(folder: Path) -> Iterator[Path]:
-    """The compiler writes into a folder that it reads from: a copy, where that is another user's."""
+    """Yield a folder that the compiler may write to while it reads: a copy, if the folder is another user's."""
     if os.access(folder, os.W_OK):
         yield folder
         return
@@ -139,7 +139,7 @@ def _folder_name() -> str:
 
 
 def _beside() -> list[Path]:
-    """Other sources whose numbers are compiled in."""
+    """Return other sources whose numbers are compiled in."""
     root = _SOURCE.parents[1]
     return [
         root / "engine/page_nodes.py",
@@ -150,7 +150,7 @@ def _beside() -> list[Path]:
 
 
 def _processor() -> str:
-    """What it is and can do."""
+    """Return the processor's name and features."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""Whether the compiled kernel does on this machine what it is to do: on a tree of one page, and on two bodies.
+"""Test the compiled kernel on this machine: on a tree of one page, and on two bodies.
 
-All that is compiled is called here: so nothing is compiled later.
+All compiled functions are called here: so none is compiled later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _START, _END = LogicalKey(b"a"), LogicalKey(b"z")
 
 
 def check_kernel(kernel: RowKernel) -> None:
-    """Raises ValueError where it does not."""
+    """Raise ValueError if the kernel does not work here."""
     checked = np.frombuffer(_CHECKED, np.uint8)
     if int(crc(REGISTER, checked.ctypes.data, len(checked))) ^ 0xFFFFFFFF != _CRC_OF_IT:
         raise ValueError("its checksums are wrong")
@@ -66,7 +66,7 @@ def _texts(keys: bytes, ends: list[int]) -> tuple[bytes, list[int]] | None:
 
 
 def _columns(bodies: bytes, ends: list[int]) -> list[object] | None:
-    """Of a string, and a number that may be null."""
+    """Return the columns of a string, and of a number that may be null."""
     operations = np.array([TEXT, -1, 0, 0, 0, 0, NUMBER, 1, 1, -9, 9, 0], np.int64)
     program = Program(operations, (Slot(None, is_nullable=False), Slot(np.dtype(np.int64), is_nullable=True)))
     found = CompiledColumns().walk(program, bodies, np.array(ends, np.int64))
@@ -84,7 +84,7 @@ def _rows(kernel: RowKernel, tree: Tree, ts: Timestamp, *, reverse: bool) -> lis
 
 
 def _page(items: list[Item]) -> bytes:
-    """A leaf page as LMDB would write it: nodes from its end downwards."""
+    """Return a leaf page as LMDB would write it: nodes from its end downwards."""
     page = bytearray(_PAGE_BYTES)
     upper = _PAGE_BYTES
     for place, (key, value) in enumerate(items):

@@ -5,7 +5,7 @@ A text in a key has its zeros escaped, and an end (:mod:`cortado.store.keys.code
     beginning | a 00 ff b 00 01      ->      a 00 b
               ^ before         ^ end of the key
 
-Whatever does not look like that is STRANGE, and the interpreter says what it is.
+Any other form is STRANGE, and the interpreter says what it is.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _HIGHEST_BITS: Final = np.uint64(0x8080808080808080)
 
 @in_place
 def _has_zero(word: Any) -> Any:
-    """Whether one of its eight bytes is 0."""
+    """Return whether one of its eight bytes is 0."""
     return ((word - _LOWEST_BITS) & ~word & _HIGHEST_BITS) != 0
 
 
 @compiled
 def _cut_text(target: Any, source: Any, end: Any) -> Any:
-    """Where the text ends that was written to ``target``; STRANGE for an escape that is none."""
+    """Write a text to ``target``, and return its end there; STRANGE for a wrong escape."""
     while source < end:
         if source + 8 <= end and not _has_zero(load8(source)):
             store8(target, np.int64(load8(source)))
@@ -53,7 +53,7 @@ def _cut_text(target: Any, source: Any, end: Any) -> Any:
 
 @compiled
 def cut_texts(given: Any, out: Any, lengths: Any) -> Any:
-    """How many bytes all texts have, or STRANGE.
+    """Cut all texts; return how many bytes they have, or STRANGE.
 
     ``given``: the address of keys, that of their ends in 64 bits, how many there are, and how many bytes stand before
     each text. ``out`` has room for all keys, ``lengths`` for 32 bits each.

@@ -12,8 +12,8 @@ bounds that the pages above it set::
     branch     | - | d | h |          the first key of a branch page has no meaning
     child 1        ^ keys in [d, h)   so another whole leaf in its place is noticed
 
-A search also looks at the item before the one that it finds: where that is not below what was searched for, keys are
-out of their order and sent it the wrong way.
+A search also looks at the item before the one that it finds. If that is not below the sought key, keys are out of their
+order and sent the search the wrong way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cortado.store.mvcc.kernel.pages import (
 )
 
 LEVEL: Final = 3
-"""Numbers of a place for each level."""
+"""Numbers in a place for each level."""
 
 FOUND: Final = 1
 END: Final = 0
@@ -43,8 +43,8 @@ END: Final = 0
 
 @compiled
 def _bound_above(tree: Any, place: Any, level: Any, ahead: Any) -> Any:
-    """The key that is the lower bound (``ahead`` 0) or the upper one (1) of the page at ``level``: its address and
-    bytes, which are 0 where there is none."""
+    """Return the lower bound (``ahead`` 0) or the upper one (1) of the page at ``level``: the key's address and bytes,
+    which are 0 if there is no bound."""
     for above in range(level - 1, -1, -1):
         index = number_at(place, LEVEL * above + 1) + ahead
         if 0 < index < number_at(place, LEVEL * above + 2):
@@ -54,7 +54,7 @@ def _bound_above(tree: Any, place: Any, level: Any, ahead: Any) -> Any:
 
 @compiled
 def _is_within(tree: Any, place: Any, level: Any) -> Any:
-    """Whether the keys of the page at ``level`` lie between the bounds from above."""
+    """Return whether the keys of the page at ``level`` lie between the bounds from above."""
     page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
     first = 0 if level == tree[DEPTH] - 1 else 1
     low, low_bytes = _bound_above(tree, place, level, 0)
@@ -74,7 +74,7 @@ def _is_within(tree: Any, place: Any, level: Any) -> Any:
 
 @compiled
 def _enter(tree: Any, place: Any, level: Any, number: Any) -> Any:
-    """Come to a page, at its first item; DAMAGED where it can't be the one at this place."""
+    """Move to a page, at its first item; DAMAGED if it can't be the one at this place."""
     count = items_on(tree, number, LEAF if level == tree[DEPTH] - 1 else BRANCH)
     if count == DAMAGED:
         return DAMAGED
@@ -86,8 +86,8 @@ def _enter(tree: Any, place: Any, level: Any, number: Any) -> Any:
 
 @compiled
 def _sought(tree: Any, place: Any, level: Any, key: Any, key_bytes: Any) -> Any:
-    """On a leaf the first item at or after the key, perhaps behind the last one; on a branch page the child that it is
-    below. DAMAGED where a key does not lie on the page."""
+    """Return, on a leaf, the first item at or after the key, perhaps behind the last one; on a branch page, the child
+    that holds the key. DAMAGED if a key does not lie on the page."""
     page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
     is_leaf = level == tree[DEPTH] - 1
     low, high = 0 if is_leaf else 1, count
@@ -106,7 +106,7 @@ def _sought(tree: Any, place: Any, level: Any, key: Any, key_bytes: Any) -> Any:
 
 @compiled
 def _turn(tree: Any, place: Any, step: Any) -> Any:
-    """To the first item of the next leaf (``step`` 1), or the last of the one before (-1)."""
+    """Move to the first item of the next leaf (``step`` 1), or the last of the one before (-1)."""
     leaf = tree[DEPTH] - 1
     level = leaf - 1
     while level >= 0:
@@ -129,8 +129,8 @@ def _turn(tree: Any, place: Any, step: Any) -> Any:
 
 @in_place
 def move(tree: Any, place: Any, step: Any) -> Any:
-    """To the next item (``step`` 1) or the one before (-1): FOUND, END where there is none, or DAMAGED. After END the
-    place is as it was."""
+    """Move to the next item (``step`` 1) or the one before (-1): FOUND, DAMAGED, or END if there is no such item. After
+    END the place is as it was."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     index = number_at(place, leaf + 1) + step
     if 0 <= index < number_at(place, leaf + 2):
@@ -141,7 +141,7 @@ def move(tree: Any, place: Any, step: Any) -> Any:
 
 @compiled
 def _descend(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
-    """To a leaf, from the page at the level ``top``, which was entered before."""
+    """Move to a leaf, from the page at the level ``top``, which was entered before."""
     for level in range(top, tree[DEPTH]):
         if level > top:
             above = LEVEL * (level - 1)
@@ -157,8 +157,8 @@ def _descend(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
 
 @compiled
 def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """To the first item at or after a key: FOUND, END where all are below it (the place is then behind the last item),
-    or DAMAGED."""
+    """Move to the first item at or after a key: FOUND, END if all are below it (the place is then behind the last
+    item), or DAMAGED."""
     if tree[DEPTH] == 0:
         return END
     if _enter(tree, place, 0, tree[ROOT]) == DAMAGED:
@@ -168,7 +168,7 @@ def seek(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 
 @compiled
 def _seek_below(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> Any:
-    """As :func:`seek`, of a key below the page at the level ``top``, which was entered before."""
+    """Seek as :func:`seek`, for a key below the page at the level ``top``, which was entered before."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     if _descend(tree, place, key, key_bytes, top) == DAMAGED:
         return DAMAGED
@@ -192,8 +192,8 @@ def _seek_below(tree: Any, place: Any, key: Any, key_bytes: Any, top: Any) -> An
 
 @compiled
 def _seek_around(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """As :func:`seek`, from the lowest page above the leaf that has the key between two of its own: those above it are
-    not entered again."""
+    """Seek as :func:`seek`, from the lowest page above the leaf that has the key between two of its own: the pages
+    above it are not entered again."""
     level = tree[DEPTH] - 2
     while level > 0:
         page, count = number_at(place, LEVEL * level), number_at(place, LEVEL * level + 2)
@@ -209,8 +209,7 @@ def _seek_around(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
 
 @compiled
 def seek_from(tree: Any, place: Any, key: Any, key_bytes: Any) -> Any:
-    """As :func:`seek`, of a key that is likely on the leaf where the place is, or near it: no page is entered then, or
-    few."""
+    """Seek as :func:`seek`, for a key that is likely on the place's leaf, or near it: it enters few pages or none."""
     leaf = LEVEL * (tree[DEPTH] - 1)
     page, count = number_at(place, leaf), number_at(place, leaf + 2)
     first, first_bytes = key_on(tree, page, 0)

@@ -1,4 +1,4 @@
-"""Texts of keys, columns of bodies, and groups of rows, by the kernel: memory for each, and what was written there."""
+"""Texts of keys, columns of bodies, and groups of rows, by the kernel: memory for each, and its results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cortado.store.mvcc.kernel import texts as compiled_texts
 from cortado.store.mvcc.walks import OPERATION_NUMBERS, Grouped, Program, Slot, Walked
 
 _BYTES_MAX: Final = 2**31 - 1
-"""That offsets of 32 bits tell."""
+"""The most that offsets of 32 bits can tell."""
 _SEED: Final = randbits(62)
 
 
 class _Memory:
-    """What one slot is written to."""
+    """The arrays to which one slot is written."""
 
     def __init__(self, slot: Slot, rows: int) -> None:
         self.is_flat = slot.dtype is not None
@@ -29,7 +29,7 @@ class _Memory:
         self.validity = np.ones(rows if slot.is_nullable else 0, np.bool_)
 
     def numbers(self) -> tuple[int, ...]:
-        """As :mod:`cortado.store.mvcc.kernel.bodies` numbers them."""
+        """Return numbers, as :mod:`cortado.store.mvcc.kernel.bodies` orders them."""
         width = self.values.itemsize if self.is_flat else 0
         return (_address(self.values), _address(self.offsets), _address(self.validity), width, 0)
 
@@ -46,7 +46,7 @@ class CompiledColumns:
     """A :class:`~cortado.store.mvcc.walks.ColumnKernel`. On any thread, and on several at once."""
 
     def texts(self, keys: bytes, ends: NDArray[np.int64], before: int) -> tuple[bytes, NDArray[np.uint32]] | None:
-        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
+        """Cut texts. See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
         key_bytes, ends = np.frombuffer(keys, np.uint8), np.ascontiguousarray(ends, np.int64)
         if len(ends) and ends[-1] != len(keys):
             return None
@@ -56,7 +56,7 @@ class CompiledColumns:
         return None if filled == compiled_texts.STRANGE else (found[:filled].tobytes(), lengths)
 
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
-        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
+        """Walk bodies. See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
         rows = len(ends)
         if not rows or len(bodies) != ends[-1] or len(bodies) > _BYTES_MAX:
             return None
@@ -73,10 +73,10 @@ class CompiledColumns:
         return [each.walked(bodies_at, count) for each, count in zip(memory, nulls, strict=True)]
 
     def group(self, columns: Sequence[Walked], rows: int) -> Grouped | None:
-        """See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
+        """Group rows. See :class:`~cortado.store.mvcc.walks.ColumnKernel`."""
         held = [_Held.of(column) for column in columns]
         numbers = np.array([each.numbers() for each in held], np.int64).reshape(-1)
-        # Half empty, at least.
+        # At least half empty.
         slots = np.zeros(2 << rows.bit_length(), np.int32)
         places, first_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
         table = _address(slots), len(slots) - 1, _SEED
@@ -86,7 +86,7 @@ class CompiledColumns:
 
 
 class _Held(NamedTuple):
-    """A column as it is grouped by, each array in one piece."""
+    """A column to group by, each array in one piece."""
 
     values: NDArray[np.generic]
     offsets: NDArray[np.int32] | None
@@ -102,7 +102,7 @@ class _Held(NamedTuple):
         )
 
     def numbers(self) -> tuple[int, ...]:
-        """As :mod:`cortado.store.mvcc.kernel.groups` numbers them."""
+        """Return numbers, as :mod:`cortado.store.mvcc.kernel.groups` orders them."""
         offsets, validity = (0 if each is None else _address(each) for each in (self.offsets, self.validity))
         return _address(self.values), offsets, validity, self.values.itemsize if self.offsets is None else 0
 
