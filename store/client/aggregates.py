@@ -6,7 +6,7 @@
     Groups                     UA 3 | AA 5      UA 7 | AA 5 | DL 1
     rows()                                      {"carrier": "AA", "n": 5}, ...
 
-Whether a sum fits its type is known when all are merged: until then sums are exact, whatever they come to.
+Whether a sum fits its type is known when all are merged. Until then sums are exact at any size.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 def aggregates_to_proto(query: AggregateQuery) -> list[documents_pb2.Aggregate]:
-    """What the server is to work out, each once however often it is asked for."""
+    """Return the aggregates for the server, without repetitions."""
     asked = dict.fromkeys((each.kind, each.field) for each in query.aggregates)
     return [documents_pb2.Aggregate(kind=_KINDS[kind], field=field) for kind, field in asked]
 
@@ -122,7 +122,7 @@ class Groups:
         return table_of(self.schema(), list(self._finished()), self._places(), self.query.names)
 
     def _places(self) -> list[int]:
-        """Where each column of the result stands in a finished row, which has no aggregate twice."""
+        """Return the place of each result column in a finished row, which has each aggregate once."""
         width = len(self.query.group_by)
         asked = list(dict.fromkeys((each.kind, each.field) for each in self.query.aggregates))
         return [*range(width), *(width + asked.index((each.kind, each.field)) for each in self.query.aggregates)]
@@ -185,7 +185,7 @@ class _Measure:
             values[at + 1] += more[at + 1]
 
     def finish(self, values: Sequence[Any], type_: AvroType) -> Any:
-        """What it is in the end. Raises InvalidArgument where ``type_``, the result's, does not hold it."""
+        """Return the aggregate's final value. Raises InvalidArgument if ``type_``, the result's, does not hold it."""
         value = values[self.at]
         if value is None:
             return None
@@ -230,7 +230,7 @@ class _Measure:
 
 
 def _measures_of(query: AggregateQuery) -> list[_Measure]:
-    """Of the aggregates that the server works out, in its order."""
+    """Return the measures of the aggregates that the server computes, in its order."""
     found: dict[tuple[AggregateKind, str], _Measure] = {}
     at = 0
     for each in query.aggregates:

@@ -1,7 +1,7 @@
-"""What an application passes in, checked before it becomes a message.
+"""Checks of an application's arguments, before they become a message.
 
-A type checker finds a wrong type earlier; where none is used, protobuf would raise its own errors, which name no field
-of ours, and text that is no Unicode (half a surrogate pair) would fail only when it is encoded.
+A type checker finds a wrong type earlier. Without one, protobuf would raise its own errors, which name no field of
+ours. Text that is no Unicode (half a surrogate pair) would fail only when it is encoded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def flag(value: object, field: str) -> bool:
 
 
 def callback(value: Callable[..., None] | None, field: str) -> Callable[..., None] | None:
-    """``value``, where it can be called, or is None. Raises InvalidArgument naming ``field``."""
+    """Return ``value`` if it can be called or is None. Raises InvalidArgument naming ``field``."""
     if value is not None and not callable(value):
         raise InvalidArgument(field, "must be a function, or None", type(value).__name__)
     return value
@@ -84,7 +84,7 @@ def shown(value: object) -> str:
 
 
 def typed(value: object) -> str:
-    """As :func:`shown`, with its type; of many the form says that: Decimal('1.5')."""
+    """Return the value as :func:`shown`, with its type unless the text begins with it: Decimal('1.5')."""
     name, found = type(value).__name__, shown(value)
     return found if found.startswith(f"{name}(") else f"{name} {found}"
 

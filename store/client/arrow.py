@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS_MAX: Final = 1 << 31
 BYTES_PER_BATCH: Final = 16 << 20
-"""Of Avro bodies: a batch is cut here where documents are large."""
+"""Bytes of Avro bodies at which a batch is cut, if its documents are large."""
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ async def arrow_table(table: TableReads[Any], scan: Scan, columns: Sequence[str]
 
 
 async def _reader(table: TableReads[Any], columns: Sequence[str] | None) -> Schema:
-    # What is newest may have changed since this client looked.
+    # The newest schema may have changed since this client looked.
     await table.codec.refresh()
     schema = (await table.codec.schema())[1]
     return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
@@ -93,7 +93,7 @@ async def record_batches(
 
 
 def collected(batches: Sequence[RowBatch], reader: Schema) -> pa.RecordBatch:
-    """Rows of any versions, in their order, as ``reader`` sees them; none, where there are none."""
+    """Return rows of any versions, in their order, as ``reader`` sees them; an empty batch if there are none."""
     if not batches:
         return to_record_batch(decode_rows(reader, b"", np.zeros(0, "<u4")).columns, reader)
     rows = _Collected(reader)
@@ -201,7 +201,7 @@ async def rows_of_arrow(
     *,
     truncates: bool = False,
 ) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
-    """Record batches as runs of Avro, ``chunk_rows`` rows each: of whole rows, or of ``columns`` alone.
+    """Yield record batches as runs of Avro, ``chunk_rows`` rows each, with all columns or only ``columns``.
 
     Raises as :meth:`AsyncTable.bulk_arrow` does.
     """

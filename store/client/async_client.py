@@ -1,6 +1,6 @@
 """The client: a cluster, all of its services, for many callers at once. The core of both faces, and the asyncio one.
 
-What tables and schemas need is imported when a table or a schema is asked for: a client of pairs does without it.
+Modules of tables and schemas are imported when a table or a schema is asked for: a client of pairs loads none of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     errors are :mod:`cortado.errors`.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
-    find the others. Without it the variables of the command line say where the cluster is, and as whom it is called
+    find the others. Without it the command line's variables name the cluster and the caller's identity
     (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
     the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
     always read at the leader. ``tls`` encrypts the connections.
@@ -71,8 +71,8 @@ class AsyncClient(ClientTransactions, ClientServices):
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
     past, in documents, keys and bounds alike.
 
-    It belongs to the loop in which it is first used. A call whose task is cancelled is cancelled at the server, too; a
-    write that was cancelled may have happened, or may not.
+    The client belongs to the loop in which it is first used. If a call's task is cancelled, the server cancels it too;
+    a write that was cancelled may or may not have happened.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._connection.endpoint
 
     async def close(self) -> None:
-        """Ends the connection; what is running ends with Cancelled, and a write that was sent with OutcomeUnknown."""
+        """End the connection: calls in progress end with Cancelled, writes that were sent with OutcomeUnknown."""
         await self._connection.close()
 
     async def __aenter__(self) -> Self:
@@ -222,10 +222,10 @@ class AsyncClient(ClientTransactions, ClientServices):
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table``; asks the server for nothing yet.
+        """Return a handle of ``database.table``; asks the server for nothing yet.
 
         Documents are written and read with the subject's newest schema, or with ``schema_version``. They are dicts, or
-        instances of ``document_type``, a dataclass or a TypedDict; where that does not fit the schema, the first call
+        instances of ``document_type``, a dataclass or a TypedDict. If that does not fit the schema, the first call
         raises InvalidArgument with the field.
         """
         from cortado.store.client.table import AsyncTable
@@ -249,15 +249,15 @@ class AsyncClient(ClientTransactions, ClientServices):
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> AsyncLease:
-        """Keeps what is read at a time, and at all above it, from being collected; a context manager.
+        """Return a context manager that keeps versions readable at a time, and at all later ones, from being collected.
 
         ``at`` is a timestamp, its text, or a ``datetime`` with a time zone (or its text); None for the newest, which
-        :attr:`AsyncLease.timestamp` tells. ``label`` says who reads, and why, for whoever looks at what fills the disk.
-        Where nothing was heard of the holder for ``ttl_s``, 1 to 600 seconds, it ends. Entering it raises
-        SnapshotTooOld, TimestampInFuture, and ResourceExhausted where there are too many.
+        :attr:`AsyncLease.timestamp` tells. ``label`` tells operators who reads and why, when they look for the use of
+        the disk. The lease ends if the cluster hears nothing of its holder for ``ttl_s``, 1 to 600 seconds. Entering it
+        raises SnapshotTooOld, TimestampInFuture, and ResourceExhausted if there are too many.
 
-        With ``shared`` all that ask for the same timestamp, label and ``ttl_s`` hold one lease, in whatever process. It
-        does not end with a block, but once none of them has been heard of for ``ttl_s``.
+        With ``shared`` all callers, of any process, that ask for the same timestamp, label and ``ttl_s`` hold one
+        lease. It does not end with a block, but once none of them has been heard of for ``ttl_s``.
         """
         from cortado.store.client.collection import AsyncLease
 
@@ -266,7 +266,7 @@ class AsyncClient(ClientTransactions, ClientServices):
 
     @property
     def collection(self) -> AsyncCollection:
-        """Who keeps old versions from being collected."""
+        """Return the calls about garbage collection and the leases that hold it back."""
         from cortado.store.client.collection import AsyncCollection
 
         return AsyncCollection(self._connection, timeout_s=self._timeout_s)
@@ -315,8 +315,8 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def alter_table(
         self, full_name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
     ) -> TableDescriptor:
-        """Keeps old versions of a table for another time, and lets what is put from now on expire after another one, as
-        :meth:`create_table`; None: as before. Raises NotFound, InvalidArgument."""
+        """Change how long a table keeps old versions, and after what time new rows expire, as :meth:`create_table`;
+        None: as before. Raises NotFound, InvalidArgument."""
         return await self._tables.alter(full_name, retention_ms, ttl_ms)
 
     async def drop_table(self, full_name: str) -> DropRecord:
@@ -325,7 +325,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._tables.drop(full_name)
 
     async def truncate_table(self, full_name: str) -> DropRecord:
-        """Puts an empty table in the place of a table. What it was may be undropped under another name. Raises
+        """Put an empty table in the place of a table. The old one may be undropped under another name. Raises
         NotFound."""
         return await self._tables.truncate(full_name)
 

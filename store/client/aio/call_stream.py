@@ -1,8 +1,8 @@
-"""The coalescing stream of tasks: what is submitted in one step of the loop leaves as one message.
+"""The coalescing stream of tasks: all calls submitted in one step of the loop leave as one message.
 
 Two tasks serve a stream: one writes, one reads. While a message is on its way to gRPC, further calls gather for the
-next; the replies of a message settle all their callers in one step. What is sent and what is bounded decides
-:mod:`cortado.store.client.call_queue`.
+next; the replies of a message settle all their callers in one step. :mod:`cortado.store.client.call_queue` decides
+which calls are sent and bounds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_AGAIN_S: Final = 0.002
 
 
 class TaskWaiter(Waiter):
-    """A call whose task waits for a future; a new one for each wait, since waits have bounds and the call goes on."""
+    """A call whose task waits for a future. Each wait has a new one: a wait has a bound, and the call outlives it."""
 
     __slots__ = ("_loop", "_stream", "_waking", "waits_to_s")
 
@@ -100,8 +100,8 @@ class CallStream:
         return is_given_up
 
     def look_at(self, time_s: float) -> None:
-        """Look then whose wait is over. One timer for all: nearly every call is answered long before, and to set and
-        cancel a timer costs more than all else of a wait."""
+        """Look at ``time_s`` for waits that are over. All waits share one timer: nearly every call is answered long
+        before, and a timer of its own would cost more than the rest of its wait."""
         if time_s < self._look_s:
             if self._look is not None:
                 self._look.cancel()
@@ -164,7 +164,7 @@ class CallStream:
             self._was_used = False
             self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
             return
-        # Whoever comes now opens another stream; the writing task tells the server that this one is over.
+        # The next caller opens another stream; the writing task tells the server that this one is over.
         self._calls.end(ENDED_IDLE)
         self._on_end(self, ENDED_IDLE)
         self._wake_writer()

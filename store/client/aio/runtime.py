@@ -1,7 +1,7 @@
 """The runtime of asyncio: calls, streams and waits are those of one loop, the one in which it is first used.
 
-Nothing is bound to a loop before that, so that a client may be made where none runs. What the loop's tasks wait for has
-a bound by a timer of the loop; a task that is cancelled while it waits for an answer takes its call back.
+Nothing is bound to a loop before that, so that a client may be made where none runs. A timer of the loop bounds the
+waits of its tasks; a task that is cancelled while it waits for an answer takes its call back.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from cortado.store.client.stubs import Method, Stubs
 
 
 class AsyncioRuntime:
-    """For any number of tasks of one loop. Who serves others takes no more ``ahead`` than 64 KiB of each stream that
-    nobody has read: gRPC widens that to megabytes as the link allows, which lets a distant reader be faster."""
+    """For any number of tasks of one loop. A process that serves others takes at most 64 KiB of unread data ``ahead``
+    of each stream. By default gRPC widens that to megabytes as the link allows, so that a distant reader is faster."""
 
     def __init__(self, environment: Environment | None = None, *, ahead: bool = True) -> None:
         self.environment = environment or Environment()
@@ -150,7 +150,7 @@ class AsyncioWire:
         await self._channel.close()
 
     def multicallable(self, method: Method) -> Any:
-        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        """Return gRPC's callable of a method: requests are bytes, and replies too, except those of streams."""
         if self._is_closed:
             raise WireClosed
         known = self._multicallables.get(method.name)
@@ -261,7 +261,7 @@ class ReplyStream:
         self._call.cancel()
 
     async def _write(self) -> None:
-        with suppress(Exception):  # Who reads is told why.
+        with suppress(Exception):  # The reader receives the reason.
             while True:
                 await write(self._call, await self._outbox.get())
 

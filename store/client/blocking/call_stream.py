@@ -1,7 +1,7 @@
 """The coalescing stream of threads: each waits for its outcome on a lock of its own, which is released once.
 
 Two threads serve a stream, beside the callers': gRPC's, which takes messages to send, and one that reads replies. They
-end with it. What is sent and what is bounded decides :mod:`cortado.store.client.call_queue`.
+end with it. :mod:`cortado.store.client.call_queue` decides which calls are sent and bounds them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ OpenStream: TypeAlias = Callable[[Iterator[bytes]], Any]
 
 
 class SendingThread:
-    """gRPC's thread that takes what a stream sends, known so that closing can wait for it.
+    """gRPC's thread that takes a stream's messages, known so that closing can wait for it.
 
-    Such a thread is a daemon, and where the interpreter ends while it holds the call's lock, it holds it for ever: the
+    Such a thread is a daemon. If the interpreter ends while the thread holds the call's lock, it holds it for ever: the
     call, which takes that lock when it is collected, would keep the process from ending.
     """
 
@@ -48,7 +48,7 @@ class SendingThread:
 
 
 class ThreadWaiter(Waiter):
-    """A call whose thread sleeps on ``settled``, which is released when its outcome is there."""
+    """A call whose thread sleeps on ``settled``, a lock that is released when its outcome is there."""
 
     __slots__ = ("_stream", "settled")
 
@@ -137,12 +137,12 @@ class CallStream:
     def _is_idle(self) -> bool:
         with self._lock:
             if not self._is_sender_asleep:
-                # Somebody woke us at this moment.
+                # A caller woke us at this moment.
                 self._wake_sender.acquire()
                 return False
             if self._calls.in_flight:
                 return False
-            # Whoever comes now opens another stream.
+            # The next caller opens another stream.
             self._calls.ended = ENDED_IDLE
             return True
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine of the core over the blocking runtime returns, or raises."""
+    """Run a coroutine of the core over the blocking runtime; return its result, or raise its error."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -23,7 +23,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """What a stream of the core gives. Closing it closes ``stream``."""
+    """Yield the items of a stream of the core. Closing it closes ``stream``."""
     with OURS:
         try:
             while True:

@@ -1,7 +1,7 @@
-"""The runtime of threads: an await returns when what it waits for is over, or its time.
+"""The runtime of threads: an await returns when the awaited event has happened, or its time is over.
 
-A thread that waits for a reply sleeps on a lock; streams are watched by one thread (:mod:`.watchdog`), which may cancel
-them; what runs beside the calls is a thread of its own.
+A thread that waits for a reply sleeps on a lock. One thread watches the streams (:mod:`.watchdog`), and may cancel
+them. Work beside the calls has a thread of its own.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class BlockingWire:
         return call
 
     def multicallable(self, method: Method) -> Any:
-        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        """Return gRPC's callable of a method: requests are bytes, and replies too, except those of streams."""
         known = self._multicallables.get(method.name)
         if known is None:
             make = {
@@ -166,9 +166,9 @@ class BlockingWire:
 
 
 class UnderWay:
-    """Calls that gRPC's thread has still to do with.
+    """Calls that gRPC's thread has not finished with.
 
-    It is a daemon, and closing a channel does not wait for it. Where the interpreter ends while it holds a call's lock,
+    It is a daemon, and closing a channel does not wait for it. If the interpreter ends while it holds a call's lock,
     it holds it for ever: the call, which takes that lock when it is collected, would keep the process from ending.
     """
 

@@ -38,8 +38,7 @@ class Table(Generic[D]):
 
     The table of a transaction is this, too. Its writes wait for the commit, and return None.
 
-    Each method does what the one of the same name does in :class:`AsyncTable`, which documents it; ``help`` shows that
-    text here, too.
+    :class:`AsyncTable` documents each method under the same name; ``help`` shows that text here, too.
     """
 
     def __init__(self, core: AsyncTable[D]) -> None:

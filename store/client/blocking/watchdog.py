@@ -1,12 +1,12 @@
 """Cancels a stream on which nothing arrives.
 
-A stream may rightly last for hours, so a deadline over the whole of it says nothing; what a caller wants to bound is
-the wait for the *next* message. gRPC's blocking iterators have no such timeout, and a timer per message would be a
-thread per message. So one daemon thread watches all of a connection's streams and wakes at the earliest moment only; a
-stream that moves on costs a lock and a few attribute writes a message.
+A stream may rightly last for hours, so a deadline over the whole of it says nothing; callers need a bound of the wait
+for the *next* message. gRPC's blocking iterators have no such timeout, and a timer per message would be a thread per
+message. So one daemon thread watches all of a connection's streams and wakes at the earliest bound only; a stream that
+moves on costs a lock and a few attribute writes a message.
 
-Well before a wait is too long, the thread asks from time to time whether there is a better node to ask, and cancels the
-stream where there is. That question takes a moment, during which other streams may overrun their bound by as much.
+Well before a wait is too long, the thread asks from time to time whether there is a better node. If there is, it
+cancels the stream. That question takes a moment, during which other streams may overrun their bound by as much.
 """
 
 from __future__ import annotations
