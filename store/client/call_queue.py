@@ -6,15 +6,15 @@
               wait ◄───────────────── each waiter woken once ◄──────────── replies, in any order
 
 A call that comes while a message is being sent joins the next one, so the busier the stream, the larger the messages
-and the cheaper each call; nobody waits for others to come. Each caller encodes its own call, and a message is those
+and the cheaper each call; no call waits for others to come. Each caller encodes its own call, and a message is those
 encodings end to end (a repeated field on the wire is just that). The encoding is written by hand, to the byte as
 protobuf would: that takes half the time.
 
-Bounds: so many calls and bytes in flight; one more is refused at once, as an overloaded server refuses it. A call whose
-caller gives up is taken out of the queue, or the server is told. When the stream ends, for whatever reason, all its
-calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on which nothing
-happened for a while ends by itself. A server that ends one in order has answered every call that it took, so those that
-it has not answered were never begun.
+Calls and bytes in flight are bounded; one more call is refused at once, as an overloaded server refuses it. If a
+call's caller gives up, the call is taken out of the queue, or the server is told. When the stream ends, for any
+reason, all its calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on
+which nothing happened for a while ends by itself. A server that ends one in order has answered every call that it
+took, so the unanswered calls were never begun.
 
 This file decides; it neither waits nor locks. Threads do that in :mod:`cortado.store.client.blocking.call_stream`,
 tasks in :mod:`cortado.store.client.aio.call_stream`.
@@ -37,7 +37,7 @@ from cortado.store.client.traces import traceparent
 from cortado.store.rpc_errors import from_status
 
 CALLS_MAX: Final = 1_536
-"""In flight on one stream: below what a server allows."""
+"""Calls in flight on one stream: below the server's bound."""
 BYTES_MAX: Final = 24 << 20
 MESSAGE_BYTES_MAX: Final = 1 << 20
 MESSAGE_CALLS_MAX: Final = 512
@@ -82,7 +82,7 @@ W = TypeVar("W", bound=Waiter)
 
 
 class CallQueue(Generic[W]):
-    """The calls of one stream. Where threads share it, a lock is held around every method but :meth:`settle`."""
+    """The calls of one stream. If threads share it, a lock is held around every method but :meth:`settle`."""
 
     def __init__(self, authorization: Authorization = NOBODYS) -> None:
         self._authorization = authorization
@@ -141,7 +141,7 @@ class CallQueue(Generic[W]):
         return True
 
     def take(self) -> bytes:
-        """What is queued, as one message within the bounds; empty where there is nothing."""
+        """Return queued calls as one message within the bounds; empty if there are none."""
         if not self.has_news:
             return b""
         size_bytes = count = 0
@@ -221,7 +221,7 @@ def _timed(timeout_ms: int) -> bytes:
 
 
 def _ended_with(failure: Failure) -> Failure:
-    """Of a call that was on its way when the stream ended. Each caller raises an error of its own."""
+    """Return the outcome of a call that was under way when the stream ended. Each caller raises an error of its own."""
     error = failure.error
     if isinstance(error, Unsupported):
         return _not_sent(failure)  # The server has no such stream, so it has read nothing.
@@ -230,7 +230,7 @@ def _ended_with(failure: Failure) -> Failure:
 
 
 def _not_sent(failure: Failure) -> Failure:
-    """Of a call that never left: whatever ended the stream, nothing was done."""
+    """Return the outcome of a call that never left: nothing was done, for any end of the stream."""
     error = failure.error
     error = copy(error) if isinstance(error, TryAgain | Cancelled) else Unavailable(str(error))
     return Failure(error, answered=False, sent=False)

@@ -1,4 +1,4 @@
-"""Changes of a table as Arrow record batches: what a stream, or a backfill, takes of them in batches.
+"""Changes of a table as Arrow record batches: the form in which a stream, or a backfill, takes them.
 
 ::
 
@@ -139,7 +139,7 @@ class PackedSource(DocumentSource):
 
 
 def schema_of_changes(reader: Schema, key: Sequence[KeyPart], *, has_previous: bool) -> pa.Schema:
-    """That of the batches: only what a primary key has is never null."""
+    """Return the batches' schema: only fields of the primary key are never null."""
     of_table = arrow_schema(reader)
     named = {part.path.partition(".")[0] for part in key}
     fields = [field.with_nullable(field.nullable or field.name not in named) for field in of_table]
@@ -153,7 +153,7 @@ def schema_of_changes(reader: Schema, key: Sequence[KeyPart], *, has_previous: b
 
 
 async def batches_of_changes(watch: PackedWatch, batch_rows: int) -> AsyncGenerator[pa.RecordBatch, None]:
-    """What a watch that ends gives out, about ``batch_rows`` changes at a time."""
+    """Yield the changes of a watch that ends, about ``batch_rows`` at a time."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
     found: list[pa.RecordBatch] = []
     async with watch:

@@ -6,9 +6,9 @@
     the others .................. a gRPC call of their own
 
 The stream is the better way for a caller that is alone, too: measured, its answers come a quarter sooner, since a
-message on a stream costs the server less than a call. A caller who hears nothing for a while looks around
+message on a stream costs the server less than a call. A caller that hears nothing for a while looks around
 (:mod:`cortado.store.client.leader_search`) and goes on waiting for the same answer, unless another node leads: to ask a
-slow node twice would make it slower, and leave an attempt behind of which nobody knows what became.
+slow node twice would make it slower, and leave behind an attempt with an unknown outcome.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Channel:
         self.is_closed = False
 
     async def close(self) -> None:
-        """Ends what is running with Cancelled."""
+        """End running calls with Cancelled."""
         with self._lock:
             self.is_closed = True
             merged = self._merged
@@ -137,8 +137,8 @@ class Channel:
             return reply
         finally:
             self._left()
-        # What broke would have to be set up for each call: no stream before the next answer. What is only late, or too
-        # much at once, is no reason to go on with calls that cost the server more.
+        # After a break each call would have to set up the stream: no stream before the next answer. A late answer, or
+        # an overload, is no reason to go on with calls that cost the server more.
         if failure.answered or isinstance(failure.error, Unavailable):
             self._was_reached = failure.answered
         raise Failed(failure)
@@ -193,7 +193,7 @@ class Channel:
                 self._merged = None
 
     def ask(self, method: Method, request: bytes, timeout_s: float) -> Question:
-        """Begin a call whose outcome is asked for later. Raises WireClosed."""
+        """Begin a call; the caller asks for its outcome later. Raises WireClosed."""
         return self._wire.begin(method, request, timeout_s)
 
     # --- streams -----------------------------------------------------------------------------------------------
@@ -228,5 +228,5 @@ def _given_up(address: str, *, late: bool, sent: bool) -> Failure:
 
 
 async def stays() -> bool:
-    """Of a call that is meant for its address, whoever leads."""
+    """Return False: the call is meant for its address, whichever node leads."""
     return False

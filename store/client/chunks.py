@@ -1,6 +1,6 @@
-"""Chunks: what a bulk load sends at a time, which is what one commit holds.
+"""Chunks: the unit of a bulk load's messages and commits.
 
-Rows come as documents, which are encoded here and collected, or as runs of Avro, which are cut where they are too
+Rows come as documents, which are encoded here and collected, or as runs of Avro, which are cut if they are too
 large.
 """
 
@@ -96,7 +96,7 @@ class _PendingChunk:
 async def chunks_of_documents(
     documents: Rows[Any], encode: Callable[[Any], Awaitable[tuple[int, bytes]]], chunk_rows: int, refuse: Refuse
 ) -> AsyncGenerator[Chunk, None]:
-    """Documents as chunks of at most ``chunk_rows`` rows, each of one schema; what cannot be encoded is refused."""
+    """Yield chunks of at most ``chunk_rows`` documents, each of one schema; refuse those that cannot be encoded."""
     pending = _PendingChunk()
     row = -1
     async with aclosing(any_of(documents)) as source:

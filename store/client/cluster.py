@@ -1,4 +1,4 @@
-"""The nodes of a cluster: what each says of itself, its clock, and who belongs to it; and how that is changed."""
+"""The nodes of a cluster: the status of each, its clock, the cluster's members, and changes of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 LOOK_S: Final = 2.0
-"""Beyond its time, a change of which nobody knows is looked for so long."""
+"""For this long after its time, the client looks for a change whose outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What is in flight, and its bound. ``bytes_max`` is 0 where only the count is bounded."""
+    """Work in flight, and its bound. ``bytes_max`` is 0 if only the count is bounded."""
 
     name: str
     count: int
@@ -53,8 +53,8 @@ class PatrolStatus:
 
 @dataclass(frozen=True, slots=True)
 class DamagedItem:
-    """Something that a node has stored, and that is not what was written; ``key`` as it is stored (empty where that is
-    not known), ``text`` for people. It ``is_lost`` where every other member has said that it has no whole copy."""
+    """A stored item that differs from the item that was written; ``key`` as it is stored (empty if unknown), ``text``
+    for people. It ``is_lost`` if every other member has said that it has no whole copy."""
 
     key: bytes
     text: str
@@ -64,10 +64,10 @@ class DamagedItem:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a node says of itself. ``state`` is "serving", or why it is not.
+    """A node's own report. ``state`` is "serving", or why it is not.
 
     ``role`` is "leader", "follower", "candidate" or "learner"; ``leader`` a node id, empty while none is known.
-    ``damage`` is what is damaged there, or the first of ``damaged`` items; ``repaired`` since the process started.
+    ``damage`` lists the damage there, or the first of ``damaged`` items; ``repaired`` counts since the process started.
     """
 
     cluster_id: str
@@ -94,22 +94,22 @@ class Status:
     damaged: int = 0
     repaired: int = 0
     slowed: str = ""
-    """To which rate a leader slows writes down, and for which member; empty where it does not."""
+    """To which rate a leader slows writes down, and for which member; empty if it does not."""
     disputes: tuple[str, ...] = ()
-    """What other members said against the node's log, and is not settled."""
+    """Unsettled objections of other members to the node's log."""
     log_bytes: int = 0
-    """What the log files take on the disk."""
+    """Bytes of the log files on the disk."""
     scan_path: str = ""
-    """What reads slices of scans: ``compiled``, or ``python:`` and why."""
+    """The reader of slices of scans: ``compiled``, or ``python:`` and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
     """A node of the cluster. ``joined`` is False until its data directory has presented itself.
 
-    The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
+    The rest is known to the leader, and 0 elsewhere: the last entry known to be durable at the member, by how many
     entries that is behind, and how long ago it was heard of. A member that is ``down`` was not heard of for longer than
-    an election may take: what it is ``behind`` is unknown (None). One that has ``no_room`` has nothing left but the
+    an election may take: how far it is ``behind`` is unknown (None). One that has ``no_room`` has nothing left but the
     reserve of its disk or its map.
 
     Clients reach it at ``address``, empty until it has joined, the other nodes at ``peer_address``.
@@ -142,8 +142,9 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A node's clock: ``now`` (the time that it would give), the host's wall clock, the last timestamp applied (every
-    later write is above it), and how far the wall clock has jumped from the time that is kept (0: it is followed)."""
+    """A node's clock: ``now`` (the time that it would give), the host's wall clock, and the last timestamp applied
+    (every later write is above it). ``jump_ms`` is how far the wall clock has jumped from the time that is kept (0: it
+    is followed)."""
 
     now: Timestamp
     physical_ms: int
@@ -228,11 +229,11 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
 
 @public_face
 class AsyncMembership:
-    """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
+    """The cluster's members. Changes go to the leader, one at a time, and return when they are committed.
 
-    A change that may have been made is never told as refused. Where an attempt was not answered, the members are looked
-    at: what was asked for is there, and it is answered; or it is not (yet), and it ends with OutcomeUnknown:
-    :meth:`members` tells later whether it was made.
+    A change that may have been made is never reported as refused. If an attempt was not answered, the client looks at
+    the members. If they show the change, the call returns. If they do not (yet), it raises OutcomeUnknown:
+    :meth:`members` tells later whether the change was made.
     """
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
@@ -240,9 +241,9 @@ class AsyncMembership:
         self._timeout_s = timeout_s
 
     async def members(self, *, at_leader: bool = False) -> Members:
-        """Who belongs to the cluster, as the node that answers knows it; ``at_leader`` with everybody's progress.
+        """Return the members as the node that answers knows them; ``at_leader`` with every member's progress.
 
-        Raises NotLeader where ``at_leader`` and nobody leads.
+        Raises NotLeader if ``at_leader`` and there is no leader.
         """
         request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
         return await self._members(request, self._timeout_s)
@@ -277,7 +278,7 @@ class AsyncMembership:
         Unavailable, OutcomeUnknown."""
         request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
         self._connection.check_present("writing")
-        # Who is gone afterwards was removed only if it was there before.
+        # A member that is absent afterwards was removed only if it was there before.
         before = await self.members()
 
         def is_made(now: Members) -> bool:
@@ -317,8 +318,8 @@ class AsyncMembership:
         return await self._connection.call(stub, request, timeout_s=self._timeout_s, changes=True, insists=insists)
 
     async def _looked_at(self) -> Members | None:
-        """The members by what is committed, where a leader says so soon. One whose log holds a change that is not
-        committed waits, since the change may yet be rolled back."""
+        """Return the committed members, or None if no leader tells them soon. A leader whose log holds a change that is
+        not committed waits, since the change may yet be rolled back."""
         try:
             request = cluster_pb2.MembersRequest(at_leader=True, committed=True)
             return await self._members(request, min(self._timeout_s, LOOK_S))

@@ -14,8 +14,8 @@ union                        a union that admits each branch, such as ``T | None
 logical types                as in :mod:`cortado.schema.values`
 ===========================  ==========================================================================
 
-The class must admit every value that the schema does, and may admit more: what is written is checked by the codec, as
-it is for a dict. It may lack fields of the schema. They are not seen, and written as their default. A field that the
+The class must admit every value that the schema does, and may admit more: the codec checks a written value, as it does
+for a dict. It may lack fields of the schema. They are not seen, and written as their default. A field that the
 schema lacks must have a default; it keeps that, and any other value is refused when it is written. A dataclass's field
 stands for the field of the schema that is named in its metadata, else for that of its own name::
 

@@ -32,7 +32,7 @@ from cortado.store.keys.types import KeyPart, KeyType
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    # Whoever says nothing of a table's document type has dicts; at run time nobody asks.
+    # Without a document type a table has dicts; at run time nothing reads this default.
     D = DefaultTypeVar("D", default=dict[str, Any])
 else:
     D = TypeVar("D")
@@ -47,7 +47,7 @@ class Document(Generic[D]):
     """One document as of one commit. ``etag`` names that commit, for a conditional write.
 
     ``value`` is a dict, or an instance of the table's document type. It expires at the wall time ``expires_ms``, in
-    milliseconds since 1970; 0 for never, and of what a scan has found. ``schema`` shapes it; ``writer`` wrote it, and
+    milliseconds since 1970; 0 for never, and in a scan's documents. ``schema`` shapes it; ``writer`` wrote it, and
     may lack fields that have their defaults here.
     """
 
@@ -129,7 +129,7 @@ class AsyncDocumentCodec:
         self._truncates = truncates
 
     async def schema(self) -> tuple[SchemaVersion, Schema]:
-        """What documents are written and read with now."""
+        """Return the version and schema that documents are written and read with now."""
         if self._version is not None:
             return await self._schemas.version(await self._subject(), self._version)
         return await self._schemas.newest(await self._subject())
@@ -179,9 +179,9 @@ class AsyncDocumentCodec:
         return decode(body), shape
 
     def decoder(self, writer: Schema, reader: Schema | None) -> tuple[Callable[[bytes], Any], Schema]:
-        """Decodes the bodies that ``writer`` wrote, one by one, as ``reader`` sees them; and the schema of what comes.
+        """Return a decoder of single bodies that ``writer`` wrote, as ``reader`` sees them, and the result's schema.
 
-        Raises InvalidArgument where that cannot be instances of the document type.
+        Raises InvalidArgument if the results cannot be instances of the document type.
         """
         shape = reader or writer
         decode = decoder_of(writer, reader)
@@ -191,7 +191,7 @@ class AsyncDocumentCodec:
         return lambda body: instance_of(decode(body)), shape
 
     def instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
-        """What makes an instance of the document type of a dict of that schema; dicts stay, where there is no type."""
+        """Return a function that makes the document type's instance of a dict of that schema; without a type, the dict."""
         return _same if self._instances_of is None else document_type(self._instances_of, shape).from_document
 
     async def encode_json(self, value: Any) -> tuple[int, bytes]:
@@ -203,9 +203,9 @@ class AsyncDocumentCodec:
         return await self._with_newest(attempt)
 
     async def encode_texts(self, row: Any) -> tuple[int, bytes]:
-        """As :meth:`encode`, for a dict whose texts are read by the types of their fields.
+        """Encode a dict whose texts are read by the types of their fields; otherwise as :meth:`encode`.
 
-        An empty text is null where the field may be null.
+        An empty text is null if the field may be null.
         """
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
@@ -253,7 +253,8 @@ class AsyncDocumentCodec:
         return encode_document(schema, document, truncates=self._truncates)
 
     async def _with_newest(self, attempt: Callable[[SchemaVersion, Schema], T]) -> T:
-        """What ``attempt`` makes of the schema; what is wrong by it may be right by one that was registered since."""
+        """Return the result of ``attempt`` with the schema. If the document does not fit, try a schema registered
+        since."""
         try:
             return attempt(*await self.schema())
         except InvalidDocument:
@@ -328,5 +329,5 @@ def decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema, writ
 
 @lru_cache(256)
 def projection(text: str) -> Schema:
-    """The schema of selected columns. Kept, since whoever decodes compiles a schema once per object."""
+    """Return the schema of selected columns. It is kept, since decoders compile a schema once per object."""
     return parse_schema(text)

@@ -1,6 +1,6 @@
-"""Where a client connects to, and how connections are protected: checked before anything is opened.
+"""Endpoints of a client, and the protection of its connections: checked before anything is opened.
 
-gRPC is imported where a connection is made: the command line checks endpoints before it needs one.
+gRPC is imported when a connection is made: the command line checks endpoints before it needs one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_endpoint(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TlsNames:
-    """What refusals call the files of a :class:`Tls`: a variable, a flag or an option, where one names them."""
+    """Names of a :class:`Tls`'s files in refusals: a variable, a flag or an option, if one names them."""
 
     ca: str = "tls.ca"
     cert: str = "tls.cert"
@@ -61,7 +61,7 @@ class TlsNames:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files (PEM) for connections that are encrypted, and both sides of which show who they are.
+    """Files (PEM) for connections that are encrypted, with both sides identified.
 
     ``ca`` holds the authorities that a server's certificate must come from. ``cert`` and ``key`` are the client's own,
     for servers that ask for one; both or neither. They are read when a connection is made, so renewed files need no
@@ -74,11 +74,11 @@ class Tls:
     names: TlsNames = field(default=TlsNames(), compare=False, repr=False)
 
     def authorities(self) -> str:
-        """What ``ca`` holds, as text. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        """Return the text of ``ca``. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         return _pem(self.ca, self.names.ca).decode("ascii", "replace")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What the files hold. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        """Return the files' content. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         import grpc
 
         if (self.cert is None) != (self.key is None):
@@ -98,7 +98,7 @@ class Tls:
         import ssl
 
         try:
-            # Of an encrypted key the password would be asked for on the terminal.
+            # For an encrypted key OpenSSL would ask for the password on the terminal.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":

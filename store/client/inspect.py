@@ -1,7 +1,7 @@
-"""One node, asked for what it has stored: whoever leads, and without going to another node.
+"""One node, asked for its stored data, leader or not, and without going to another node.
 
-Where :class:`~cortado.store.client.Client` finds the node that may answer, this asks the one that is meant, since what
-its disk holds is the question. Calls change nothing, so one that is refused for the moment is made again until its time
+:class:`~cortado.store.client.Client` finds the node that may answer. This asks one given node, since the question is
+about its disk. Calls change nothing, so one that is refused for the moment is made again until its time
 is over. Messages are those of ``cortado.v1.Inspect``; the directory of a stopped node is behind the same methods
 (``cortado.store.server.inspection.stopped``), see :class:`Inspected`.
 """
@@ -25,7 +25,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 
 class Inspected(Protocol):
-    """What can be looked at: a running node, or the directory of a stopped one."""
+    """A subject of inspection: a running node, or the directory of a stopped one."""
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class Inspected(Protocol):
 class NodeInspector(NodeConnection):
     """A running node at one of ``addresses`` (host:port each): the first that answers, and that one alone from then on.
 
-    ``timeout_s`` bounds each call. Raises Unavailable where none answers; a call raises what the node refused with, or
+    ``timeout_s`` bounds each call. Raises Unavailable if none answers; a call raises the node's refusal, or
     DeadlineExceeded.
     """
 
@@ -118,7 +118,7 @@ class NodeInspector(NodeConnection):
         return self._asked("Inspect/ReadVersions", request, inspect_pb2.ReadVersionsResponse)
 
     def verify_range(self, request: inspect_pb2.VerifyRangeRequest) -> inspect_pb2.VerifyRangeResponse:
-        """What is wrong with a piece of what it has stored, and a digest of it."""
+        """Return the problems of a piece of its stored data, and a digest of it."""
         return self._asked("Inspect/VerifyRange", request, inspect_pb2.VerifyRangeResponse)
 
     def list_items(self, request: inspect_pb2.ListItemsRequest) -> inspect_pb2.ListItemsResponse:

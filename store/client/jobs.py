@@ -1,4 +1,4 @@
-"""Long work that the cluster does by itself: what there is, how far it is, and how to hold or end it."""
+"""Long work that the cluster does by itself: its jobs, their progress, and how to hold or end them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class AsyncJobs:
         return await self._change(self._stub.Resume, job_id)
 
     async def cancel(self, job_id: int) -> Job:
-        """Ends it, and takes away what it has made. Raises NotFound, InvalidArgument where it has ended."""
+        """End a job, and remove its results. Raises NotFound, InvalidArgument if it has ended."""
         return await self._change(self._stub.Cancel, job_id)
 
     async def wait(self, job_id: int, progress: Callable[[Job], None] | None = None) -> Job:

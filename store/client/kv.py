@@ -28,7 +28,7 @@ _PAGE_PAIRS_MAX: Final = 1_000
 
 class KvPair(NamedTuple):
     """A live pair; ``etag`` names its version, for a conditional write. It expires at the wall time ``expires_ms``, in
-    milliseconds since 1970; 0 for never, and of what a scan has found."""
+    milliseconds since 1970; 0 for never, and in a scan's pairs."""
 
     key: bytes
     value: bytes
@@ -62,7 +62,7 @@ Operation: TypeAlias = Put | Delete
 
 
 _KEYS_MAX: Final = 1_000
-"""Of one request, as of one for documents."""
+"""Keys of one request, as many as of one for documents."""
 
 
 @public_face
@@ -82,9 +82,9 @@ class AsyncKeyValue:
         return f"{type(self).__name__}({self.namespace!r})"
 
     async def get(self, key: bytes, *, at: At = None, validate: bool = False) -> KvPair | None:
-        """The pair of ``key``, or None. ``at`` reads in the past.
+        """Return the pair of ``key``, or None. ``at`` reads in the past.
 
-        In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
+        In a transaction with ``validate`` a change of it before the commit is a conflict, under any isolation.
         """
         read_at = self._connection.read_at(at, validate=validate)
         request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=read_at)
@@ -92,9 +92,9 @@ class AsyncKeyValue:
         return _pair(reply.pair) if reply.HasField("pair") else None
 
     async def get_many(self, keys: Sequence[bytes], *, at: At = None) -> list[KvPair | None]:
-        """The pairs of ``keys``, in their order, None where there is none; all as of one timestamp.
+        """Return the pairs of ``keys``, in their order, None for a missing one; all as of one timestamp.
 
-        However many and however large they are: they come in as many replies as that takes.
+        Their number and size are not bounded: they come in as many replies as needed.
         """
         listed = [_bytes(key, "key") for key in sequence(keys, "keys")]
         pairs: list[KvPair | None] = []
@@ -152,10 +152,10 @@ class AsyncKeyValue:
         return existed
 
     async def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
-        """Adds to the counter of ``key``, 8 bytes, signed and big-endian, or 0 where there is none; returns the sum.
+        """Add to the counter of ``key``, 8 bytes, signed and big-endian, or 0 if there is none; return the sum.
 
-        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or 64 bits,
-        InvalidArgument where the value is no counter.
+        It conflicts with no other add. Raises OutOfBounds if the sum would leave ``[min, max]`` or 64 bits,
+        InvalidArgument if the value is no counter.
         """
         add = common_pb2.KvAdd(namespace=self.namespace, key=_bytes(key, "key"), **addition(delta, min, max))
         total: int = (await self._commit([common_pb2.Operation(add_pair=add)])).sums[0]
@@ -266,7 +266,7 @@ class AsyncKeyValue:
         replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
         async with aclosing(replies):
             async for reply in replies:
-                # A server that does not pack has them one by one. All are out of the reply before somebody reads them.
+                # A server that does not pack has them one by one. All leave the reply before the caller reads them.
                 pairs = iter([*map(_pair, reply.pairs)]) if reply.pairs else unpacked(reply.packed)
                 del reply
                 yield pairs
@@ -283,13 +283,13 @@ class AsyncKeyValue:
         with_previous: bool = False,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[bytes, bytes]:
-        """What changes in ``[start, end)``, or with ``prefix``: an iterator of Changed, Deleted and Resolved, in the
-        order of the commits, which resumes by itself.
+        """Watch ``[start, end)``, or ``prefix``: an iterator of Changed, Deleted and Resolved, in the order of the
+        commits, which resumes by itself.
 
-        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        Changes come ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
         ``initial_state`` the pairs as they are then come first. ``until`` ends it, or a state that is newer than
         that; otherwise it has no end.
-        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        ``with_previous`` adds the replaced value to each change. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(
             range_of(start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
@@ -305,8 +305,8 @@ class AsyncKeyValue:
         until: At = None,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[bytes, bytes]:
-        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
-        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        """Watch without the changes: Resolved alone, when the range has changed, and at least every ``resolved_ms``.
+        Otherwise as :meth:`watch`. For callers that read the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
         return self._watch(range_of(start, end, prefix), options)
 
@@ -329,11 +329,11 @@ class AsyncKeyValue:
         bytes_max: int | None = None,
         parts: int = 1,
     ) -> ChangeWindow[bytes]:
-        """Where the next changes of ``[start, end)`` ``after`` a timestamp end, and up to ``parts`` ranges with about
-        equally many of them, each to be read by a :meth:`watch` up to there.
+        """Return the end of the next changes of ``[start, end)`` ``after`` a timestamp, and up to ``parts`` ranges with
+        about equally many of them, each to be read by a :meth:`watch` up to there.
 
-        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
-        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and values. The node
+        They end with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
+        them more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and values. The node
         counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
         Raises SnapshotTooOld.
         """
@@ -393,8 +393,8 @@ _DELETE_ALWAYS: Final = Delete(b"")[1:]
 
 
 def _packed(namespace: str, operations: Sequence[Operation]) -> Iterator[common_pb2.Operation]:
-    """Runs of operations without conditions, each as one: where there are thousands, two long fields are made several
-    times as fast as a message for each. Those with a condition stand for themselves. Raises InvalidArgument."""
+    """Yield each run of operations without conditions as one: for thousands, two long fields are made several times as
+    fast as a message for each. Those with a condition stand for themselves. Raises InvalidArgument."""
     run = _Run(namespace)
     for operation in operations:
         match operation:
@@ -470,7 +470,7 @@ def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
 def unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
     """The pairs of a page that came packed."""
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
-    # What was written at once has one timestamp, and neighbours often were.
+    # The pairs of one commit share a timestamp, and neighbours often do.
     etags = {each: text_of(each) for each in set(versions)}
     pairs = zip(
         cut(packed.keys, packed.key_lengths),

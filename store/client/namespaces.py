@@ -17,7 +17,7 @@ class AsyncNamespaces:
         self._timeout_s = timeout_s
 
     async def names(self) -> list[str]:
-        """Of those that have pairs, in order; all as of one timestamp."""
+        """Return the namespaces that have pairs, in order; all as of one timestamp."""
         found: list[str] = []
         request = kv_pb2.ListNamespacesRequest()
         while True:

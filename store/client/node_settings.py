@@ -1,4 +1,4 @@
-"""What one node was told at its start: asked of that node alone, never of the leader in its place."""
+"""One node's settings at its start: asked of that node alone, never of the leader in its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cortado.store.client.node import NodeConnection
 
 @dataclass(frozen=True, slots=True)
 class NodeSetting:
-    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None where there is none.
+    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None if there is none.
 
     ``origin`` is flag, environment, file or default; ``place`` the flag, the variable or the file with the line.
     """

@@ -1,8 +1,8 @@
-"""What a notebook shows of tables, documents and results: the HTML of their ``_repr_html_``.
+"""Notebooks' view of tables, documents and results: the HTML of their ``_repr_html_``.
 
-It is bounded, whatever is stored: so many lines and columns, and of each value so many characters. Every text is
-escaped, and what does not print, such as a sign that turns the direction of what follows, is shown by its escape. There
-are no colours in it, so it has those of the notebook, be they light or dark.
+It is bounded for any stored data, by lines, by columns, and by the characters of each value. Every text is
+escaped, and unprintable characters, such as a sign that turns the direction of the text after it, are shown as escapes.
+There are no colours in it, so it has those of the notebook, be they light or dark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS_MAX: Final = 10
 LINES_MAX: Final = 50
 COLUMNS_MAX: Final = 50
 CHARACTERS_MAX: Final = 200
-"""Of one value, a heading or a note."""
+"""Characters of one value, a heading or a note."""
 WAIT_S: Final = 2.0
 
 _SHORT: Final = Repr()

@@ -1,4 +1,4 @@
-"""Arrow tables as data frames of pandas. Imported where one is asked for: who never does needs no pandas."""
+"""Arrow tables as data frames of pandas. Imported on first use, so that other programs need no pandas."""
 
 from __future__ import annotations
 

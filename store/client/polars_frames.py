@@ -1,4 +1,4 @@
-"""Arrow tables as data frames of polars. Imported where one is asked for: who never does needs no polars."""
+"""Arrow tables as data frames of polars. Imported on first use, so that other programs need no polars."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ OURS: Final = _Ours()
 
 
 def public_face(face: type[C]) -> type[C]:
-    """Hides the client's frames in what the methods of ``face`` raise."""
+    """Hide the client's frames in errors from the methods of ``face``."""
     for name, member in list(vars(face).items()):
         if name.startswith("_") and name not in ENTRIES:
             continue
@@ -107,7 +107,7 @@ def _hide_ours(error: CortadoError) -> None:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and those that Python prints with it: its causes, or the errors whose handling it interrupted."""
+    """Return the error and those that Python prints with it: its causes, or the errors whose handling it cut short."""
     found: list[BaseException] = []
     each: BaseException | None = error
     while each is not None and each not in found:

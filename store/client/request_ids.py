@@ -3,8 +3,8 @@
 A request id is 20 bytes: a timestamp that the server gave out (12), then random bytes (8). The server remembers the
 results of recent ids and forgets the old ones; an id whose timestamp lies below what it still remembers is refused as
 *too old*. So the timestamp must be recent. A read's reply does not tell: it carries the time of the last write. On an
-idle server that was hours ago, and an id from then would be too old as soon as the next write commits. What counts is
-the time of a write's own commit, or of the server's clock; when either was a while ago, the clock is asked again.
+idle server that was hours ago, and an id from then would be too old as soon as the next write commits. The timestamp
+comes from a write's own commit, or the server's clock; when either was a while ago, the clock is asked again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RequestIds:
                 self._seen_at_s = max(self._seen_at_s, asked_s)
 
     def forget(self) -> None:
-        """Another cluster answers now, whose time is not comparable."""
+        """Forget the time: another cluster answers now, whose time is not comparable."""
         with self._lock:
             self._newest = ZERO
             self._newest_bytes = bytes(ZERO)

@@ -34,9 +34,9 @@ class Transaction:
     kept; they return None. Deleting ranges, bulk loads, watches and other times to read at are Unsupported.
 
     Under "snapshot" isolation it conflicts with writes of others, since its reads, to keys that it writes, or reads
-    with ``validate=True``. Under "serializable" every read counts, as if transactions ran one after the other. Transactions
-    that write nothing send nothing, and never conflict. It is for one thread at a time. Several may be open at once;
-    each is one of its own.
+    with ``validate=True``. Under "serializable" every read counts, as if transactions ran one after the other.
+    Transactions that write nothing send nothing, and never conflict. It is for one thread at a time. Several may be
+    open at once; each is one of its own.
     """
 
     def __init__(self, core: AsyncTransaction) -> None:
