@@ -93,7 +93,7 @@ async def record_batches(
 
 
 def collected(batches: Sequence[RowBatch], reader: Schema) -> pa.RecordBatch:
-    """Return rows of any versions, in their order, as ``reader`` sees them; an empty batch if there are none."""
+    """Return rows of any versions, in their order, as ``reader`` sees them; an empty batch for no rows."""
     if not batches:
         return to_record_batch(decode_rows(reader, b"", np.zeros(0, "<u4")).columns, reader)
     rows = _Collected(reader)

@@ -141,7 +141,7 @@ class CallQueue(Generic[W]):
         return True
 
     def take(self) -> bytes:
-        """Return queued calls as one message within the bounds; empty if there are none."""
+        """Return queued calls as one message within the bounds; empty without calls."""
         if not self.has_news:
             return b""
         size_bytes = count = 0

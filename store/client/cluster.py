@@ -15,7 +15,7 @@ from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 LOOK_S: Final = 2.0
-"""For this long after its time, the client looks for a change whose outcome is unknown."""
+"""For this long after its time, the client looks for a change with an unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +318,8 @@ class AsyncMembership:
         return await self._connection.call(stub, request, timeout_s=self._timeout_s, changes=True, insists=insists)
 
     async def _looked_at(self) -> Members | None:
-        """Return the committed members, or None if no leader tells them soon. A leader whose log holds a change that is
-        not committed waits, since the change may yet be rolled back."""
+        """Return the committed members, or None if no leader tells them soon. A leader with an uncommitted change in
+        its log waits, since the change may yet be rolled back."""
         try:
             request = cluster_pb2.MembersRequest(at_leader=True, committed=True)
             return await self._members(request, min(self._timeout_s, LOOK_S))

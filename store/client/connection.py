@@ -11,8 +11,8 @@ Every unary call of the client goes through :meth:`Connection.call`, every strea
                 └─ Runtime .......... performs all of it, with threads or on a loop
 
 No ``grpc.RpcError`` comes here from the runtimes, and every header is seen in one place: its cluster id tells when
-another cluster answers, whose schemas and tables are not those in the caches. The timestamps of writes keep request ids
-recent.
+another cluster answers, with schemas and tables other than those in the caches. The timestamps of writes keep request
+ids recent.
 
 Many threads may call all of it, or many tasks of one loop, according to the runtime.
 """

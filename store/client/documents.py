@@ -191,7 +191,7 @@ class AsyncDocumentCodec:
         return lambda body: instance_of(decode(body)), shape
 
     def instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
-        """Return a function that makes the document type's instance of a dict of that schema; without a type, the dict."""
+        """Return a function from a dict of that schema to the document type's instance; without a type, to the dict."""
         return _same if self._instances_of is None else document_type(self._instances_of, shape).from_document
 
     async def encode_json(self, value: Any) -> tuple[int, bytes]:

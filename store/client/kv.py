@@ -152,7 +152,7 @@ class AsyncKeyValue:
         return existed
 
     async def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
-        """Add to the counter of ``key``, 8 bytes, signed and big-endian, or 0 if there is none; return the sum.
+        """Add to the counter of ``key``, 8 bytes, signed and big-endian, or 0 if it is missing; return the sum.
 
         It conflicts with no other add. Raises OutOfBounds if the sum would leave ``[min, max]`` or 64 bits,
         InvalidArgument if the value is no counter.

@@ -299,7 +299,7 @@ class AsyncLargeTransactions:
         application's last commit, however late it comes. ``owner`` names the owner of that numbering, such as the id of
         a query. Raises TransactionAborted if it was aborted, or is now, since a table of it was dropped ("table"), or
         its application has committed it before ("repeated"); InvalidArgument if the application is another owner's;
-        NotFound if there is none, or none any more.
+        NotFound if it never existed, or is forgotten.
         """
         tasks = _checked(attempts)
         _check_application(application, version, owner)

@@ -10,7 +10,7 @@ from cortado.store.client.node import NodeConnection
 
 @dataclass(frozen=True, slots=True)
 class NodeSetting:
-    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None if there is none.
+    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None if unset.
 
     ``origin`` is flag, environment, file or default; ``place`` the flag, the variable or the file with the line.
     """

@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Endpoints)
 def reached(
     endpoint: E | None, tls: Tls | None, token: TokenSource | None
 ) -> tuple[E | str, Tls | None, TokenSource | None]:
-    """Return endpoints, files and token as given; without endpoints, the environment completes what is missing.
+    """Return endpoints, files and token as given; without endpoints, the environment supplies missing ones.
 
     With endpoints the environment is ignored: its token goes to the cluster that the environment names, and to no
     other. Raises InvalidArgument that names the variable.

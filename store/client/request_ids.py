@@ -1,7 +1,7 @@
 """Ids that make a repeated write have one effect.
 
 A request id is 20 bytes: a timestamp that the server gave out (12), then random bytes (8). The server remembers the
-results of recent ids and forgets the old ones; an id whose timestamp lies below what it still remembers is refused as
+results of recent ids and forgets the old ones; an id with a timestamp below those that it remembers is refused as
 *too old*. So the timestamp must be recent. A read's reply does not tell: it carries the time of the last write. On an
 idle server that was hours ago, and an id from then would be too old as soon as the next write commits. The timestamp
 comes from a write's own commit, or the server's clock; when either was a while ago, the clock is asked again.

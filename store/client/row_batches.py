@@ -50,7 +50,7 @@ async def one_page(
             left -= sum(map(len, batches))
             if not token or left <= 0 or size >= bytes_max:
                 return found, token
-            # Where the stream breaks and goes on elsewhere, no more than what is left is asked for.
+            # If the stream breaks and goes on elsewhere, only the rest is asked for.
             request.page_size = left
     return found, b""
 

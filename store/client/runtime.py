@@ -1,7 +1,7 @@
-"""What the core of the client asks of the world it runs in: to call, to receive, to wait.
+"""The core's interface to its surroundings: to call, to receive, to wait.
 
-The client is written once, as coroutines. What they await in the end is one of the methods below, and there are two
-worlds that perform them::
+The client is written once, as coroutines. In the end they await one of the methods below, and there are two
+runtimes that perform them::
 
     AsyncClient, AsyncTable, ...      Client, Table, ...     the faces
                │                           │ drives each coroutine to its end, in one step
@@ -11,8 +11,8 @@ worlds that perform them::
                                 └─ blocking ... threads and locks: an await is over when it returns
 
 A coroutine over the blocking runtime never suspends, so that a function can run it by a single ``send(None)``
-(:func:`cortado.store.client.blocking.drive.run`). That binds whoever writes for the core: it awaits nothing but other
-parts of the core and this runtime, and holds a thread's lock over no await.
+(:func:`cortado.store.client.blocking.drive.run`). That binds code of the core: it awaits nothing but other parts of
+the core and this runtime, and holds a thread's lock over no await.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
 
 SILENCE_S: Final = 0.8
-"""How long nothing may come before a caller asks whether somebody else leads. Longer than most elections' first half:
-whoever asks earlier hears of the old leader."""
+"""How long nothing may come before a caller asks whether another node leads. Longer than most elections' first half: a
+caller that asks earlier hears of the old leader."""
 SILENCE_AGAIN_S: Final = 0.2
 
 CHANNEL_OPTIONS: Final = [
     ("grpc.primary_user_agent", user_agent(__version__)),
-    # The server bounds what it takes, and a scan's replies are bounded by the server too.
+    # The server bounds its requests, and its scans' replies.
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     # The core would wait a second and more before it connects again; our own backoff decides that.
@@ -54,7 +54,7 @@ CHANNEL_OPTIONS: Final = [
 ]
 
 NOTHING_AHEAD: Final = ("grpc.http2.bdp_probe", 0)
-"""No more than 64 KiB of what nobody has asked for yet, of each call. A message that is being read is not held up."""
+"""At most 64 KiB of each call's data are read ahead of its consumer. A message that is being read is not held up."""
 
 IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Asked while an answer is late: whether there is a better place to ask."""
@@ -89,7 +89,7 @@ class Pending(Protocol):
         ...
 
     def give_up(self) -> bool:
-        """Nobody waits any longer: the server need not work on it. False where the end is coming at this moment."""
+        """Give up the wait: the server need not work on it. False if the end is coming at this moment."""
         ...
 
 
@@ -97,7 +97,7 @@ class Question(Pending, Protocol):
     """A call of its own, which may be left alone."""
 
     def when_ended(self, tell: Callable[[Question], None]) -> None:
-        """Call ``tell`` once the call has ended, whoever's thread that is in."""
+        """Call ``tell`` once the call has ended, in any thread."""
         ...
 
 
@@ -141,9 +141,9 @@ class Wire(Protocol):
         ...
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Stream:
-        """A call with many replies; ``request`` is None where it goes both ways. Raises WireClosed.
+        """Open a call with many replies; ``request`` is None if it goes both ways. Raises WireClosed.
 
-        Each wait for a reply is bounded by ``timeout_s``, and ends earlier where ``is_moved`` says so.
+        Each wait for a reply is bounded by ``timeout_s``, and ends earlier if ``is_moved`` says so.
         """
         ...
 
@@ -159,12 +159,12 @@ class Lock(AbstractAsyncContextManager[None], Protocol):
 
 
 class Signal(Protocol):
-    """Given once; whoever waits goes on then."""
+    """Given once; then all waiting callers go on."""
 
     def give(self) -> None: ...
 
     async def wait(self, seconds: float) -> bool:
-        """Until it is given, and no longer than that; whether it was."""
+        """Wait until it is given, and no longer than that; return whether it was."""
         ...
 
 
@@ -186,7 +186,7 @@ class Runtime(Protocol):
     def signal(self) -> Signal: ...
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run ``work``, which raises nothing, beside whoever asks for it."""
+        """Run ``work``, which raises nothing, beside the caller."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

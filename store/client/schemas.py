@@ -1,10 +1,10 @@
-"""The schema registry as a client sees it: subjects, versions, ids, and the rules of compatibility.
+"""The schema registry for clients: subjects, versions, ids, and the rules of compatibility.
 
-A schema id names one text for ever, in all subjects, so what :meth:`Schemas.by_id` parsed once stays cached; so does a
-subject's version, whose number is never used again. Which version is the *newest* of a subject can change at any time
-by someone else's hand: :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`, and drops it at once where
-something shows that there is a newer one (a row written with it, a document with a field that the remembered version
-lacks, a registration through this client).
+A schema id names one text for ever, in all subjects, so :meth:`Schemas.by_id` keeps what it parsed. A subject's
+version stays cached too: its number is never used again. The *newest* version of a subject can change at any time by
+another client. :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`, and drops it at once on a sign that
+there is a newer one (a row written with it, a document with a field that the remembered version lacks, a registration
+through this client).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SchemaVersion:
     """One registered version. ``schema`` is the declaration as it was first registered (JSON text): ``schema_id`` names
     it in all subjects.
 
-    ``fingerprint`` is the registry's own: of a form that keeps defaults and aliases, too, by which versions differ.
+    ``fingerprint`` is the registry's own, by which versions differ: of a form that keeps defaults and aliases, too.
     """
 
     schema_id: int
@@ -69,7 +69,7 @@ class VersionSummary:
 
 @dataclass(frozen=True, slots=True)
 class SubjectSummary:
-    """A subject: how many versions it has, its compatibility mode, and the tables whose documents follow it."""
+    """A subject: the number of its versions, its compatibility mode, and the tables whose documents follow it."""
 
     subject: str
     versions: int
@@ -79,8 +79,8 @@ class SubjectSummary:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What registering would say. ``incompatibilities`` is empty where ``compatible``; ``registered`` is the version
-    that the schema is already."""
+    """The answer of a trial registration. ``incompatibilities`` is empty if ``compatible``; ``registered`` is the
+    version that the schema is already."""
 
     compatible: bool
     mode: CompatibilityMode
@@ -99,7 +99,7 @@ class AsyncSchemas:
         self._timeout_s = timeout_s
 
     def within(self, timeout_s: float) -> AsyncSchemas:
-        """The same, whose calls take no longer than that, each."""
+        """Return the same schemas, with each call taking no longer than that."""
         return AsyncSchemas(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s))
 
     # --- the registry's calls --------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ class AsyncSchemas:
         return (await self._fetch_version(subject, version))[0]
 
     async def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> list[int]:
-        """Deletes one version of ``subject`` or all, and returns which: softly, and what is so deleted permanently.
+        """Delete one version of ``subject`` or all, softly, or ``permanent`` after that. Return their numbers.
 
-        Schemas stay, and their ids. Raises NotFound, or InvalidArgument where a table follows the subject, or where
-        something would be forgotten that was not deleted before.
+        Schemas stay, and their ids. Raises NotFound, or InvalidArgument if a table follows the subject, or if a
+        permanent deletion includes a version that was not deleted before.
         """
         number = 0 if version is None else whole(version, "version", 1, _UINT32_MAX)
         request = schemas_pb2.DeleteSchemaRequest(
@@ -190,9 +190,9 @@ class AsyncSchemas:
         *,
         version: int | None = None,
     ) -> SchemaCheck:
-        """What :meth:`register` would say, under the subject's mode or another; changes nothing.
+        """Return the answer that :meth:`register` would give, under the subject's mode or another; changes nothing.
 
-        With a ``version`` the schema is compared with that one alone. Raises NotFound where there is no such version.
+        With a ``version`` the schema is compared with that one alone. Raises NotFound if there is no such version.
         """
         request = schemas_pb2.CheckSchemaRequest(
             subject=check_subject(subject),
@@ -221,8 +221,8 @@ class AsyncSchemas:
         return (await self._compatibility(""))[0]
 
     async def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
-        """Sets the mode for versions to come, of which there may be none yet; None takes it away, so that the default
-        counts. Returns the mode in force. Raises InvalidArgument for an unknown mode, NotFound for nothing to take."""
+        """Set the mode for versions to come, even before the first; None removes it, so that the default counts.
+        Returns the mode in force. Raises InvalidArgument for an unknown mode, NotFound if no mode was set."""
         return await self._set_compatibility(check_subject(subject), mode)
 
     async def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
@@ -252,7 +252,7 @@ class AsyncSchemas:
         return self._parsed(reply.version)
 
     async def text_by_id(self, schema_id: int) -> str:
-        """The declaration of an id as JSON text; what was asked for lately is not asked for again. Raises NotFound."""
+        """Return the declaration of an id as JSON text; recent ones come from the cache. Raises NotFound."""
         known = self._cache.texts.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
@@ -283,7 +283,7 @@ class AsyncSchemas:
             if known is not None and now_s < until_s:
                 return version, known
             with self._cache.lock:
-                # One caller asks again; others, which may be thousands, go on with what was known.
+                # One caller asks again; others, which may be thousands, go on with the known version.
                 self._cache.newest[subject] = (now_s + ASKING_S, version)
         found = await self._fetch_version(subject, None)
         until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
@@ -327,10 +327,10 @@ class AsyncSchemas:
 
 
 def schema_text(schema: str | Mapping[str, Any]) -> str:
-    """A schema's declaration as JSON text. Raises InvalidArgument for what is neither text nor JSON."""
+    """Return a schema's declaration as JSON text. Raises InvalidArgument for neither text nor JSON."""
     if isinstance(schema, str):
         return text(schema, "schema")
-    # What fastavro.parse_schema adds is for itself, and holds the whole schema once more.
+    # fastavro.parse_schema adds fields for itself, which hold the whole schema once more.
     if isinstance(schema, Mapping):
         schema = {name: value for name, value in schema.items() if name not in _OF_FASTAVRO}
     try:

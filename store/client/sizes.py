@@ -36,14 +36,14 @@ class TableSize:
 
     @property
     def bytes(self) -> int:
-        """Of its rows and of all of its indexes."""
+        """Bytes of its rows and of all of its indexes."""
         return self.rows.bytes + sum(each.bytes for each in self.indexes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSize:
-    """Of a database: how many ``tables`` it has, and the ``rows`` of all of them. Their bytes are those of the indexes,
-    too, and of dropped tables that are not cleared yet."""
+    """A database's size: the number of its ``tables``, and the ``rows`` of all of them. Their bytes include indexes,
+    and dropped tables that are not cleared yet."""
 
     name: str
     tables: int
@@ -60,14 +60,14 @@ class AsyncSizes:
         self._stub = connection.stubs.tables
 
     async def table(self, full_name: str) -> TableSize:
-        """Of one table. Raises NotFound."""
+        """Return the size of one table. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = pb.TableSizesRequest(database=database, name=name)
         reply = await self._connection.call(self._stub.TableSizes, request, timeout_s=self._timeout_s)
         return _table(reply.tables[0])
 
     async def tables(self, database: str | None = None) -> list[TableSize]:
-        """Of the tables of a database, or of all: those that may be read. Raises NotFound."""
+        """Return the sizes of the readable tables, of one database or of all. Raises NotFound."""
         found: list[TableSize] = []
         request = pb.TableSizesRequest(database="" if database is None else check_database(database))
         while True:
@@ -78,7 +78,7 @@ class AsyncSizes:
             request.page_token = reply.next_page_token
 
     async def databases(self) -> list[DatabaseSize]:
-        """Of all databases that may be read as a whole."""
+        """Return the sizes of all databases that may be read as a whole."""
         found: list[DatabaseSize] = []
         request = pb.DatabaseSizesRequest()
         while True:

@@ -1,4 +1,4 @@
-"""What one node counts and measures, asked of that node alone: ``cortado.v1.Statistics``.
+"""One node's counts and measures, asked of that node alone: ``cortado.v1.Statistics``.
 
 ::
 
@@ -61,7 +61,7 @@ class Statistics:
 
 
 class Since:
-    """What happened between two readings of one process."""
+    """The changes between two readings of one process."""
 
     def __init__(self, now: Statistics, before: Statistics | None) -> None:
         if before is not None and abs(now.started_s - before.started_s) > _SAME_START_S:
@@ -71,7 +71,7 @@ class Since:
         self._seconds = now.monotonic_s - before.monotonic_s if before is not None else 0.0
 
     def rate(self, name: str, of: Iterable[tuple[str, ...]] | None = None) -> float | None:
-        """How fast the sum of a counter's samples grew; of those with the labels ``of``, or of all."""
+        """Return the growth of a counter's samples per second, for those with the labels ``of``, or for all."""
         if self._before is None or self._seconds <= 0:
             return None
         chosen = self._now.by_label(name).keys() if of is None else of
@@ -79,7 +79,7 @@ class Since:
         return max(grown, 0.0) / self._seconds
 
     def percent(self, name: str) -> float | None:
-        """Of a counter of seconds: how much of the time it ran."""
+        """Return the percentage of the time that a counter of seconds ran."""
         rate = self.rate(name)
         return None if rate is None else 100 * rate
 
@@ -93,7 +93,7 @@ class Since:
         return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
 
     def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
-        """Of what fell meanwhile into the buckets of a histogram's samples with the labels ``of``, taken together."""
+        """Return a quantile of a histogram's samples that came between the readings, with the labels ``of`` merged."""
         if self._before is None:
             return None
         now, before = self._now.histograms.get(name, {}), self._before.histograms.get(name, {})
@@ -111,7 +111,7 @@ def _grown(now: HistogramValue, before: HistogramValue | None) -> list[int]:
 
 
 class NodeStatistics(NodeConnection):
-    """A connection to one node, for what it counts."""
+    """A connection to one node, for its counts."""
 
     def read(self, names: Sequence[str] = ()) -> Statistics:
         """All metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
@@ -166,8 +166,8 @@ class SlowCall:
 
 @dataclass(frozen=True, slots=True)
 class SlowCalls:
-    """The last slow calls of a node, the newest first; ``slow_calls`` counts all since it was started. Where
-    ``slow_request_ms`` is 0, none is looked at."""
+    """The last slow calls of a node, the newest first; ``slow_calls`` counts all since it was started. If
+    ``slow_request_ms`` is 0, calls are not checked."""
 
     node_id: str
     slow_request_ms: int

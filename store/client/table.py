@@ -87,10 +87,10 @@ class AsyncTable(ArrowReads[D]):
     async def update(
         self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
     ) -> Document[D]:
-        """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it. Where nothing
-        is said, it expires when it did before. Where it is said, there need be no fields.
+        """Set the fields at these paths (``a`` or ``a.b``) and no others; return the document after it. Without
+        ``expires`` it expires when it did before. With it ``changes`` may be empty.
 
-        Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
+        Raises NotFound if there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """
         expiry = expiry_to_proto(expires)
         await self._check_type()
@@ -119,10 +119,10 @@ class AsyncTable(ArrowReads[D]):
         return existed
 
     async def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
-        """Adds to the int or long at this path of the document's newest version; returns the sum.
+        """Add to the int or long at this path of the document's newest version; return the sum.
 
-        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or what the type
-        holds, NotFound where there is no document, InvalidArgument where the field is null or no whole number.
+        It conflicts with no other add. Raises OutOfBounds if the sum would leave ``[min, max]`` or the type's range,
+        NotFound if there is no document, InvalidArgument if the field is null or no whole number.
         """
         path, asked = text(field, "field"), addition(delta, min, max)
 
@@ -190,12 +190,12 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Stores many documents, each chunk one commit; a bad document is refused by itself, with its place.
+        """Store many documents, each chunk one commit; a bad document is refused by itself, with its place.
 
         ``parse`` reads texts by the types of their fields: rows of Python's ``csv.DictReader``. ``progress`` is called
         with the number of rows that are done. They expire as with :meth:`put`, a timedelta after their chunk's commit.
-        With ``unchanged_since`` a row is refused whose stored version is newer than that and differs. Raises
-        OutcomeUnknown where no answer came in time.
+        With ``unchanged_since`` a row is refused if its stored version is newer than that and differs. Raises
+        OutcomeUnknown if no answer came in time.
         """
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
@@ -322,14 +322,14 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, from Arrow: a table, a record batch, or several; or a data frame of pandas or polars, and
-        anything else that gives an Arrow stream. Needs pyarrow and numpy.
+        """Store rows of Arrow, as :meth:`bulk`: a table, a record batch, or several; or a data frame of pandas or
+        polars, and any other source of an Arrow stream. Needs pyarrow and numpy.
 
-        A field without a column gets its default, and levels of a pandas index are columns where they have names. With
-        the mode "update" the fields ``columns`` of rows that are there are changed, and all others stay; with "delete"
-        the primary key's columns are looked at, and no others.
+        A field without a column gets its default, and levels of a pandas index are columns if they have names. With
+        the mode "update" the fields ``columns`` of existing rows are changed, and all others stay; with "delete"
+        only the primary key's columns are read.
 
-        Raises, before anything of that record batch is sent, NotFound for a column that the schema lacks,
+        Errors are raised before any row of their record batch is sent: NotFound for a column that the schema lacks,
         InvalidArgument for one that is missing or of another type, and InvalidDocument, with path and row, for a value
         that the schema does not admit. A table or a frame is sent in record batches of 20,000 rows.
         """
@@ -379,8 +379,8 @@ class AsyncTable(ArrowReads[D]):
             return await self._with_descriptor(attempt)
 
     async def _written(self, found: documents_pb2.FoundDocument | None) -> Any:
-        """What a write answered; None where it waits for a commit. To show it a schema may have to be asked for, and
-        that may fail."""
+        """Return the written document; None if the write waits for a commit. It may have to ask for a schema, and that
+        may fail."""
         if found is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What is read of one table: documents by key, in ranges, as they change. :mod:`cortado.store.client.table` writes."""
+"""Reads of one table: documents by key, in ranges, as they change. :mod:`cortado.store.client.table` writes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class TableReads(Generic[D]):
         return (await self.descriptor()).subject
 
     async def _check_type(self) -> None:
-        """Once for each handle: a class that does not fit is no matter of what happens to be stored."""
+        """Check the class once for each handle: a misfit does not depend on the stored documents."""
         if not self._is_type_checked:
             await self.codec.check_type()
             self._is_type_checked = True
@@ -124,9 +124,9 @@ class TableReads(Generic[D]):
     # --- by key ----------------------------------------------------------------------------------------------
 
     async def get(self, key: KeyLike, *, at: At = None, validate: bool = False) -> Document[D] | None:
-        """The document of ``key``, or None.
+        """Return the document of ``key``, or None.
 
-        In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
+        In a transaction with ``validate`` a change of it before the commit is a conflict, under any isolation.
         """
         read_at = self._connection.read_at(at, validate=validate)
         table = await self._as_of(at)
@@ -140,9 +140,9 @@ class TableReads(Generic[D]):
         return await table._document(reply.found) if reply.HasField("found") else None
 
     async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
-        """The documents of ``keys``, in their order, None where there is none; all as of one timestamp.
+        """Return the documents of ``keys``, in their order, None for a missing one; all as of one timestamp.
 
-        However many and however large they are: they come in as many replies as that takes.
+        Their number and size are not bounded: they come in as many replies as needed.
         """
         table = await self._as_of(at)
         await table._check_type()
@@ -173,13 +173,13 @@ class TableReads(Generic[D]):
         upper: KeyLike = None,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[Document[D]]:
-        """Documents in key order, all as of one timestamp.
+        """Yield documents in key order, all as of one timestamp.
 
         ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
         trailing parts away. The options are those of :class:`ScanOptions`: ``prefix``, ``index``, ``filter``,
         ``columns``, ``limit``, ``reverse`` and ``at``. Closing the iterator stops the server's work.
 
-        Of a table with a document type no columns are to be chosen: there would be nothing to make instances of.
+        A table with a document type takes no ``columns``: parts of documents make no instances.
         """
         scan = Scan(lower, upper, **options, with_versions=True)
         return items(opened(lambda: self.open_scan(scan)))
@@ -224,10 +224,11 @@ class TableReads(Generic[D]):
     async def open_sample(
         self, rows_max: int, within_s: float
     ) -> tuple[TableDescriptor, list[Document[D]], bool] | None:
-        """The table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and whether more
-        may follow. Each call is waited for no longer than ``within_s`` seconds, and the rows together not much longer.
+        """Return the table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and
+        whether more may follow. Each call is waited for no longer than ``within_s`` seconds, and the rows together not
+        much longer.
 
-        None in a transaction: what somebody only looks at should not begin it, and be among what it has read."""
+        None in a transaction: a mere look should not begin it, nor count as one of its reads."""
         if self._connection.commits:
             return None
         table = copy(self)
@@ -298,8 +299,8 @@ class TableReads(Generic[D]):
         groups_max: int = GROUPS_MAX,
         **options: Unpack[AggregateOptions],
     ) -> Groups:
-        """As :meth:`aggregate`, not finished yet: for whoever asks several ranges at once, at one ``at``, and merges
-        what comes of them (:meth:`Groups.merge`). Raises TooLarge where there are more groups than ``groups_max``."""
+        """Return unfinished groups of :meth:`aggregate`, for callers that ask several ranges at one ``at`` and merge
+        the results (:meth:`Groups.merge`). Raises TooLarge if there are more groups than ``groups_max``."""
         query = parse_aggregates(aggregates, group_by)
         groups = Groups(query, groups_max=whole(groups_max, "groups_max", 1, GROUPS_MAX_MOST))
         scan = Scan(lower, upper, **options)
@@ -332,13 +333,13 @@ class TableReads(Generic[D]):
         with_previous: bool = False,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[Key, Document[D]]:
-        """What changes in a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the
-        commits, which resumes by itself.
+        """Watch a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the commits,
+        which resumes by itself.
 
-        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        Changes come ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
         ``initial_state`` the documents as they are then come first. ``until`` ends it, or a state that is newer than
         that; otherwise it has no end.
-        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        ``with_previous`` adds the replaced document to each change. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(
             (lower, upper, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
@@ -354,8 +355,8 @@ class TableReads(Generic[D]):
         until: At = None,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[Key, Document[D]]:
-        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
-        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        """Watch without the changes: Resolved alone, when the range has changed, and at least every ``resolved_ms``.
+        Otherwise as :meth:`watch`. For callers that read the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
         return self._watch((lower, upper, prefix), options)
 
@@ -390,11 +391,11 @@ class TableReads(Generic[D]):
         bytes_max: int | None = None,
         parts: int = 1,
     ) -> ChangeWindow[Key]:
-        """Where the next changes of a range ``after`` a timestamp end, and up to ``parts`` ranges with about equally
-        many of them, each to be read by a :meth:`watch` up to there.
+        """Return the end of the next changes of a range ``after`` a timestamp, and up to ``parts`` ranges with about
+        equally many of them, each to be read by a :meth:`watch` up to there.
 
-        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
-        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and documents. The node
+        They end with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
+        them more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and documents. The node
         counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
         Raises SnapshotTooOld, NotFound.
         """

@@ -41,14 +41,14 @@ class CheckProblem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found at ``ts``. A table is sound where ``problems`` is empty."""
+    """The result of a check at ``ts``. A table is sound if ``problems`` is empty."""
 
     rows_checked: int
     entries_checked: int
     problems: tuple[CheckProblem, ...]
     ts: Timestamp
     repaired: int = 0
-    """Entries that were put or deleted, where a repair was asked for."""
+    """Entries that were put or deleted, if a repair was asked for."""
     left: int = 0
     """Rows and entries that a repair could not put right."""
 
@@ -86,7 +86,7 @@ class AsyncTables:
         retention_ms: int,
         ttl_ms: int,
     ) -> TableDescriptor:
-        """Makes a table whose documents follow ``subject`` (by default the table's full name).
+        """Create a table whose documents follow ``subject`` (by default the table's full name).
 
         ``key`` and the indexes' parts are field paths of the subject's newest schema, each perhaps followed by
         ``desc``. Raises NotFound for the database or the subject, AlreadyExists, InvalidArgument (a field).
@@ -121,7 +121,7 @@ class AsyncTables:
         reply = await self._connection.write(self._stub.AlterTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
-    # --- what goes away, and comes back ----------------------------------------------------------------------
+    # --- drops and undrops -----------------------------------------------------------------------------------
 
     async def drop(self, full_name: str) -> DropRecord:
         """Raises NotFound."""
@@ -220,8 +220,8 @@ class AsyncTables:
         return self._remember(reply.table)
 
     async def no_index(self, table: TableDescriptor, index: str) -> CortadoError:
-        """Why ``table`` has none of that name: it was begun later than what is read here, or never."""
-        # A time that names none is now, in a view too.
+        """Return the error about an index missing in ``table``: it was begun after the time of the reads, or never."""
+        # A read time without a value is now, in a view too.
         now = AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=common_pb2.ReadAt())
         with suppress(NotFound):
             found = await now.describe(table.full_name)
@@ -247,7 +247,7 @@ class AsyncTables:
         return started, reply.job_id
 
     async def built(self, full_name: str, started: IndexDescriptor) -> IndexDescriptor:
-        """The index whose job has ended. Raises IndexNotReady where it failed, NotFound where it is gone."""
+        """Return the index after its job's end. Raises IndexNotReady if the job failed, NotFound if it is gone."""
         found = (await self.describe(full_name)).index(started.name)
         if found is None or found.index_id != started.index_id:
             raise NotFound("index", f"{started.name} of table {full_name}: it was dropped")
@@ -280,11 +280,11 @@ class AsyncTables:
         return AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=then)
 
     def within(self, timeout_s: float) -> AsyncTables:
-        """These calls, each of which takes no longer than that."""
+        """Return these calls, each taking no longer than that."""
         return AsyncTables(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s), at=self._at)
 
     def keeping(self, table: TableDescriptor) -> AsyncTables:
-        """These calls, but that they know ``table``, and forget it for nobody else."""
+        """Return these calls with a cache of their own that knows ``table``; other callers' caches stay as they are."""
         cache = TableCache()
         cache.put(table)
         return AsyncTables(self._connection, cache, timeout_s=self._timeout_s, at=self._at)
@@ -297,13 +297,13 @@ class AsyncTables:
         return await self.describe(full_name)
 
     def forget(self, full_name: str) -> None:
-        """Something shows that the table is not what this client last saw."""
+        """Forget the table: there is a sign that it has changed since this client last saw it."""
         self._cache.forget(full_name)
 
     async def check(
         self, full_name: str, at: At, progress: Callable[[int, int], None] | None, repair: bool = False
     ) -> CheckReport:
-        """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
+        """Prove that every index matches the rows exactly. ``progress`` is told rows and entries."""
         database, name = split_table_name(full_name)
         request = tables_pb2.CheckTableRequest(
             database=database, name=name, at=at_to_proto(at), repair=flag(repair, "repair")

@@ -166,8 +166,8 @@ async def _once(begin: Callable[[], AsyncTransaction], fn: Callable[[AsyncTransa
 
 
 def pause_s(count: int, left_s: float, chance: float) -> float:
-    """Seconds to wait after so many attempts, with ``left_s`` before the last one; ``chance`` is from 0 to 1.
+    """Return the seconds to wait after ``count`` attempts, ``left_s`` before the last; ``chance`` is from 0 to 1.
 
-    Pauses get shorter again as the time runs out. New runs, whose pauses are short, would else overtake the oldest.
+    Pauses get shorter again as the time runs out. Otherwise new runs, with short pauses, would overtake the oldest.
     """
     return min(PAUSE_MAX_S, PAUSE_FIRST_S * 2.0 ** min(count - 1, 20), PAUSE_OF_LEFT * left_s) * chance

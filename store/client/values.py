@@ -57,11 +57,10 @@ At: TypeAlias = Timestamp | datetime | str | Stale | None
 for the newest."""
 
 Expires: TypeAlias = timedelta | datetime | Literal["never"] | None
-"""When something expires: so long after it was written, at a wall time with a zone, never; or None for what holds where
-nothing is said."""
+"""When something expires: a time after it was written, at a wall time with a zone, never; or None for the default."""
 
 Times: TypeAlias = Literal["exact", "truncate"]
-"""What becomes of a time that is finer than its field keeps: it is refused, or truncated towards the past."""
+"""Treatment of a time that is finer than its field keeps: it is refused, or truncated towards the past."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
@@ -110,7 +109,7 @@ def expiry_to_proto(expires: Expires, field: str = "expires") -> common_pb2.Expi
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPart(KeyPart):
-    """A part of a key whose timestamps are truncated to whole units."""
+    """A part of a key with timestamps truncated to whole units."""
 
     unit_micros: int = 1
 

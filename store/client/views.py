@@ -1,4 +1,4 @@
-"""What a connection reads at, and what becomes of its writes, where that is not "the newest" and "at once".
+"""A connection's time of reads, and its treatment of writes, if not "the newest" and "at once".
 
 ::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """How a connection reads and writes. What is no read at a time is not its matter: schemas, members.
+    """How a connection reads and writes. Calls that read at no time, of schemas and members, do not pass through it.
 
     ``commits``: its reads are followed by a commit, which may validate them.
     """
@@ -47,12 +47,12 @@ class View(Protocol):
         ...
 
     def staging(self) -> documents_pb2.Staging:
-        """What of a large transaction the rows of bulk loads are staged for. Raises Unsupported."""
+        """Return the large transaction's staging for the rows of bulk loads. Raises Unsupported."""
         ...
 
     def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:
-        """Around each wait for a reply to ``request``, which is told when to read unless its reading ``is_begun``; what
-        it gives is called with the reply. Raises Unsupported."""
+        """Wrap each wait for a reply to ``request``, and set its read time unless its reading ``is_begun``; gives a
+        function to call with the reply. Raises Unsupported."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Watches: what changes in a range, from a timestamp on, in the order of the commits, for as long as somebody looks.
+"""Watches: the changes in a range, from a timestamp on, in the order of the commits, until the watch is closed.
 
 ::
 
@@ -49,7 +49,7 @@ watches that have nothing to say lets each say so every 8 s."""
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[K, V]):
-    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is what it replaced, where that was asked for. It
+    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is the replaced value, if that was asked for. It
     expires at the wall time ``expires_ms``, in milliseconds since 1970, 0 for never; no event follows then."""
 
     key: K
@@ -123,7 +123,7 @@ def moment(at: At) -> At:
 
 
 class Source(Protocol[K, V]):
-    """What is watched: a range of a namespace, or of a table."""
+    """The subject of a watch: a range of a namespace, or of a table."""
 
     method: Method
 
@@ -174,9 +174,9 @@ class AsyncWatch(Generic[K, V]):
 
     @property
     def lag_ms(self) -> int:
-        """How far what was given out is behind what its node had applied when it last spoke: a slow consumer is told
-        here. His changes wait at the node, and are read from disk again where they become too many. From the beginning,
-        or out of an earlier epoch, it counts since the watch began."""
+        """How far the delivered events are behind the state that their node had applied when it last spoke: a slow
+        consumer is told here. Its changes wait at the node, and are read from disk again if they become too many. From
+        the beginning, or out of an earlier epoch, it counts since the watch began."""
         if self.resolved is None or self._applied is None or self._began is None:
             return 0
         return lag_ms(self._applied, self.resolved, self._began)
@@ -199,14 +199,14 @@ class AsyncWatch(Generic[K, V]):
         await self.close()
 
     async def close(self) -> None:
-        """Ends the stream; who waits for an event finds the end. May be called again."""
+        """End the stream; a caller that waits for an event finds the end. May be called again."""
         self.leave()
 
     def __del__(self) -> None:
         if self.__dict__.get("_stream") is not None:
             self.leave()
 
-    # --- what the faces are made of ----------------------------------------------------------------------------
+    # --- for the faces -----------------------------------------------------------------------------------------
 
     def leave(self) -> None:
         """As :meth:`close`."""
@@ -233,7 +233,7 @@ class AsyncWatch(Generic[K, V]):
                 if reply is not None:
                     self._take(reply, await self._source.changes(reply))
             except BaseException:
-                # Whatever had arrived is asked for again: a task that was cancelled must not lose it.
+                # All that had arrived is asked for again: a task that was cancelled must not lose it.
                 self._close_stream()
                 raise
         return not self._is_closed
@@ -305,7 +305,7 @@ class AsyncWatch(Generic[K, V]):
             )
         self._cluster_id = header.cluster_id
 
-    # --- what is given out -------------------------------------------------------------------------------------
+    # --- giving out --------------------------------------------------------------------------------------------
 
     def _take(self, reply: Any, changes: Sequence[Change[K, V]]) -> None:
         resolved = timestamp_of(reply.resolved) if reply.HasField("resolved") else None
@@ -317,7 +317,7 @@ class AsyncWatch(Generic[K, V]):
             self._until = Timestamp(reply.header.timestamp.epoch, wall_ms_of(self._until), LOGICAL_MAX)
         until = self._until
         if isinstance(until, Timestamp) and is_state:
-            # It is as of one time. Without what is above `until` it would lack keys that were there all along.
+            # It is as of one time. Without its part above `until` it would lack keys that were there all along.
             self._is_over = resolved is not None and resolved >= until
         elif isinstance(until, Timestamp):
             within = self._up_to(fresh, until)
@@ -338,7 +338,7 @@ class AsyncWatch(Generic[K, V]):
 
 
 class _Place:
-    """How far a watch is: what to ask for next, and which of the changes that come were given out already."""
+    """How far a watch is: the place to ask for next, and which of the changes that come were given out already."""
 
     def __init__(self, options: watch_pb2.WatchOptions) -> None:
         self._options = options
@@ -352,7 +352,7 @@ class _Place:
         return self._given == 0
 
     def options(self) -> watch_pb2.WatchOptions:
-        """What to ask a new stream for."""
+        """Return the options for a new stream."""
         self._received = 0
         options = self._options
         if self.resolved is not None:
@@ -366,14 +366,14 @@ class _Place:
     ) -> Sequence[Change[K, V]]:
         """Those of a reply's changes that were not given out yet."""
         if page_token:
-            # Of the state at the start. A reply of it comes once, whole.
+            # A page of the state at the start. Each comes once, whole.
             self._options.page_token = page_token
             return changes
         seen = min(max(self._given - self._received, 0), len(changes))
         self._received += len(changes)
         self._given = max(self._given, self._received)
         if resolved is not None:
-            # What is left of those given out is above the mark, and comes next.
+            # The rest of those given out is above the mark, and comes next.
             self._given = max(self._given - self._received, 0)
             self._received = 0
             self.resolved = resolved

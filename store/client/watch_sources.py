@@ -1,4 +1,4 @@
-"""What can be watched: ranges of pairs, and ranges of documents."""
+"""Sources of watches: ranges of pairs, and ranges of documents."""
 
 from __future__ import annotations
 
@@ -142,6 +142,6 @@ def _timestamps(versions: bytes) -> list[Timestamp]:
 
 def timestamps_of(encoded: Sequence[bytes]) -> list[Timestamp]:
     """Each of 12 bytes."""
-    # What was written at once has one timestamp.
+    # All changes of one commit share a timestamp.
     decoded = {each: Timestamp.from_bytes(each) for each in set(encoded)}
     return list(map(decoded.__getitem__, encoded))

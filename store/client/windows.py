@@ -1,4 +1,4 @@
-"""Windows of changes: where the next ones of a range end, and how to read them in parts.
+"""Windows of changes: the end of a range's next changes, and ranges to read them in parts.
 
 ::
 
@@ -7,8 +7,8 @@
         for event in table.watch(each.lower, each.upper, after=place, until=window.until): ...
     place = window.until
 
-A window is whole commits. What is in it depends on what was committed alone: asked for again, with its ``until``, it is
-the same.
+A window is whole commits. Its content depends on the commits alone: asked for again, with its ``until``, it is the
+same.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Transaction:
         print(txn.etag)
 
     Its handles are those of the client, and do the same with these differences. All reads are as of one timestamp, that
-    of the first one, and see what the transaction has written. Writes are checked as far as that needs no server, and
+    of the first one, and see the transaction's own writes. Writes are checked as far as that needs no server, and
     kept; they return None. Deleting ranges, bulk loads, watches and other times to read at are Unsupported.
 
     Under "snapshot" isolation it conflicts with writes of others, since its reads, to keys that it writes, or reads
