@@ -35,7 +35,7 @@ class ArrowReads(TableReads[D]):
         batch_rows: int = ARROW_BATCH_ROWS,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[pa.RecordBatch]:
-        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
+        """Yield the rows of :meth:`scan` as Arrow record batches of one schema. Needs pyarrow and numpy.
 
         Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
         of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
@@ -48,7 +48,7 @@ class ArrowReads(TableReads[D]):
     async def open_arrow(
         self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of a scan."""
+        """Return the record batches of a scan."""
         from cortado.store.client.arrow import scan_arrow
 
         return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
@@ -74,7 +74,7 @@ class ArrowReads(TableReads[D]):
     async def to_polars(
         self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
     ) -> pl.DataFrame:
-        """As :meth:`to_arrow`, as a data frame of polars."""
+        """Return the rows of :meth:`to_arrow` as a data frame of polars."""
         from cortado.store.client.polars_frames import frame_of
 
         return frame_of(await self.to_arrow(lower, upper, **options))
@@ -106,7 +106,7 @@ class ArrowReads(TableReads[D]):
     async def open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of changes."""
+        """Return the record batches of changes."""
         with needing("arrow", "Arrow"):
             from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
 

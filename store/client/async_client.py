@@ -95,7 +95,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     def over(
         cls, runtime: Runtime, endpoint: Endpoints, *, timeout_s: float, **options: Unpack[ConnectionOptions]
     ) -> Self:
-        """The core over another runtime."""
+        """Return the core over another runtime."""
         core = cls.__new__(cls)
         core._over(runtime, endpoint, timeout_s, options)
         return core
@@ -110,19 +110,19 @@ class AsyncClient(ClientTransactions, ClientServices):
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
 
     def with_timeout(self, timeout_s: float) -> Self:
-        """The same client with another timeout; both share the connection, and closing either closes it."""
+        """Return the same client with another timeout; both share the connection, and closing either closes it."""
         view = copy(self)
         view._timeout_s = check_timeout(timeout_s)
         return view
 
     def afresh(self) -> Self:
-        """The same client, which knows of no table yet, for another job; closing either closes both."""
+        """Return the same client, which knows of no table yet, for another job; closing either closes both."""
         view = copy(self)
         view._table_cache = PerCaller(TableCache)
         return view
 
     def at(self, at: At) -> Self:
-        """The same client, read-only, by which everything is read at that time, but for calls that name another.
+        """Return the same client, read-only: it reads at that time, except in calls that name another one.
 
         ``at`` is a timestamp, its text, a ``datetime`` with a time zone (or its text), or how stale answers may be.
         Views share the connection, and closing one closes all. Writing raises Unsupported. Raises InvalidArgument.
@@ -133,7 +133,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._then(Past(past))
 
     def snapshot(self, *, stale_ms: int | None = None) -> Self:
-        """The same client, read-only, by which everything is read at one timestamp: that of its first read.
+        """Return the same client, read-only: it reads at one timestamp, that of its first read.
 
         That read is linearizable, or with ``stale_ms`` one of any member, of a state that contains everything that was
         acknowledged that many milliseconds ago or earlier. Otherwise as :meth:`at`.
@@ -145,8 +145,8 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._then(Snapshot(first, self._connection.runtime.lock()))
 
     async def new_request_id(self) -> bytes:
-        """An id for one write, 20 bytes, that no one else has. It is good as long as the cluster remembers results:
-        ``limit.remember-ms``, some minutes, and less where very many are written."""
+        """Return an id for one write, 20 bytes, unique. It is good as long as the cluster remembers results:
+        ``limit.remember-ms``, some minutes, and less if very many are written."""
         return await self._connection.new_request_id(self._timeout_s)
 
     def with_request_id(self, request_id: bytes) -> Self:
@@ -177,7 +177,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._connection.ask_node(address, method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
-        """A view of one time, at which names of tables may mean others than now."""
+        """Return a view of one time, at which names of tables may mean others than now."""
         return self._through(view).afresh()
 
     @property
@@ -200,7 +200,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     # --- services --------------------------------------------------------------------------------------------
 
     def kv(self, namespace: str) -> AsyncKeyValue:
-        """The key-value API in a namespace, which needs no making."""
+        """Return the key-value API of a namespace, which exists without being made."""
         return AsyncKeyValue(self._connection, namespace, timeout_s=self._timeout_s)
 
     def __repr__(self) -> str:
@@ -241,7 +241,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         )
 
     def batch(self, database: str) -> AsyncBatch:
-        """An atomic batch on the tables of ``database``; a context manager that commits at its end."""
+        """Return an atomic batch on the tables of ``database``; a context manager that commits at its end."""
         from cortado.store.client.batch import AsyncBatch
 
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
@@ -286,11 +286,11 @@ class AsyncClient(ClientTransactions, ClientServices):
         return AsyncTables(self._connection, self._table_cache.here(), timeout_s=self._timeout_s)
 
     async def create_database(self, name: str) -> None:
-        """Raises AlreadyExists."""
+        """Create a database. Raises AlreadyExists."""
         await self._tables.create_database(name)
 
     async def databases(self) -> list[str]:
-        """All databases, by name."""
+        """Return all databases, by name."""
         return await self._tables.databases()
 
     async def create_table(
@@ -303,7 +303,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         retention_ms: int = 0,
         ttl_ms: int = 0,
     ) -> TableDescriptor:
-        """Makes ``database.table`` with a primary key and indexes.
+        """Create ``database.table`` with a primary key and indexes.
 
         ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
         name), each perhaps followed by ``desc``. Old versions are kept for ``retention_ms``, from 1,000 on; 0: as long
@@ -320,8 +320,8 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._tables.alter(full_name, retention_ms, ttl_ms)
 
     async def drop_table(self, full_name: str) -> DropRecord:
-        """Takes a table away. Reads at an earlier time still find it, and it may be undropped, until its grace is over:
-        the time for which its old versions are kept. Raises NotFound."""
+        """Drop a table. Reads at an earlier time still find it, and it may be undropped, until its grace is over: the
+        time for which its old versions are kept. Raises NotFound."""
         return await self._tables.drop(full_name)
 
     async def truncate_table(self, full_name: str) -> DropRecord:
@@ -332,10 +332,10 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def rename_table(
         self, full_name: str, new_name: str, *, replaces: TableDescriptor | None = None
     ) -> TableDescriptor:
-        """Gives a table another name in its database.
+        """Rename a table within its database.
 
         The table ``replaces``, as :meth:`describe` gave it, has that name until then, and is dropped in the same
-        commit: readers find the one or the other. Raises NotFound, and AlreadyExists where a table has the new name, or
+        commit: readers find the one or the other. Raises NotFound, and AlreadyExists if a table has the new name, or
         another one than ``replaces``.
         """
         return await self._tables.rename(full_name, new_name, replaces)
@@ -343,24 +343,24 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def undrop_table(
         self, full_name: str, *, as_name: str | None = None, number: int | None = None
     ) -> TableDescriptor:
-        """Brings back the table that was dropped last under that name, or the one of a record's ``number``, with its
-        rows and indexes; in its database, under ``as_name`` where its own is taken.
+        """Bring back the table that was dropped last under that name, or the one of a record's ``number``, with its
+        rows and indexes; in its database, under ``as_name`` if its own is taken.
 
-        Raises NotFound, AlreadyExists, and InvalidArgument where the grace is over.
+        Raises NotFound, AlreadyExists, and InvalidArgument if the grace is over.
         """
         return await self._tables.undrop(full_name, as_name, number)
 
     async def drop_database(self, name: str, *, cascade: bool = False) -> DroppedDatabase:
-        """Takes a database away; with ``cascade`` its tables, too, at most 1,000.
+        """Drop a database; with ``cascade`` its tables, too, at most 1,000.
 
-        Raises NotFound, InvalidArgument where it has tables, TooLarge.
+        Raises NotFound, InvalidArgument if it has tables, TooLarge.
         """
         return await self._tables.drop_database(name, cascade=cascade)
 
     async def undrop_database(
         self, name: str, *, as_name: str | None = None, number: int | None = None
     ) -> UndroppedDatabase:
-        """Brings back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
+        """Bring back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
         return await self._tables.undrop_database(name, as_name, number)
 
     async def namespaces(self) -> list[str]:
@@ -373,7 +373,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._namespaces.drop(namespace)
 
     async def undrop_namespace(self, namespace: str, *, number: int | None = None) -> None:
-        """Brings back the pairs that were dropped last, or those of a record's ``number``, with their history.
+        """Bring back the pairs that were dropped last, or those of a record's ``number``, with their history.
 
         Raises NotFound, AlreadyExists if there are pairs, and InvalidArgument if the grace is over.
         """
@@ -408,11 +408,11 @@ class AsyncClient(ClientTransactions, ClientServices):
         wait: bool = True,
         progress: Callable[[Job], None] | None = None,
     ) -> IndexDescriptor:
-        """Makes an index of a table, which may have rows and be written to meanwhile.
+        """Create an index of a table, which may have rows and be written to meanwhile.
 
         Returns when it can be read; with ``wait=False`` at once, and ``client.jobs`` tells how far it is. ``progress``
-        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady where it
-        could not be built, as where two rows share a value of a unique one: it is there, and has to be dropped.
+        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady if it
+        could not be built, as when two rows share a value of a unique one: it is there, and has to be dropped.
         """
         callback(progress, "progress")
         started, job_id = await self._tables.create_index(full_name, index)
@@ -474,7 +474,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         await self._connection.write(stub.AcceptLoss, request, timeout_s=self._timeout_s)
 
     async def bump_epoch(self, from_epoch: int) -> int:
-        """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
+        """Begin a new epoch, after which every timestamp sorts after every earlier one; return it.
 
         Raises InvalidArgument if the epoch is not ``from_epoch`` any more.
         """

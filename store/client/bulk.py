@@ -72,7 +72,7 @@ class BulkResult:
             self.errors.append(RefusedRow(row, error))
 
     def _repr_html_(self) -> str:
-        """For notebooks: how many rows were written, and why others were refused."""
+        """Return HTML for notebooks: how many rows were written, and why others were refused."""
         refused = [(each.row, type(each.error).__name__, str(each.error)) for each in self.errors]
         columns = ("row", "error", "message") if refused else ()
         return grid(f"{self.written} rows written, {self.refused} refused", columns, refused)
@@ -130,7 +130,7 @@ class BulkLoad:
                 await self._rest_after(attempts, failure, channel)
 
     async def _reply(self, stream: Stream) -> documents_pb2.BulkResponse:
-        """The next answer. Raises Failed."""
+        """Return the next answer. Raises Failed."""
         reply: documents_pb2.BulkResponse | None = await stream.receive()
         if reply is None:
             ended = Internal("the server ended the bulk stream before it had answered every chunk")
@@ -139,7 +139,7 @@ class BulkLoad:
         return reply
 
     async def _fill(self, source: AsyncGenerator[Chunk, None], stream: Stream) -> bool:
-        """Sends until enough is under way; False once nothing is."""
+        """Send until enough chunks are under way; False once there are none."""
         while len(self._in_flight) < CHUNKS_IN_FLIGHT_MAX:
             chunk = await self._next(source)
             if chunk is None:
@@ -178,7 +178,7 @@ class BulkLoad:
             self._progress(self.result.written + self.result.refused)
 
     def _check_staged(self) -> None:
-        """Raises the error of the first row that is refused, where the transaction would lack it."""
+        """Raise the error of the first refused row, if the transaction would lack it."""
         if self._start.HasField("staging") and self.result.refused:
             raise self.result.errors[0].error
 
@@ -202,7 +202,7 @@ class BulkLoad:
             raise self._end(closed) from None
 
     async def _next(self, source: AsyncGenerator[Chunk, None]) -> Chunk | None:
-        """To encode rows the cluster may have to be asked for a schema."""
+        """Return the next chunk. To encode rows the cluster may have to be asked for a schema."""
         try:
             with before_a_write():
                 return await anext(source, None)
@@ -212,7 +212,8 @@ class BulkLoad:
             raise self._unknown(error) from None
 
     async def _new_request_id(self) -> bytes:
-        """Asks for the server's time where the source of rows was slow, and then may find that there is no server."""
+        """Return a new id. It asks for the server's time if the source of rows was slow, and then may find no
+        server."""
         try:
             return await self._connection.new_request_id(self._timeout_s)
         except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:

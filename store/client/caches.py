@@ -104,7 +104,7 @@ class SchemaCache:
         self.newest: dict[str, tuple[float, SchemaVersion]] = {}
 
     def clear(self) -> None:
-        """Another cluster answers now: its ids mean other schemas."""
+        """Clear the cache: another cluster answers now, with other schemas under its ids."""
         self.texts.clear()
         with self.lock:
             self.by_id.clear()

@@ -68,13 +68,13 @@ class Waiter:
         self.failure: Failure | None = None
 
     def outcome(self) -> bytes:
-        """The reply's bytes. Raises Failed."""
+        """Return the reply's bytes. Raises Failed."""
         if self.failure is not None:
             raise Failed(self.failure)
         return self.reply
 
     def wake(self) -> None:
-        """Its outcome is there."""
+        """Wake the caller: the outcome is there."""
         raise NotImplementedError
 
 
@@ -98,7 +98,7 @@ class CallQueue(Generic[W]):
         return len(self._waiting)
 
     def waiters(self) -> Collection[W]:
-        """Those that have no outcome yet."""
+        """Return the waiters that have no outcome yet."""
         return self._waiting.values()
 
     @property
@@ -107,7 +107,7 @@ class CallQueue(Generic[W]):
         return bool(self._queue or self._cancelled)
 
     def encode(self, method: str, request: bytes, timeout_s: float) -> tuple[int, bytes]:
-        """A new call's id, and a message with this one call in it. Needs no lock."""
+        """Return a new call's id, and a message with this one call in it. Needs no lock."""
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
         asked = b"\x1a%b%b" % (_varint(len(request)), request) if request else b""
@@ -118,7 +118,7 @@ class CallQueue(Generic[W]):
         return call_id, b"\x0a%b%b" % (_varint(len(call)), call)
 
     def add(self, waiter: W) -> None:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         if self.ended is not None:
             raise Failed(_not_sent(self.ended))
         if len(self._waiting) >= CALLS_MAX:
@@ -130,7 +130,7 @@ class CallQueue(Generic[W]):
         self._queue.append(waiter)
 
     def remove(self, waiter: W) -> bool:
-        """Its caller waits no longer. False where the outcome came just now."""
+        """Remove a call that its caller gave up. False if the outcome came just now."""
         if self._waiting.pop(waiter.call_id, None) is None:
             return False
         self._bytes -= waiter.size_bytes
@@ -176,12 +176,12 @@ class CallQueue(Generic[W]):
         return settled
 
     def free(self, settled: list[W]) -> None:
-        """Others may take the room of waiters that were settled."""
+        """Free the room of settled waiters for other calls."""
         for waiter in settled:
             self._bytes -= waiter.size_bytes
 
     def end(self, failure: Failure) -> list[W]:
-        """The stream is over: no call is taken any more. The waiters, which are still to be woken."""
+        """End the stream: it takes no more calls. Returns the waiters, which are still to be woken."""
         if self.ended is None:
             self.ended = failure
         left: list[W] = []
@@ -200,7 +200,7 @@ _MORE: Final = [bytes((low | 0x80,)) for low in range(0x80)]
 
 
 def _varint(value: int) -> bytes:
-    """A number as protobuf writes it: 7 bits a byte, the lowest first."""
+    """Return a number as protobuf writes it: 7 bits a byte, the lowest first."""
     if value < 0x80:
         return _LAST[value]
     if value < 0x4000:
@@ -210,13 +210,13 @@ def _varint(value: int) -> bytes:
 
 @cache
 def _named(method: str) -> bytes:
-    """The field of a call that says which method."""
+    """Return the field of a call that names the method."""
     return calls_pb2.Call(method=method).SerializeToString()
 
 
 @lru_cache(64)
 def _timed(timeout_ms: int) -> bytes:
-    """The field of a call that says how long its caller waits."""
+    """Return the field of a call that holds its caller's timeout."""
     return calls_pb2.Call(timeout_ms=timeout_ms).SerializeToString()
 
 

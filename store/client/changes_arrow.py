@@ -61,7 +61,7 @@ class PackedChanges:
         return PackedChanges(batch, self.versions[begin * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES])
 
     def up_to(self, ts: Timestamp) -> PackedChanges:
-        """Those at or below ``ts``."""
+        """Return the changes at or below ``ts``."""
 
         def version(place: int) -> bytes:
             return self.versions[place * TIMESTAMP_BYTES : (place + 1) * TIMESTAMP_BYTES]
@@ -84,7 +84,8 @@ class PackedSource(DocumentSource):
     """The changes of a reply as one record batch."""
 
     def read_as(self, reader: Schema, key: Sequence[KeyPart], codec: AsyncDocumentCodec, *, has_previous: bool) -> None:
-        """To be said before the first reply. Raises InvalidArgument where a field has the name of another column."""
+        """Set how changes are read, before the first reply. Raises InvalidArgument if a field has the name of another
+        column."""
         self._reader = reader
         self._key = key
         self._packed_codec = codec
@@ -189,7 +190,7 @@ def _times(versions: bytes) -> list[pa.Array]:
 
 
 def _document(key: Key, parts: Sequence[KeyPart]) -> dict[str, Any]:
-    """A document with nothing but its primary key."""
+    """Return a document with nothing but its primary key."""
     document: dict[str, Any] = {}
     for value, part in zip(key, parts, strict=True):
         *outer, name = part.path.split(".")

@@ -77,7 +77,7 @@ class Channel:
         await self._wire.close()
 
     def retire(self) -> None:
-        """No call will be made here any more: close when the last one is done."""
+        """Retire the channel, which gets no new call: close it when the last call is done."""
         with self._lock:
             self._is_retired = True
             is_over = not self._calls
@@ -87,7 +87,7 @@ class Channel:
     # --- one request, one reply --------------------------------------------------------------------------------
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Pending | None:
-        """Begin an attempt on the stream that is open; None where that can't be: nothing was sent then.
+        """Begin an attempt on the stream that is open; None if that can't be: nothing was sent then.
 
         Its caller ends it by :meth:`answered`, by :meth:`give_up`, or by :meth:`call` with any other outcome.
         """
@@ -104,19 +104,19 @@ class Channel:
             return None
 
     def answered(self) -> None:
-        """A call that was begun has its reply."""
+        """Note that a call that was begun has its reply."""
         self._was_reached = True
         self._left()
 
     def give_up(self, begun: Pending) -> None:
-        """The caller of an attempt that was begun waits no longer."""
+        """Give up an attempt that was begun."""
         begun.give_up()
         self._left()
 
     async def call(
         self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved, begun: Pending | None = None
     ) -> Any:
-        """One attempt, or the rest of one that was ``begun`` and waited for. Raises Failed, or WireClosed.
+        """Make one attempt, or wait for the rest of one that was ``begun``. Raises Failed, or WireClosed.
 
         After a silence it asks ``is_moved``, and gives the attempt up if another node leads.
         """
@@ -144,13 +144,13 @@ class Channel:
         raise Failed(failure)
 
     def _start(self, method: Method, request: bytes, timeout_s: float) -> Pending:
-        """Raises Failed, or WireClosed."""
+        """Begin an attempt. Raises Failed, or WireClosed."""
         if self._was_reached and self._merges and len(request) <= REQUEST_BYTES_MAX:
             return (self._merged or self._open_calls()).submit(method.name, request, timeout_s)
         return self._wire.begin(method, request, timeout_s)
 
     async def _outcome(self, pending: Pending, timeout_s: float, first_s: float, is_moved: IsMoved) -> bytes:
-        """The encoded reply. Raises Failed."""
+        """Return the encoded reply. Raises Failed."""
         try:
             if not await pending.wait(first_s):
                 await self._go_on_waiting(pending, timeout_s, is_moved)
@@ -161,7 +161,7 @@ class Channel:
         return pending.outcome()
 
     async def _go_on_waiting(self, pending: Pending, timeout_s: float, is_moved: IsMoved) -> None:
-        """For what did not come soon. Raises Failed where it is given up."""
+        """Go on waiting for a late reply. Raises Failed if the attempt is given up."""
         deadline_s = self._now_s() + timeout_s - SILENCE_S
         waited_s = SILENCE_S
         while True:
@@ -200,7 +200,7 @@ class Channel:
 
     @contextmanager
     def stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Iterator[Stream]:
-        """A call with many replies, cancelled at the end. Raises WireClosed."""
+        """Open a call with many replies, cancelled at the end. Raises WireClosed."""
         with self._lock:
             self._calls += 1
         try:

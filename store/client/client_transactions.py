@@ -58,7 +58,7 @@ class ClientTransactions:
         isolation: Isolation = "snapshot",
         attempts: int | None = None,
     ) -> T:
-        """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
+        """Run ``fn`` in a transaction, commit it, and return the result of ``fn``.
 
         After WriteConflict and TransactionAborted ``fn`` runs again in a new transaction, until this client's timeout
         or the number of ``attempts`` is over; once also after SnapshotTooOld. So ``fn`` should do nothing but read and

@@ -159,7 +159,7 @@ class ClockReading:
 
 
 def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
-    """A status reply as a value."""
+    """Return a status reply as a value."""
     return Status(
         cluster_id=reply.header.cluster_id,
         node_id=reply.header.node_id,
@@ -197,14 +197,14 @@ def _patrol(told: cluster_pb2.Patrol) -> PatrolStatus:
 
 
 def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:
-    """A clock reply as a value."""
+    """Return a clock reply as a value."""
     return ClockReading(
         timestamp_of(reply.now), reply.physical_ms, timestamp_of(reply.last_applied), reply.max_offset_ms, reply.jump_ms
     )
 
 
 def members_from_proto(reply: cluster_pb2.MembersResponse) -> Members:
-    """A reply as a value."""
+    """Return a reply as a value."""
     return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
 
 
@@ -249,7 +249,7 @@ class AsyncMembership:
         return await self._members(request, self._timeout_s)
 
     async def add(self, node_id: str, peer_address: str) -> tuple[MemberStatus, ...]:
-        """Announces a new node, which the other nodes will reach at ``peer_address``, and which joins as a learner when
+        """Announce a new node, which the other nodes will reach at ``peer_address``, and which joins as a learner when
         it starts. Raises InvalidArgument (a known id or address), Unavailable (another change is under way),
         OutcomeUnknown."""
         request = cluster_pb2.AddMemberRequest(
@@ -263,7 +263,7 @@ class AsyncMembership:
         return await self._change("AddMember", request, is_made)
 
     async def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet),
+        """Make a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet),
         OutcomeUnknown."""
         request = cluster_pb2.PromoteMemberRequest(node_id=text(node_id, "node_id"))
 
@@ -274,7 +274,7 @@ class AsyncMembership:
         return await self._change("PromoteMember", request, is_made)
 
     async def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument,
+        """Remove a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument,
         Unavailable, OutcomeUnknown."""
         request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
         self._connection.check_present("writing")
@@ -287,7 +287,7 @@ class AsyncMembership:
         return await self._change("RemoveMember", request, is_made)
 
     async def transfer_leader(self, to_node_id: str = "") -> str:
-        """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then.
+        """Hand leadership to a voter, or to the one that is furthest; return the id of the node that leads then.
 
         Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it), OutcomeUnknown. None
         of these is tried again, since writes wait during each attempt.

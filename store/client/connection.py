@@ -164,8 +164,8 @@ class Connection:
         return self._view is not None and self._view.commits
 
     def read_at(self, at: At, *, validate: bool) -> common_pb2.ReadAt | None:
-        """When to read, as a message, and whether the commit that follows is to validate it. Raises InvalidArgument,
-        Unsupported where none follows."""
+        """Return the time to read at, as a message, and whether the following commit validates it. Raises
+        InvalidArgument, Unsupported if none follows."""
         past = at_to_proto(at)
         if not flag(validate, "validate"):
             return past
@@ -238,7 +238,7 @@ class Connection:
         insists: bool = True,
         of_endpoint: bool = False,
     ) -> Any:
-        """As :meth:`call`, in any number of attempts; the first may be one that was ``begun``.
+        """Make a :meth:`call` in any number of attempts; the first may be one that was ``begun``.
 
         ``changes``: it changes something without an id. Without ``insists`` a leader's refusal is final, and there is
         no second attempt if the first may have had its effect. ``of_endpoint`` asks the first endpoint that answers.
@@ -282,7 +282,7 @@ class Connection:
         raise problem
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """As :meth:`call`, under a new request id, or the one that :meth:`under` was given. Raises Unsupported where
+        """Make a write, as :meth:`call`, under a new request id, or that of :meth:`under`. Raises Unsupported if
         everything is read in the past. In a transaction the reply tells nothing yet."""
         if self._view is not None:
             return self._view.write(method, request)
@@ -301,8 +301,8 @@ class Connection:
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 
     async def new_request_id(self, timeout_s: float) -> bytes:
-        """An id for one write; asks the leader for the time where no reply was seen recently: another node's clock may
-        be wrong. Raises Unavailable where that is late."""
+        """Return an id for one write; asks the leader for the time if no reply was seen recently: another node's clock
+        may be wrong. Raises Unavailable if that is late."""
         if not self.request_ids.is_recent:
             asked_s, request = self._now_s(), cluster_pb2.ClockRequest(at_leader=True)
             with before_a_write():
@@ -329,7 +329,7 @@ class Connection:
     # --- one request, many replies ---------------------------------------------------------------------------
 
     def replies(self, method: Method, request: Any, *, timeout_s: float) -> AsyncGenerator[Any, None]:
-        """The replies of a scan, which goes on where it was when its stream breaks.
+        """Yield the replies of a scan, which goes on at the same place when its stream breaks.
 
         ``request`` has a ``page_token``, each reply a ``next_page_token`` from which the same request goes on, at the
         same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the
@@ -387,13 +387,13 @@ class Connection:
             yield stream
 
     def leader_channel(self) -> Channel:
-        """The channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
+        """Return the channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
         return self._channel(anywhere=False)
 
     # --- what all of them share ------------------------------------------------------------------------------
 
     def attempts(self, request_id: bytes, timeout_s: float, started_s: float | None = None) -> Attempts:
-        """The bookkeeping of a call that begins now, or began at ``started_s``."""
+        """Return the bookkeeping of a call that begins now, or began at ``started_s``."""
         now_s = self._now_s() if started_s is None else started_s
         # A process that calls for others waits for no quota: callers without quota left would hold its places.
         is_own = not ON_BEHALF.get()
@@ -420,7 +420,7 @@ class Connection:
             attempts.check_time_left(failure, self._now_s())
 
     async def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
-        """Driver to where the next attempt should go; True where that is known to be better than here."""
+        """Turn to the place of the next attempt; True if that is known to be better than here."""
         error = failure.error
         if isinstance(error, NotLeader):
             if error.leader and self._route.follow(error.leader, address):
@@ -439,7 +439,7 @@ class Connection:
         return False
 
     def observe(self, header: common_pb2.Header) -> None:
-        """A reply came: notice another cluster behind the same address."""
+        """Note that a reply came, and whether it is of another cluster behind the same address."""
         self._heard.reached = True
         if header.cluster_id != self._heard.cluster_id and header.cluster_id:
             with self._heard.lock:
@@ -452,7 +452,7 @@ class Connection:
                     forget()
 
     def _take(self, header: common_pb2.Header, method: Method, request: Any, started_s: float) -> None:
-        """A call that began at ``started_s`` has its reply. A write's commit tells a recent time."""
+        """Take the reply of a call that began at ``started_s``. A write's commit tells a recent time."""
         self.observe(header)
         if not method.changes or self.request_ids.is_fresh(started_s):
             return
@@ -460,14 +460,14 @@ class Connection:
             self.request_ids.observe(timestamp_of(header.timestamp), started_s)
 
     def check_open(self) -> None:
-        """Raises Cancelled once the client was closed, and where it may not be used from here."""
+        """Raise Cancelled once the client was closed, and an error if it may not be used from here."""
         if self._channels.is_closed:
             raise self._closed_meanwhile()
         forks.check()
         self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
-        """The channel of a call is closed: with the client, or because its node has just left the cluster."""
+        """Return a closed channel's error: the client was closed, or the node has just left the cluster."""
         if self._channels.is_closed:
             return self._closed_meanwhile()
         return Failed(Failure(Unavailable("the node is no member any more"), answered=False, sent=False))
@@ -491,7 +491,7 @@ class Connection:
         return channel
 
     def _ask_members(self, channel: Channel) -> None:
-        """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
+        """Learn of the members beside the calls: when their node is gone it is too late to ask it for the others."""
         self._heard.members_asked_s = self._now_s()
         try:
             self._search.ask_beside(channel)

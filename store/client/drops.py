@@ -47,7 +47,7 @@ class UndroppedDatabase:
 
 
 def record_number(number: int | None) -> int:
-    """As the API has it, 0 for none. Raises InvalidArgument."""
+    """Return the number as the API has it, 0 for None. Raises InvalidArgument."""
     return 0 if number is None else whole(number, "number", 1, (1 << 32) - 1)
 
 

@@ -27,7 +27,7 @@ _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
 def parse_endpoints(endpoints: Endpoints) -> tuple[str, ...]:
-    """The endpoints, each once, in their order. Raises InvalidArgument."""
+    """Return the endpoints, each once, in their order. Raises InvalidArgument."""
     if isinstance(endpoints, str):
         given = [each.strip() for each in text(endpoints, "endpoint").split(",")]
     else:
@@ -38,7 +38,7 @@ def parse_endpoints(endpoints: Endpoints) -> tuple[str, ...]:
 
 
 def check_endpoint(endpoint: str) -> str:
-    """``endpoint``, where it looks like ``host:port``. Raises InvalidArgument."""
+    """Return ``endpoint`` if it looks like ``host:port``. Raises InvalidArgument."""
     if not is_endpoint(text(endpoint, "endpoint")):
         raise InvalidArgument("endpoint", "must look like host:port, such as 127.0.0.1:7621", endpoint)
     return endpoint
@@ -94,7 +94,7 @@ class Tls:
         return grpc.ssl_channel_credentials(ca, key, cert)
 
     def _check_pair(self, cert: str | Path, key: str | Path) -> None:
-        """gRPC would say no more than that it cannot make a handshake."""
+        """Check that certificate and key fit: gRPC would say only that it cannot make a handshake."""
         import ssl
 
         try:
@@ -124,7 +124,8 @@ def _pem(path: str | Path, field: str) -> bytes:
 
 
 def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-    """gRPC's blocking channel to ``address``, encrypted where ``tls`` is given. Raises InvalidArgument for files."""
+    """Return gRPC's blocking channel to ``address``, encrypted if ``tls`` is given. Raises InvalidArgument for
+    files."""
     import grpc
 
     if tls is None:

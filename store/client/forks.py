@@ -55,7 +55,7 @@ def leave(*things: object) -> None:
 
 
 def check() -> None:
-    """Raises Unsupported where this process has no gRPC."""
+    """Raise Unsupported if this process has no gRPC."""
     if _PROCESS.is_cut_off:
         raise Unsupported(
             "a client in a process that was forked from one in which a client had connected",

@@ -68,12 +68,12 @@ _OF_CODE: Final = {
 
 
 def never_sent(words: str) -> bool:
-    """No connection could be made, so nothing reached a server."""
+    """Whether no connection could be made, so that nothing reached a server."""
     return words.startswith(_NEVER_SENT)
 
 
 def never_begun(words: str) -> bool:
-    """A server took the call and did not begin it."""
+    """Whether a server took the call and did not begin it."""
     return _NEVER_BEGUN in words
 
 
@@ -92,7 +92,7 @@ def too_large(words: str) -> str:
 
 
 def meaning(code: grpc.StatusCode, words: str) -> str:
-    """Why a call ended that no Cortado server ended, in our words."""
+    """Return why a call ended that no Cortado server ended, in our words."""
     _LOG.debug("a call ended with %s: %s", code.name, words)
     for sign, found in _MEANINGS:
         if sign in words:

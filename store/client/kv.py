@@ -122,9 +122,9 @@ class AsyncKeyValue:
         if_value: bytes | None = None,
         expires: Expires = None,
     ) -> str:
-        """Stores ``value`` durably and returns its etag. It ``expires`` after a timedelta or at a datetime, else never.
+        """Store ``value`` durably and return its etag. It ``expires`` after a timedelta or at a datetime, else never.
 
-        Raises ConditionFailed where the condition does not hold: the key is absent, is present, has the etag
+        Raises ConditionFailed if the condition does not hold: the key is absent, is present, has the etag
         ``if_match``, or holds ``if_value`` (compare-and-set).
         """
         request = kv_pb2.KvPutRequest(
@@ -141,7 +141,7 @@ class AsyncKeyValue:
     async def delete(
         self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
     ) -> bool:
-        """Deletes ``key`` durably; True where it existed. Raises ConditionFailed."""
+        """Delete ``key`` durably; True if it existed. Raises ConditionFailed."""
         request = kv_pb2.KvDeleteRequest(
             namespace=self.namespace,
             key=_bytes(key, "key"),
@@ -170,17 +170,17 @@ class AsyncKeyValue:
         if_match: str | None = None,
         if_value: bytes | None = None,
     ) -> None:
-        """Changes nothing; raises ConditionFailed where the condition does not hold, as :meth:`put`. In a transaction,
-        it must hold at the commit."""
+        """Change nothing; raise ConditionFailed if the condition does not hold, as :meth:`put`. In a transaction, it
+        must hold at the commit."""
         asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
         wanted = required(asked, "if_absent, if_present, if_match and if_value")
         check = common_pb2.KvCheck(namespace=self.namespace, key=_bytes(key, "key"), condition=wanted)
         await self._commit([common_pb2.Operation(check_pair=check)])
 
     async def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
-        """Deletes ``[start, end)``, or all keys that begin with ``prefix``, at once; returns how many there were.
+        """Delete ``[start, end)``, or all keys that begin with ``prefix``, at once; return how many there were.
 
-        A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge where the range holds
+        A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge if the range holds
         more keys than one commit may change.
         """
         if prefix is None and not start and not end:
@@ -203,7 +203,7 @@ class AsyncKeyValue:
         at: At = None,
         keys_only: bool = False,
     ) -> AsyncIterator[KvPair]:
-        """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
+        """Yield pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
 
         With ``keys_only`` the values are empty: the server does not send them. Closing the iterator stops the server's
         work.
@@ -223,7 +223,7 @@ class AsyncKeyValue:
         at: At = None,
         keys_only: bool = False,
     ) -> AsyncGenerator[Iterable[KvPair], None]:
-        """As :meth:`scan`, many pairs at a time, as they come."""
+        """Yield pages of pairs as they come; otherwise as :meth:`scan`."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=range_of(start, end, prefix),
@@ -238,8 +238,8 @@ class AsyncKeyValue:
     async def open_page(
         self, within: kv_pb2.KvRange, token: bytes, *, rows_max: int, reverse: bool, at: At, keys_only: bool
     ) -> tuple[list[KvPair], bytes]:
-        """Up to ``rows_max`` pairs of a range, fewer where they are large, and the token from which the same scan goes
-        on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        """Return up to ``rows_max`` pairs of a range, fewer if they are large, and the token from which the same scan
+        goes on, as of the same timestamp; empty at the end. The first page has an empty token."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=within,
@@ -343,7 +343,7 @@ class AsyncKeyValue:
         return await window_of_pairs(self._connection, of, options, self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
-        """All or nothing, in their order; returns the etag of everything written. Raises ConditionFailed."""
+        """Write all or nothing, in their order; return the etag of everything written. Raises ConditionFailed."""
         etag: str = (await self._commit(_packed(self.namespace, sequence(operations, "operations")))).etag
         return etag
 
@@ -360,7 +360,7 @@ def condition(
     if_match: str | None = None,
     if_value: bytes | None = None,
 ) -> common_pb2.Condition | None:
-    """The condition asked for, or None. Raises InvalidArgument for more than one."""
+    """Return the condition asked for, or None. Raises InvalidArgument for more than one."""
     if if_absent is False and if_present is False and if_match is None and if_value is None:
         return None
     given: dict[str, Any] = {}
@@ -380,7 +380,7 @@ def condition(
 
 
 def check_limit(limit: int | None) -> int:
-    """A limit as the API carries it, 0 for none. Raises InvalidArgument."""
+    """Return a limit as the API carries it, 0 for None. Raises InvalidArgument."""
     if limit is None:
         return 0
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 1 << 63:
@@ -442,7 +442,7 @@ class _Run:
         self.deletes: list[int] = []
 
     def take(self) -> Iterator[common_pb2.Operation]:
-        """All of them as one operation, if there are any; then it is empty."""
+        """Take all of them as one operation, if there are any; then it is empty."""
         if self.keys:
             operation = common_pb2.Operation()
             packed = operation.packed_pairs
@@ -455,7 +455,7 @@ class _Run:
 
 
 def _asked(operation: Operation) -> dict[str, Any]:
-    """The conditions among its fields."""
+    """Return the conditions among its fields."""
     return {name: given for name, given in operation._asdict().items() if name.startswith("if_")}
 
 
@@ -468,7 +468,7 @@ def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
 
 
 def unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
-    """The pairs of a page that came packed."""
+    """Return the pairs of a page that came packed."""
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
     # The pairs of one commit share a timestamp, and neighbours often do.
     etags = {each: text_of(each) for each in set(versions)}

@@ -82,11 +82,11 @@ class StagingView:
         return Unsupported(f"{doing} in a large transaction", "its tables load in bulk: bulk, bulk_json, bulk_arrow")
 
     def write(self, method: Method, _request: Any, /) -> Any:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal(method.name.removeprefix("cortado.v1."))
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported outside of the block."""
+        """Return the staging. Raises Unsupported outside of the block."""
         if not self.is_open:
             raise Unsupported("a large transaction outside of its block", "use it as a context manager")
         return self._staging
@@ -273,7 +273,7 @@ class AsyncLargeTransactions:
     def staging(
         self, transaction_id: str, *, task: int = 0, attempt: int = 0, ttl_s: float = TTL_S_DEFAULT
     ) -> AsyncStaging:
-        """To stage rows for it; a context manager, which keeps it alive. ``ttl_s`` is that of its begin.
+        """Return a context manager that stages rows for it, and keeps it alive. ``ttl_s`` is that of its begin.
 
         ``task``, up to 1,048,575, is a part of the work: two must not write one key. ``attempt``, up to 4,095, is which
         run of that part: two of one task are kept side by side, and one of them counts.
@@ -317,12 +317,12 @@ class AsyncLargeTransactions:
         return record.committed
 
     async def abort(self, transaction_id: str) -> LargeTransactionRecord:
-        """Ends one that is open: nothing of it ever happens. One that has ended stays as it is; so look at its state.
+        """End an open one: none of its rows are ever written. One that has ended stays as it is; so look at its state.
         Raises NotFound."""
         return await self._abort(transaction_id, self._timeout_s)
 
     async def list(self) -> list[LargeTransactionRecord]:
-        """Those that are open, and those that ended in the last day, by when they began."""
+        """Return the open ones, and those that ended in the last day, by when they began."""
         request = pb.ListLargeTransactionsRequest()
         reply = await self._connection.call(self._stub.List, request, timeout_s=self._timeout_s)
         return [_record(each) for each in reply.transactions]

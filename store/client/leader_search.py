@@ -57,7 +57,7 @@ class LeaderSearch:
         return await self.look(silent) not in ("", silent)
 
     async def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
-        """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty.
+        """Return the leader's address, if members other than ``avoid`` name one that may be gone to; else empty.
 
         Takes about ``wait_s`` at most, where that is less than :data:`ASK_S`.
         """
@@ -121,7 +121,7 @@ class LeaderSearch:
 
 
 def _leader_of(reply: cluster_pb2.MembersResponse) -> str:
-    """The leader's address, whether the reply names it by that or by its id."""
+    """Return the leader's address, whether the reply names it by address or by id."""
     for member in reply.members:
         if reply.leader in (member.node_id, member.address):
             return member.address

@@ -65,7 +65,7 @@ class NodeConnection:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._channel.close()
 
     def ask(

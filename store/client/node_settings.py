@@ -34,7 +34,7 @@ class NodeSettings:
 
 
 def settings_of(node: NodeConnection, *, timeout_s: float | None = None) -> NodeSettings:
-    """The settings of ``node``. Raises Unavailable, DeadlineExceeded."""
+    """Return the settings of ``node``. Raises Unavailable, DeadlineExceeded."""
     request = settings_pb2.ListSettingsRequest()
     reply = node.ask("Settings/ListSettings", request, settings_pb2.ListSettingsResponse, timeout_s=timeout_s)
     return NodeSettings(reply.header.node_id, tuple(_setting(each) for each in reply.settings))

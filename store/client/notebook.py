@@ -37,7 +37,7 @@ _SHORT.maxstring = _SHORT.maxother = CHARACTERS_MAX
 
 
 def grid(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> str:
-    """A table of values below ``columns``, with a title above and a note below it."""
+    """Return a table of values below ``columns``, with a title above and a note below it."""
     notes = [note] if note else []
     for kind, count, most in (("lines", len(rows), LINES_MAX), ("columns", len(columns), COLUMNS_MAX)):
         notes += [f"{count - most} more {kind} are not shown"] if count > most else []
@@ -69,7 +69,7 @@ def _cell(value: Any) -> str:
 
 
 async def table_html(table: TableReads[Any]) -> str | None:
-    """A table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
+    """Return a table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
     try:
         sample = await table.open_sample(ROWS_MAX, WAIT_S)
         if sample is None:

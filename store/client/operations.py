@@ -62,7 +62,7 @@ def scope_of(message: Any) -> Scope:
 
 
 def count_of(operation: common_pb2.Operation) -> int:
-    """How many operations it is."""
+    """Return the number of operations in it."""
     if operation.HasField("packed_pairs"):
         return len(operation.packed_pairs.key_lengths) // _LENGTH_BYTES
     return 1

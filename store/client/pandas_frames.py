@@ -10,5 +10,5 @@ with needing("pandas", "to_pandas"):
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """The rows of an Arrow table, in columns of its types."""
+    """Return the rows of an Arrow table, in columns of its types."""
     return table.to_pandas(types_mapper=pd.ArrowDtype)

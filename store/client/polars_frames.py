@@ -10,7 +10,7 @@ with needing("polars", "to_polars"):
 
 
 def frame_of(table: pa.Table) -> pl.DataFrame:
-    """The rows of an Arrow table."""
+    """Return the rows of an Arrow table."""
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -124,7 +124,7 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _of_application(traceback: TracebackType | None) -> Iterator[TracebackType]:
-    """The entries that are neither Cortado's nor of a library that Cortado called."""
+    """Yield the entries that are neither Cortado's nor of a library that Cortado called."""
     is_below = False
     while traceback is not None:
         package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -48,18 +48,18 @@ def joined_condition(mode: documents_pb2.PutMode, of_etag: common_pb2.Condition 
 
 
 def put_mode(mode: str) -> documents_pb2.PutMode:
-    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    """Return a mode's number. Raises InvalidArgument naming the known modes."""
     return _known(mode, _MODES)
 
 
 def whole_rows(mode: PutMode) -> documents_pb2.BulkMode:
-    """A put's mode, of a bulk load. Raises as :func:`put_mode`."""
+    """Return the mode of a bulk load of whole rows. Raises as :func:`put_mode`."""
     put_mode(mode)
     return bulk_mode(mode)
 
 
 def bulk_mode(mode: str) -> documents_pb2.BulkMode:
-    """As :func:`put_mode`, of a bulk load."""
+    """Return the mode of a bulk load. Raises as :func:`put_mode`."""
     return _known(mode, _BULK_MODES)
 
 

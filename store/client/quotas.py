@@ -53,17 +53,17 @@ class AsyncQuotas:
         await self._connection.write(self._stub.Set, request, timeout_s=self._timeout_s)
 
     async def remove(self, target: str) -> None:
-        """Takes a quota away. Raises NotFound."""
+        """Remove a quota. Raises NotFound."""
         request = pb.RemoveQuotaRequest(target=text(target, "target"))
         await self._connection.write(self._stub.Remove, request, timeout_s=self._timeout_s)
 
     async def get(self, target: str) -> QuotaInfo:
-        """One quota. Raises NotFound."""
+        """Return one quota. Raises NotFound."""
         request = pb.GetQuotaRequest(target=text(target, "target"))
         return _info((await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)).quota)
 
     async def all(self) -> list[QuotaInfo]:
-        """All quotas, by their targets."""
+        """Return all quotas, by their targets."""
         found: list[QuotaInfo] = []
         request = pb.ListQuotasRequest()
         while True:

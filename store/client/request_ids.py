@@ -36,7 +36,8 @@ class RequestIds:
         self._seen_at_s = float("-inf")
 
     def observe(self, ts: Timestamp, asked_s: float) -> None:
-        """The server's clock gave ``ts``, or committed a write at it, for a request that was first sent at ``asked_s``.
+        """Note that the server's clock gave ``ts``, or committed a write at it, for a request first sent at
+        ``asked_s``.
 
         Older ones than the newest say nothing.
         """
@@ -59,7 +60,7 @@ class RequestIds:
 
     @property
     def is_recent(self) -> bool:
-        """False where the server's clock must be asked before an id is made."""
+        """False if the server's clock must be asked before an id is made."""
         return self._monotonic_s() - self._seen_at_s <= RECENT_S
 
     def is_fresh(self, now_s: float) -> bool:
@@ -67,9 +68,9 @@ class RequestIds:
         return now_s - self._seen_at_s <= FRESH_S
 
     def new_if_recent(self) -> bytes:
-        """A new id, or nothing where the server's clock must be asked before."""
+        """Return a new id, or an empty one if the server's clock must be asked before."""
         return self.new() if self.is_recent else b""
 
     def new(self) -> bytes:
-        """20 bytes that no one else has."""
+        """Return 20 bytes, unique."""
         return self._newest_bytes + self._random_bytes(RANDOM_BYTES)

@@ -39,9 +39,9 @@ class AsyncRestores:
         self._connection = connection
 
     async def begin(self, restore_id: str, timestamp: Timestamp, readable_from: Timestamp, parts: int) -> RestoreStatus:
-        """From now on the cluster takes a backup, and refuses everything else. Again it says how far that is.
+        """Begin a restore: the cluster takes a backup, and refuses all other calls. Called again, return its progress.
 
-        Raises InvalidArgument where the cluster is not empty, or its clock not above ``timestamp``; Restoring where
+        Raises InvalidArgument if the cluster is not empty, or its clock not above ``timestamp``; Restoring if
         another one is under way.
         """
         request = pb.BeginRestoreRequest(
@@ -53,7 +53,7 @@ class AsyncRestores:
         return _status(await self._call(self._connection.stubs.restores.Begin, request))
 
     async def put(self, restore_id: str, versions: bytes, part_done: int | None) -> None:
-        """Puts the versions of an encoded run back; ``part_done`` is all there then. Raises NotFound, Restoring,
+        """Put the versions of an encoded run back; ``part_done`` is all there then. Raises NotFound, Restoring,
         DataLoss."""
         request = pb.PutRestoreRequest(
             restore_id=restore_id, run=versions, checksum=zlib.crc32(versions), part_done=part_done
@@ -70,7 +70,7 @@ class AsyncRestores:
         return _status(await self._call(self._connection.stubs.restores.Abandon, request))
 
     async def status(self) -> RestoreStatus:
-        """How far a restore is."""
+        """Return a restore's progress."""
         return _status(await self._call(self._connection.stubs.restores.Status, pb.RestoreStatusRequest()))
 
     async def _call(self, method: Method, request: Any) -> Any:

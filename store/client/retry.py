@@ -92,7 +92,7 @@ class Failure:
         return self.sent and not self.is_refusal
 
     def of_any_member(self) -> Failure:
-        """The same of a call that any member may answer: data that is damaged here may be whole at the leader."""
+        """Return the failure for a call that any member may answer: data damaged here may be whole at the leader."""
         return replace(self, error=Unavailable(str(self.error))) if isinstance(self.error, DataLoss) else self
 
 
@@ -225,12 +225,12 @@ class Attempts:
         return delay_s
 
     def check_time_left(self, failure: Failure, now_s: float) -> None:
-        """After the pause that followed ``failure``: raises how the call ends where an attempt would be late."""
+        """Raise the call's end, after the pause that followed ``failure``, if an attempt would be late."""
         if self.deadline_s - now_s < min(ATTEMPT_S_MIN, self.timeout_s / 4):
             raise self._ending(failure.error, failure)
 
     def _for_quota_s(self, error: QuotaExceeded, asked_s: float, left_s: float) -> float:
-        """At random, since all that wait for a quota were refused within the same moments."""
+        """Return a random pause, since all that wait for a quota were refused within the same moments."""
         chance = self.random()
         spread_s = min(QUOTA_SPREAD_S * (1 - 1 / max(error.limit, 1)), (left_s - asked_s) / 2)
         return min(asked_s + spread_s * chance, QUOTA_AGAIN_S * (1 + chance) / 2)
@@ -248,7 +248,7 @@ class Attempts:
         return max(backoff_s * self.random(), asked_s)
 
     def unanswered(self, problem: str) -> CortadoError | None:
-        """How a write ends that is given up between two attempts; None where it did not happen."""
+        """Return the end of a write that is given up between two attempts; None if it did not happen."""
         return OutcomeUnknown(problem, self.request_id.hex()) if self.maybe_happened else None
 
     def _ending(self, error: CortadoError, failure: Failure) -> CortadoError:

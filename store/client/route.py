@@ -37,7 +37,7 @@ class Route:
         """The caller's endpoints, then members that nodes told of."""
         self.target = endpoints[0]
         self.known_leader = ""
-        """The target, where a node said that it leads; empty where it is a guess."""
+        """The target, where a node said that it leads; empty if it is a guess."""
 
     @property
     def has_one_endpoint(self) -> bool:
@@ -52,7 +52,7 @@ class Route:
         return self.anyone() if anywhere else self.target
 
     def follow(self, hinted: str, by: str) -> bool:
-        """``by`` does not lead, and names ``hinted``. False where that is no help."""
+        """Follow a hint: ``by`` does not lead, and names ``hinted``. False if that is no help."""
         with self._lock:
             if hinted == by or not is_endpoint(hinted) or self._is_distrusted(hinted):
                 return False
@@ -61,7 +61,8 @@ class Route:
             return self.target != by
 
     def lead(self, address: str, term: int) -> bool:
-        """A member says that ``address`` leads in ``term``. False where that is old news, or it has just failed."""
+        """Note that a member names ``address`` as leader in ``term``. False if that is old news, or it has just
+        failed."""
         with self._lock:
             if term < self._term or self._is_distrusted(address):
                 return False
@@ -78,12 +79,12 @@ class Route:
                 self.known_leader = ""
 
     def failed(self, address: str) -> None:
-        """It could not be reached, or was silent."""
+        """Note that an address could not be reached, or was silent."""
         with self._lock:
             self._failed_s[address] = self._now_s()
 
     def learn(self, members: Iterable[str]) -> set[str]:
-        """The members' addresses as of now; returns those that are known no longer."""
+        """Learn the members' addresses as of now; return those that are known no longer."""
         told = [each for each in dict.fromkeys(members) if is_endpoint(each)]
         if not told:
             return set()
@@ -107,7 +108,7 @@ class Route:
             return self.target
 
     def forget_terms(self) -> None:
-        """Another cluster answers now, which counts its own."""
+        """Forget the terms: another cluster answers now, which counts its own."""
         with self._lock:
             self._term = 0
 

@@ -85,7 +85,7 @@ class Pending(Protocol):
         ...
 
     def outcome(self) -> bytes:
-        """The encoded reply of a call that has ended. Raises Failed."""
+        """Return the encoded reply of a call that has ended. Raises Failed."""
         ...
 
     def give_up(self) -> bool:
@@ -105,7 +105,7 @@ class Calls(Protocol):
     """The coalescing stream to one address (:mod:`cortado.store.client.call_queue`)."""
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> Pending:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         ...
 
     def close(self, failure: Failure) -> None:
@@ -121,7 +121,7 @@ class Stream(Protocol):
         ...
 
     async def receive(self) -> Any:
-        """The next reply, None at the end. Raises Failed where the stream broke or was silent for too long."""
+        """Return the next reply, None at the end. Raises Failed if the stream broke or was silent for too long."""
         ...
 
     def close(self) -> None:
@@ -133,11 +133,11 @@ class Wire(Protocol):
     """gRPC's channel to one address. It connects when it is first used, and again when that breaks."""
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Question:
-        """A unary call of its own. Raises WireClosed."""
+        """Begin a unary call of its own. Raises WireClosed."""
         ...
 
     def open_calls(self, on_end: Callable[[Calls, Failure], None]) -> Calls:
-        """A new coalescing stream; ``on_end`` is told once when it is over. Raises WireClosed."""
+        """Open a new coalescing stream; ``on_end`` is told once when it is over. Raises WireClosed."""
         ...
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Stream:
@@ -174,11 +174,11 @@ class Runtime(Protocol):
     environment: Environment
 
     def check(self) -> None:
-        """Raises where the connection may not be used from here: another loop, say."""
+        """Raise an error if the connection may not be used from here: another loop, say."""
         ...
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> Wire:
-        """Raises InvalidArgument for files that hold no certificates."""
+        """Return a wire to ``address``. Raises InvalidArgument for files that hold no certificates."""
         ...
 
     def lock(self) -> Lock: ...

@@ -72,8 +72,8 @@ class Scan:
     def to_proto(
         self, table: documents_pb2.TableName, parts: Sequence[KeyPart], schema_id: int
     ) -> documents_pb2.ScanRequest:
-        """The request; ``parts`` are those of the key or index, ``schema_id`` that of the columns, 0 for all. Raises
-        InvalidArgument for bounds that do not fit the parts."""
+        """Return the request; ``parts`` are those of the key or index, ``schema_id`` that of the columns, 0 for all.
+        Raises InvalidArgument for bounds that do not fit the parts."""
         return documents_pb2.ScanRequest(
             table=table,
             index=self.index or "",

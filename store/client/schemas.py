@@ -53,7 +53,7 @@ class SchemaVersion:
     deleted: bool = False
 
     def avro_fingerprints(self) -> dict[str, str]:
-        """Avro's fingerprints of the Parsing Canonical Form, as other libraries have them: ``sha256``, ``crc64``."""
+        """Return the Parsing Canonical Form's Avro fingerprints, as other libraries have them: ``sha256``, ``crc64``."""
         return avro_fingerprints(parse_schema(self.schema))
 
 
@@ -105,7 +105,7 @@ class AsyncSchemas:
     # --- the registry's calls --------------------------------------------------------------------------------
 
     async def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
-        """Registers a version of ``subject``; the same schema again gives the same version, and the same text under
+        """Register a version of ``subject``; the same schema again gives the same version, and the same text under
         another subject the same id.
 
         Raises InvalidSchema, or IncompatibleSchema with every incompatibility and its path.
@@ -116,7 +116,7 @@ class AsyncSchemas:
         return self._remember(reply.version, created=reply.created)[0]
 
     async def get(self, subject: str, version: int | None = None) -> SchemaVersion:
-        """A version of ``subject``, by default the newest. Raises NotFound."""
+        """Return a version of ``subject``, by default the newest. Raises NotFound."""
         return (await self._fetch_version(subject, version))[0]
 
     async def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> list[int]:
@@ -134,14 +134,14 @@ class AsyncSchemas:
         return [*reply.versions]
 
     async def versions(self, subject: str, *, include_deleted: bool = False) -> list[SchemaVersion]:
-        """All versions of ``subject``, oldest first. Raises NotFound."""
+        """Return all versions of ``subject``, oldest first. Raises NotFound."""
         request = schemas_pb2.ListVersionsRequest(
             subject=check_subject(subject), include_deleted=flag(include_deleted, "include_deleted")
         )
         return [_version(each) for each in await self._list(request)]
 
     async def numbers(self, subject: str, *, include_deleted: bool = False) -> list[VersionSummary]:
-        """As :meth:`versions`, without the declarations."""
+        """Return version numbers without the declarations; otherwise as :meth:`versions`."""
         request = schemas_pb2.ListVersionsRequest(
             subject=check_subject(subject),
             include_deleted=flag(include_deleted, "include_deleted"),
@@ -150,8 +150,8 @@ class AsyncSchemas:
         return [_version_summary(each) for each in await self._list(request)]
 
     async def uses(self, schema_id: int, *, include_deleted: bool = False) -> list[VersionSummary]:
-        """The versions of all subjects that have the schema of that id, by subject. Raises NotFound where there is no
-        such schema."""
+        """Return the versions of all subjects that have the schema of that id, by subject. Raises NotFound if there is
+        no such schema."""
         request = schemas_pb2.ListVersionsRequest(
             schema_id=whole(schema_id, "schema_id", 1, _UINT32_MAX),
             include_deleted=flag(include_deleted, "include_deleted"),
@@ -169,7 +169,7 @@ class AsyncSchemas:
             request.page_token = reply.next_page_token
 
     async def subjects(self, *, include_deleted: bool = False) -> list[SubjectSummary]:
-        """All subjects, by name."""
+        """Return all subjects, by name."""
         found: list[SubjectSummary] = []
         request = schemas_pb2.ListSubjectsRequest(include_deleted=flag(include_deleted, "include_deleted"))
         while True:
@@ -208,16 +208,17 @@ class AsyncSchemas:
         return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems, registered)
 
     async def compatibility(self, subject: str) -> CompatibilityMode:
-        """The mode under which versions of ``subject`` are checked, its own or the default's. Raises NotFound."""
+        """Return the mode under which versions of ``subject`` are checked, its own or the default's. Raises
+        NotFound."""
         return (await self._compatibility(check_subject(subject)))[0]
 
     async def own_compatibility(self, subject: str) -> CompatibilityMode | None:
-        """The mode that ``subject`` has of its own, or None where the default's counts. Raises NotFound."""
+        """Return the mode that ``subject`` has of its own, or None if the default's counts. Raises NotFound."""
         mode, own = await self._compatibility(check_subject(subject))
         return mode if own else None
 
     async def default_compatibility(self) -> CompatibilityMode:
-        """The mode of all subjects that have none of their own."""
+        """Return the mode of all subjects without one of their own."""
         return (await self._compatibility(""))[0]
 
     async def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
@@ -226,7 +227,7 @@ class AsyncSchemas:
         return await self._set_compatibility(check_subject(subject), mode)
 
     async def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
-        """Sets the mode of all subjects that have none of their own; None for BACKWARD_TRANSITIVE."""
+        """Set the mode of all subjects without one of their own; None for BACKWARD_TRANSITIVE."""
         return await self._set_compatibility("", mode)
 
     async def _compatibility(self, subject: str) -> tuple[CompatibilityMode, bool]:
@@ -243,7 +244,7 @@ class AsyncSchemas:
     # --- parsed and cached -----------------------------------------------------------------------------------
 
     async def by_id(self, schema_id: int) -> Schema:
-        """The parsed schema of an id; asked for once. Raises NotFound."""
+        """Return the parsed schema of an id; asked for once. Raises NotFound."""
         known = self._cache.by_id.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
@@ -263,7 +264,7 @@ class AsyncSchemas:
         return declaration
 
     async def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
-        """The version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
+        """Return the version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
         known = self._cache.with_id.get((subject, schema_id))
         if known is not None:
             return known, await self.by_id(schema_id)
@@ -274,7 +275,8 @@ class AsyncSchemas:
         return self._remember(reply.version)
 
     async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
-        """The newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises NotFound."""
+        """Return the newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises
+        NotFound."""
         remembered = self._cache.newest.get(subject) if isinstance(subject, str) else None
         if remembered is not None:
             until_s, version = remembered
@@ -292,14 +294,14 @@ class AsyncSchemas:
         return found
 
     async def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
-        """That version of ``subject``, parsed; asked for once. Raises NotFound."""
+        """Return that version of ``subject``, parsed; asked for once. Raises NotFound."""
         known = self._cache.versions.get((subject, version))
         if known is not None:
             return known, await self.by_id(known.schema_id)
         return await self._fetch_version(subject, version)
 
     def forget_newest(self, subject: str) -> None:
-        """Something shows that there may be a newer version."""
+        """Forget the newest version: there may be a newer one."""
         with self._cache.lock:
             self._cache.newest.pop(subject, None)
 
@@ -340,7 +342,7 @@ def schema_text(schema: str | Mapping[str, Any]) -> str:
 
 
 def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMode:
-    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    """Return a mode's number. Raises InvalidArgument naming the known modes."""
     try:
         known = CompatibilityMode(mode.upper() if isinstance(mode, str) else mode)
     except ValueError:
@@ -350,13 +352,13 @@ def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMod
 
 
 def mode_from_proto(mode: int) -> CompatibilityMode:
-    """The mode of a number."""
+    """Return the mode of a number."""
     name = schemas_pb2.CompatibilityMode.Name(mode)
     return CompatibilityMode[name.removeprefix(_MODE_PREFIX)]
 
 
 def avro_fingerprints(schema: Schema) -> dict[str, str]:
-    """As :meth:`SchemaVersion.avro_fingerprints`, of a parsed schema."""
+    """Return the fingerprints of a parsed schema, as :meth:`SchemaVersion.avro_fingerprints`."""
     # CRC-64-AVRO is a number, and is written as single-object encoding has it: the lowest byte first.
     crc64 = crc64_fingerprint(schema).to_bytes(8, "little")
     return {"sha256": sha256_fingerprint(schema).hex(), "crc64": crc64.hex()}

@@ -101,7 +101,7 @@ class Pace:
         self._began_s = monotonic_s()
 
     def spend(self, size_bytes: int) -> None:
-        """So many bytes were looked at since the last call."""
+        """Note that ``size_bytes`` were read since the last call."""
         if self._rate_bytes_s is not None:
             self._wait(self._began_s + size_bytes / self._rate_bytes_s - self._now_s())
 
@@ -197,7 +197,7 @@ class Scrub:
         return self._verify(replica, space, starts[replica.name])
 
     def _verify(self, replica: Inspected, space: pb.StoredSpace, start: bytes, end: bytes = b"") -> _Piece:
-        """One piece from ``start``; all of the range where its end is given."""
+        """Verify one piece from ``start``, or the whole range if its end is given."""
         piece = _Piece(resume=start)
         items_max = _WHOLE_PIECE_ITEMS if end else 0
         while True:

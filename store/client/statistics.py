@@ -48,11 +48,11 @@ class Statistics:
     histograms: Mapping[str, Mapping[tuple[str, ...], HistogramValue]]
 
     def value(self, name: str, *labels: str) -> float:
-        """One sample; 0 where the node has none."""
+        """Return one sample; 0 if the node has none."""
         return self.values.get(name, {}).get(labels, 0.0)
 
     def by_label(self, name: str) -> Mapping[tuple[str, ...], float]:
-        """All samples of a metric."""
+        """Return all samples of a metric."""
         return self.values.get(name, {})
 
     @property
@@ -84,12 +84,12 @@ class Since:
         return None if rate is None else 100 * rate
 
     def calls_per_s(self, methods: Sequence[str]) -> float | None:
-        """How many unary calls of these methods ended."""
+        """Return how many unary calls of these methods ended a second."""
         chosen = [labels for labels in self._now.by_label("cortado_requests_total") if labels[0] in methods]
         return self.rate("cortado_requests_total", chosen)
 
     def latency(self, q: float, methods: Sequence[str]) -> float | None:
-        """A quantile of how long they took, in seconds."""
+        """Return a quantile of how long they took, in seconds."""
         return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
 
     def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
@@ -114,18 +114,18 @@ class NodeStatistics(NodeConnection):
     """A connection to one node, for its counts."""
 
     def read(self, names: Sequence[str] = ()) -> Statistics:
-        """All metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
+        """Return all metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
         request = statistics_pb2.ReadStatisticsRequest(names=names)
         return statistics_of(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
 
     def slow_calls(self) -> SlowCalls:
-        """The last slow calls. Raises Unavailable, DeadlineExceeded, Unsupported."""
+        """Return the last slow calls. Raises Unavailable, DeadlineExceeded, Unsupported."""
         request = statistics_pb2.ListSlowCallsRequest()
         return slow_calls_of(self.ask("Statistics/ListSlowCalls", request, statistics_pb2.ListSlowCallsResponse))
 
 
 def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
-    """A reply as a value."""
+    """Return a reply as a value."""
     values: dict[str, dict[tuple[str, ...], float]] = {}
     histograms: dict[str, dict[tuple[str, ...], HistogramValue]] = {}
     for metric in reply.metrics:
@@ -176,7 +176,7 @@ class SlowCalls:
 
 
 def slow_calls_of(reply: statistics_pb2.ListSlowCallsResponse) -> SlowCalls:
-    """A reply as a value."""
+    """Return a reply as a value."""
     calls = tuple(
         SlowCall(
             each.ended_ms,

@@ -67,7 +67,7 @@ class AsyncTable(ArrowReads[D]):
     async def put(
         self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
     ) -> str:
-        """Stores a whole document durably, under the key that it holds; returns its etag.
+        """Store a whole document durably, under the key that it holds; return its etag.
 
         ``mode`` "insert" wants no document there, "replace" wants one. It ``expires`` after a timedelta, at a datetime,
         "never", or, where nothing is said, as the table does. Raises InvalidDocument with the field's path,
@@ -108,7 +108,7 @@ class AsyncTable(ArrowReads[D]):
         return updated
 
     async def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
-        """Deletes the document of ``key`` durably; True where there was one. Raises ConditionFailed."""
+        """Delete the document of ``key`` durably; True if there was one. Raises ConditionFailed."""
 
         async def request() -> documents_pb2.DeleteDocumentRequest:
             return documents_pb2.DeleteDocumentRequest(
@@ -138,8 +138,8 @@ class AsyncTable(ArrowReads[D]):
     async def check(
         self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
     ) -> None:
-        """Changes nothing; raises ConditionFailed where the condition does not hold: no document is there, one is, or
-        its etag is ``if_match``. In a transaction, it must hold at the commit."""
+        """Change nothing; raise ConditionFailed if the condition does not hold: no document is there, one is, or its
+        etag is ``if_match``. In a transaction, it must hold at the commit."""
         asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match)
         wanted = required(asked, "if_absent, if_present and if_match")
 
@@ -218,7 +218,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
+        """Store documents in their JSON form (as :meth:`Document.to_json` gives them); otherwise as :meth:`bulk`."""
         load = self._bulk_load(whole_rows(mode), None, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
@@ -233,7 +233,8 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
+        """Store rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each); as
+        :meth:`bulk`."""
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         return await load.run(chunks_of_batches(iterable(batches, "batches")))
 
@@ -247,7 +248,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, changing the fields ``columns`` of documents that are there; all other fields stay.
+        """Change the fields ``columns`` of existing documents, as :meth:`bulk`; all other fields stay.
 
         Each of ``documents`` has these fields and no others, those of the primary key among them. One that is not there
         is refused (ConditionFailed). They go on to expire when they did, unless ``expires`` says something else.
@@ -270,9 +271,9 @@ class AsyncTable(ArrowReads[D]):
         unchanged_since: Timestamp | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Deletes the documents of many keys, each chunk one commit. A key that is not there counts as deleted.
+        """Delete the documents of many keys, each chunk one commit. A missing key counts as deleted.
 
-        Raises Unsupported where the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
+        Raises Unsupported if the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
         """
         names = await self._key_columns()
         if names != tuple(part.path for part in (await self.descriptor()).key):
@@ -292,7 +293,8 @@ class AsyncTable(ArrowReads[D]):
         return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
 
     async def _to_update(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Raises NotFound for one that the schema lacks, InvalidArgument where the key's are not among them."""
+        """Return the columns. Raises NotFound for one that the schema lacks, InvalidArgument without those of the
+        key."""
         names, of_key = tuple(texts(columns, "columns")), await self._key_columns()
         try:
             select_fields((await self.codec.schema())[1], names, self.full_name)
@@ -306,7 +308,7 @@ class AsyncTable(ArrowReads[D]):
         return names
 
     async def _key_columns(self) -> tuple[str, ...]:
-        """The fields of the document that the primary key is in."""
+        """Return the fields of the document that the primary key is in."""
         return tuple(dict.fromkeys(part.path.partition(".")[0] for part in (await self.descriptor()).key))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
@@ -360,12 +362,12 @@ class AsyncTable(ArrowReads[D]):
     # --- messages --------------------------------------------------------------------------------------------
 
     async def document_to_proto(self, document: Any) -> common_pb2.Document:
-        """A document as a message. Raises InvalidDocument naming the field."""
+        """Return a document as a message. Raises InvalidDocument naming the field."""
         schema_id, body = await self.codec.encode(document)
         return common_pb2.Document(schema_id=schema_id, avro=body)
 
     async def changes_to_json(self, changes: Mapping[str, Any]) -> str:
-        """New values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
+        """Return new values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
         return json.dumps(await self.codec.changes_to_json(changes))
 
     async def _write(self, method: Any, request: Any) -> Any:

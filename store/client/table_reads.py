@@ -79,7 +79,7 @@ class TableReads(Generic[D]):
         return f"{type(self).__name__}({self.full_name!r})"
 
     async def descriptor(self) -> TableDescriptor:
-        """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
+        """Return the table's key, subject and indexes, as this client last saw them. Raises NotFound."""
         return await self._tables.known(self.full_name)
 
     @property
@@ -97,7 +97,7 @@ class TableReads(Generic[D]):
         )
 
     async def _as_of(self, at: At) -> Self:
-        """This table as it was then, where its name may have meant another one."""
+        """Return this table as it was then: its name may have meant another one."""
         tables = await self._tables.as_of(at, self.full_name)
         if tables is self._tables:
             return self
@@ -106,7 +106,7 @@ class TableReads(Generic[D]):
         return then
 
     async def _kept(self, at: At) -> Self:
-        """As :meth:`_as_of`; it stays this table for a scan's life, whatever becomes of the name meanwhile."""
+        """Return the table of :meth:`_as_of`, kept for a scan's life, even if the name changes meanwhile."""
         table = await self._as_of(at)
         kept = copy(table)
         kept._tables = table._tables.keeping(await table.descriptor())
@@ -192,12 +192,12 @@ class TableReads(Generic[D]):
         with_versions: bool = False,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[RowBatch]:
-        """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
+        """Yield many rows at a time as raw Avro, each batch of one schema; otherwise as :meth:`scan`."""
         scan = Scan(lower, upper, **options, with_versions=with_versions)
         return opened(lambda: self.open_batches(scan))
 
     async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
-        """The documents of a scan, many at a time, as they come."""
+        """Yield the documents of a scan, many at a time, as they come."""
         if scan.columns is not None and self._document_type is not None:
             problem = "must not be given where documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
@@ -206,15 +206,16 @@ class TableReads(Generic[D]):
         return table._documents(await table.open_batches(scan))
 
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
-        """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
+        """Return the rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
         table = await self._as_of(scan.at)
         return each_batch(table._replies(await table._scan_request(scan)), is_empty=scan.is_empty)
 
     async def open_page(
         self, scan: Scan, token: bytes, *, rows_max: int, bytes_max: int
     ) -> tuple[list[Document[D]], bytes]:
-        """Up to ``rows_max`` documents of a scan, fewer where they have ``bytes_max`` bytes or more, and the token from
-        which the same scan goes on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        """Return up to ``rows_max`` documents of a scan, fewer if they have ``bytes_max`` bytes or more, and the token
+        from which the same scan goes on, as of the same timestamp; empty at the end. The first page has an empty
+        token."""
         table = await self._as_of(scan.at)
         request = await table._scan_request(scan)
         request.page_token, request.page_size = token, rows_max
@@ -261,7 +262,7 @@ class TableReads(Generic[D]):
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> list[dict[str, Any]]:
-        """Works out ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
+        """Compute ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
         with equal values in ``group_by`` ("shop, address.city as city"); all as of one timestamp.
 
         One dict for each group, in the order of the groups; without ``group_by`` one in all. ``lower``, ``upper`` and
@@ -280,11 +281,11 @@ class TableReads(Generic[D]):
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> pa.Table:
-        """As :meth:`aggregate`, as an Arrow table. Needs pyarrow and numpy."""
+        """Compute :meth:`aggregate` as an Arrow table. Needs pyarrow and numpy."""
         return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).arrow()
 
     async def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
-        """How many rows there are in a range, or which a filter is true of: ``count(*)`` of :meth:`aggregate`."""
+        """Count the rows of a range, or those that a filter is true of: ``count(*)`` of :meth:`aggregate`."""
         [row] = await self.aggregate("count(*) as rows", lower, upper, **options)
         rows: int = row["rows"]
         return rows
@@ -367,7 +368,7 @@ class TableReads(Generic[D]):
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
     def _watched(self, after: At) -> tuple[Callable[[], Awaitable[TableDescriptor]], AsyncDocumentCodec]:
-        """The table that a watch begins with, and how its documents are read."""
+        """Return the table that a watch begins with, and how its documents are read."""
         kept: list[TableDescriptor] = []
 
         async def began_with() -> TableDescriptor:
@@ -408,7 +409,8 @@ class TableReads(Generic[D]):
     async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
-        """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
+        """Return up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all
+        at."""
         key_parts = await (await self._as_of(at))._parts_of(None)
         request = documents_pb2.SplitRequest(
             table=self._name,
@@ -422,7 +424,7 @@ class TableReads(Generic[D]):
     # --- messages --------------------------------------------------------------------------------------------
 
     async def key(self, key: KeyLike) -> common_pb2.Key:
-        """A primary key as a message. Raises InvalidArgument naming the part."""
+        """Return a primary key as a message. Raises InvalidArgument naming the part."""
         return key_to_proto(key, await self._parts_of(None))
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
@@ -450,7 +452,7 @@ class TableReads(Generic[D]):
         return await self._connection.call(method, request, timeout_s=self._timeout_s)
 
     async def _with_descriptor(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
-        """Runs ``attempt``; once more where it was refused and the table turns out to have been made anew."""
+        """Run ``attempt``; once more if it was refused and the table turns out to have been made anew."""
         before = await self.descriptor()
         try:
             return await attempt()

@@ -84,11 +84,11 @@ class AsyncTransaction:
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table`` in this transaction; as :meth:`AsyncClient.table`."""
+        """Return a handle of ``database.table`` in this transaction; as :meth:`AsyncClient.table`."""
         return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
     def kv(self, namespace: str) -> AsyncKeyValue:
-        """A handle of a namespace in this transaction; as :meth:`AsyncClient.kv`."""
+        """Return a handle of a namespace in this transaction; as :meth:`AsyncClient.kv`."""
         return self._client.kv(namespace)
 
     # --- how it ends ---------------------------------------------------------------------------------------------

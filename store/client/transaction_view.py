@@ -132,7 +132,7 @@ class TransactionView:
         return not self._alone.ended
 
     def end(self, how: str) -> None:
-        """From now on every use is refused, since ``how``, such as "it was committed"."""
+        """Refuse every use from now on, since ``how``, such as "it was committed"."""
         self._alone.ended = how
         self._operations, self._own, self._footprints = [], {}, {}
 
@@ -153,7 +153,7 @@ class TransactionView:
     # --- as a view of a connection -------------------------------------------------------------------------------
 
     def refusal(self, doing: str) -> Unsupported:
-        """Why ``doing`` is not done here."""
+        """Return why ``doing`` is not done here."""
         return Unsupported(f"{doing} in a transaction", "use the client that it was begun with")
 
     def write(self, method: Method, request: Any, /) -> Any:
@@ -166,7 +166,7 @@ class TransactionView:
         return _Kept
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported: bulk loads are for large transactions."""
+        """Raise Unsupported: bulk loads are for large transactions."""
         raise self.refusal("writing")
 
     def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:

@@ -39,11 +39,11 @@ class View(Protocol):
     def commits(self) -> bool: ...
 
     def refusal(self, doing: str) -> Unsupported:
-        """Why ``doing`` is not done here."""
+        """Return why ``doing`` is not done here."""
         ...
 
     def write(self, method: Method, request: Any, /) -> Any:
-        """The reply to a write, or None until there is one. Raises Unsupported."""
+        """Return the reply to a write, or None until there is one. Raises Unsupported."""
         ...
 
     def staging(self) -> documents_pb2.Staging:
@@ -57,7 +57,7 @@ class View(Protocol):
 
 
 async def read_through(view: View, base: Connection, method: Method, request: Any, timeout_s: float) -> Any:
-    """As :meth:`Connection.call`."""
+    """Make a :meth:`Connection.call` through ``view``."""
     async with view.reading(request) as observe:
         reply = await base.call(method, request, timeout_s=timeout_s)
         observe(reply)
@@ -67,7 +67,7 @@ async def read_through(view: View, base: Connection, method: Method, request: An
 async def replies_through(
     view: View, base: Connection, method: Method, request: Any, timeout_s: float
 ) -> AsyncGenerator[Any, None]:
-    """As :meth:`Connection.replies`."""
+    """Yield :meth:`Connection.replies` through ``view``."""
     is_begun = False
     async with aclosing(base.replies(method, request, timeout_s=timeout_s)) as replies:
         while True:
@@ -92,11 +92,11 @@ class Past:
         return Unsupported(f"{doing} through a view of the past", "use the client that it was made of")
 
     def write(self, _method: Method, _request: Any, /) -> Any:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal("writing")
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal("writing")
 
     @asynccontextmanager
@@ -143,4 +143,4 @@ def _turn(request: Any, at: common_pb2.ReadAt) -> None:
 
 
 def nothing_more(reply: Any) -> None:
-    """A later read tells nothing new."""
+    """Do nothing: a later read tells nothing new."""

@@ -118,7 +118,7 @@ class WatchOptions:
 
 
 def moment(at: At) -> At:
-    """``at``, parsed where it is a text."""
+    """Return ``at``, parsed if it is a text."""
     return parse_at(at) if isinstance(at, str) else at
 
 
@@ -128,11 +128,11 @@ class Source(Protocol[K, V]):
     method: Method
 
     async def request(self, options: watch_pb2.WatchOptions) -> Any:
-        """The request; raises where there is nothing of that name."""
+        """Return the request. Raises if there is nothing of that name."""
         ...
 
     async def changes(self, reply: Any) -> Sequence[Change[K, V]]:
-        """The changes in a reply, in their order."""
+        """Return the changes in a reply, in their order."""
         ...
 
 
@@ -209,12 +209,12 @@ class AsyncWatch(Generic[K, V]):
     # --- for the faces -----------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """As :meth:`close`."""
+        """Close the watch."""
         self._is_closed = True
         self._close_stream()
 
     def ready(self) -> Event[K, V] | None:
-        """The next event, where one has arrived."""
+        """Return the next event, if one has arrived."""
         if self._is_closed or not self._events:
             return None
         event = self._events.popleft()
@@ -241,7 +241,7 @@ class AsyncWatch(Generic[K, V]):
     # --- the stream --------------------------------------------------------------------------------------------
 
     async def _receive(self) -> Any:
-        """The next reply, of this stream or another; None where the watch was closed."""
+        """Return the next reply, of this stream or another; None if the watch was closed."""
         while not self._is_closed:
             if self._stream is None or self._channel is None:
                 self._channel = self._connection.leader_channel()
@@ -280,7 +280,7 @@ class AsyncWatch(Generic[K, V]):
         self._stack.close()
 
     async def _rest_after(self, failure: Failure, channel: Channel) -> None:
-        """Wait before another attempt. Raises where none is to be made."""
+        """Wait before another attempt. Raises if none is to be made."""
         if isinstance(failure.error, DeadlineExceeded):
             failure = Failure(Unavailable("the node is silent"), answered=False, sent=True)
         if self._attempts is None:
@@ -330,7 +330,7 @@ class AsyncWatch(Generic[K, V]):
             self._events.append(Resolved(resolved))
 
     def _up_to(self, changes: Sequence[Change[K, V]], ts: Timestamp) -> Sequence[Change[K, V]]:
-        """Those at or below ``ts``."""
+        """Return the changes at or below ``ts``."""
         return [each for each in changes if each.ts <= ts]
 
     def _give(self, changes: Sequence[Change[K, V]]) -> None:
@@ -364,7 +364,7 @@ class _Place:
     def take(
         self, changes: Sequence[Change[K, V]], resolved: Timestamp | None, page_token: bytes
     ) -> Sequence[Change[K, V]]:
-        """Those of a reply's changes that were not given out yet."""
+        """Return those of a reply's changes that were not given out yet."""
         if page_token:
             # A page of the state at the start. Each comes once, whole.
             self._options.page_token = page_token

@@ -59,7 +59,7 @@ class WindowOptions:
     parts: int
 
     def to_proto(self) -> watch_pb2.WindowRequest:
-        """A request without its range."""
+        """Return a request without its range."""
         for name in ("after", "until"):
             if isinstance(getattr(self, name), Stale):
                 raise InvalidArgument(name, "must be a Timestamp, its text, or a datetime with a time zone", "Stale")
@@ -78,7 +78,7 @@ class WindowOptions:
 async def window_of_table(
     connection: Connection, of: watch_pb2.WindowOfTable, options: WindowOptions, timeout_s: float
 ) -> ChangeWindow[Key]:
-    """The next window of a table's changes."""
+    """Return the next window of a table's changes."""
     request = options.to_proto()
     request.table.CopyFrom(of)
     reply = await connection.call(connection.stubs.watch.Window, request, timeout_s=timeout_s)
@@ -95,7 +95,7 @@ async def window_of_table(
 async def window_of_pairs(
     connection: Connection, of: watch_pb2.WindowOfPairs, options: WindowOptions, timeout_s: float
 ) -> ChangeWindow[bytes]:
-    """The next window of a namespace's changes."""
+    """Return the next window of a namespace's changes."""
     request = options.to_proto()
     request.pairs.CopyFrom(of)
     reply = await connection.call(connection.stubs.watch.Window, request, timeout_s=timeout_s)

@@ -49,7 +49,7 @@ class TaskWaiter(Waiter):
         return waking
 
     def waited(self) -> None:
-        """Its wait is over, and the call goes on."""
+        """End the wait; the call goes on."""
         self.waits_to_s = math.inf
         if self._waking is not None and not self._waking.done():
             self._waking.set_result(False)
@@ -86,14 +86,14 @@ class CallStream:
         tasks.start(self._read())
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> TaskWaiter:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         waiter = TaskWaiter(self, self._loop, *self._calls.encode(method, request, timeout_s))
         self._calls.add(waiter)
         self._wake_writer()
         return waiter
 
     def give_up(self, waiter: TaskWaiter) -> bool:
-        """Its caller waits no longer: the server need not work on it. False where the outcome is there."""
+        """Give up the call: the server need not work on it. False if the outcome is there."""
         is_given_up = self._calls.remove(waiter)
         if self._calls.has_news:
             self._wake_writer()
@@ -119,7 +119,7 @@ class CallStream:
             self.look_at(max(next_s, now_s + _LOOK_AGAIN_S))
 
     def close(self, failure: Failure) -> None:
-        """Ends the stream, and every call on it with ``failure``."""
+        """End the stream, and every call on it with ``failure``."""
         self._end(failure)
         self._call.cancel()
 

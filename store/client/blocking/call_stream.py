@@ -36,7 +36,7 @@ class SendingThread:
         self._thread: threading.Thread | None = None
 
     def takes(self, messages: Iterator[bytes]) -> Iterator[bytes]:
-        """``messages``, for gRPC."""
+        """Yield ``messages``, for gRPC."""
         self._thread = threading.current_thread()
         self._begun.set()
         yield from messages
@@ -92,7 +92,7 @@ class CallStream:
     # --- callers' threads --------------------------------------------------------------------------------------
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> ThreadWaiter:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         waiter = ThreadWaiter(self, *self._calls.encode(method, request, timeout_s))
         with self._lock:
             self._calls.add(waiter)
@@ -102,7 +102,7 @@ class CallStream:
         return waiter
 
     def give_up(self, waiter: ThreadWaiter) -> bool:
-        """Its caller waits no longer: the server need not work on it. False where the outcome came just now."""
+        """Give up the call: the server need not work on it. False if the outcome came just now."""
         with self._lock:
             if not self._calls.remove(waiter):
                 return False
@@ -113,7 +113,7 @@ class CallStream:
         return True
 
     def close(self, failure: Failure) -> None:
-        """Ends the stream, and every call on it with ``failure``; its threads are gone then."""
+        """End the stream, and every call on it with ``failure``; its threads are gone then."""
         self._end(failure)
         self._call.cancel()
         if self._reader is not threading.current_thread():

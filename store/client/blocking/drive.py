@@ -37,7 +37,7 @@ def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
 
 
 def each(pages: AsyncGenerator[Iterable[T], None]) -> Iterator[T]:
-    """The items of all pages, one after the other. Closing it closes ``pages``."""
+    """Yield the items of all pages, one after the other. Closing it closes ``pages``."""
     with OURS, closing(steps(pages)) as stream:
         for page in stream:
             yield from page

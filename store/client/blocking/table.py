@@ -49,8 +49,8 @@ class Table(Generic[D]):
         return repr(self._core).removeprefix("Async")
 
     def _repr_html_(self) -> str | None:
-        """For notebooks: its key, its indexes and its first rows, read now; a cluster that does not answer is waited
-        for some seconds at most. None in a transaction, which only its own reads should begin."""
+        """Return HTML for notebooks: its key, its indexes and its first rows, read now. If the cluster does not answer,
+        it waits for some seconds at most. None in a transaction, which only its own reads should begin."""
         return run(table_html(self._core))
 
     @property
