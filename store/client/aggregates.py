@@ -168,7 +168,7 @@ class _Measure:
 
     @property
     def nothing(self) -> list[Any]:
-        """Its values where there is no row."""
+        """Its values without any row."""
         match self.aggregate.kind:
             case AggregateKind.COUNT:
                 return [0]

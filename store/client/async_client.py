@@ -135,7 +135,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     def snapshot(self, *, stale_ms: int | None = None) -> Self:
         """Return the same client, read-only: it reads at one timestamp, that of its first read.
 
-        That read is linearizable, or with ``stale_ms`` one of any member, of a state that contains everything that was
+        That read is linearizable. With ``stale_ms`` any member may serve it, from a state that has all writes
         acknowledged that many milliseconds ago or earlier. Otherwise as :meth:`at`.
         """
         self._connection.check_present("a snapshot")

@@ -225,7 +225,7 @@ def _ended_with(failure: Failure) -> Failure:
     error = failure.error
     if isinstance(error, Unsupported):
         return _not_sent(failure)  # The server has no such stream, so it has read nothing.
-    # The server's word is about the stream; only before it took any call does it say what became of them.
+    # The server's reply is about the stream. It tells the calls' outcome only if it came before any call was taken.
     return Failure(copy(error), failure.answered and isinstance(error, TryAgain), failure.sent)
 
 

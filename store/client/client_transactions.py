@@ -63,8 +63,8 @@ class ClientTransactions:
         After WriteConflict and TransactionAborted ``fn`` runs again in a new transaction, until this client's timeout
         or the number of ``attempts`` is over; once also after SnapshotTooOld. So ``fn`` should do nothing but read and
         write through its transaction. The pauses grow to 500 ms. A client whose transactions conflict often runs fewer
-        at once: the others wait in line, a second at most. An exception of ``fn`` rolls back and is raised. Raises what
-        :meth:`AsyncTransaction.commit` raises.
+        at once: the others wait in line, a second at most. An exception of ``fn`` rolls back and is raised. Raises the
+        errors of :meth:`AsyncTransaction.commit`.
         """
         if attempts is not None:
             attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)

@@ -154,7 +154,7 @@ class ClockReading:
 
     @property
     def ahead_ms(self) -> int:
-        """How far the clock's wall time is ahead of the physical clock; negative where it is behind."""
+        """How far the clock's wall time is ahead of the physical clock; negative if behind."""
         return self.now.wall_ms - self.physical_ms
 
 

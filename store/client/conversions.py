@@ -32,9 +32,9 @@ AS_IT_IS: Final = Both()
 
 
 class Part(NamedTuple):
-    """A field of a dataclass: its name there, that in the schema, and what becomes of its values.
+    """A field of a dataclass: its name there, that in the schema, and its conversions.
 
-    ``extra`` is set where the schema has no such field: there is only its default.
+    ``extra`` is set if the schema has no such field: there is only its default.
     """
 
     attribute: str

@@ -149,7 +149,7 @@ def to_plain(value: Any) -> Any:
 
 
 class _Checked:
-    """One walk over a class and a schema. It collects what does not fit."""
+    """One walk over a class and a schema. It collects the misfits."""
 
     def __init__(self) -> None:
         self._problems: list[InvalidArgument] = []

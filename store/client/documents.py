@@ -1,7 +1,7 @@
 """Documents and their bytes: dicts or instances of a class in the hands of the application, Avro on the wire.
 
-A document is written with the newest version of its table's subject, and read by resolving the version that wrote it
-to the newest one, so that old and new rows look alike. A table handle that was made for one version
+A document is written with the newest version of its table's subject. A read resolves the version that wrote it to the
+newest one, so that old and new rows look alike. A table handle that was made for one version
 (``client.table("db.t", schema_version=2)``) writes and reads with that one.
 """
 
@@ -77,7 +77,7 @@ class Document(Generic[D]):
 class RowBatch:
     """Many rows of one schema, as they travel: ``bodies`` end to end, ``lengths`` 4 bytes a row (little-endian).
 
-    ``versions`` holds 12 bytes a row, the commit timestamps, or nothing. ``schema_id`` is 0 where a scan selected
+    ``versions`` holds 12 bytes a row, the commit timestamps, or nothing. ``schema_id`` is 0 if a scan selected
     columns: then ``schema`` is that of the selection.
     """
 

@@ -59,7 +59,7 @@ class LeaderSearch:
     async def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
         """Return the leader's address, if members other than ``avoid`` name one that may be gone to; else empty.
 
-        Takes about ``wait_s`` at most, where that is less than :data:`ASK_S`.
+        Takes about ``wait_s`` at most, if that is less than :data:`ASK_S`.
         """
         target = self._route.known_leader
         if avoid and target not in ("", avoid):

@@ -38,7 +38,7 @@ ENTRIES: Final = frozenset(("__init__", "__enter__", "__exit__", "__aenter__", "
 
 
 class _Ours:
-    """A block that hides the client's frames in what leaves it. A call does it without: this costs a microsecond."""
+    """A block that hides the client's frames in errors that leave it. Calls do without: it costs a microsecond."""
 
     def __enter__(self) -> None:
         pass

@@ -21,7 +21,7 @@ REQUEST_ID_BYTES: Final = TIMESTAMP_BYTES + RANDOM_BYTES
 RECENT_S: Final = 5.0
 """How long a timestamp is recent enough. A server remembers ids for much longer."""
 FRESH_S: Final = 0.5
-"""For so long a newer timestamp would add nothing."""
+"""How long a newer timestamp would add nothing."""
 
 
 class RequestIds:

@@ -64,10 +64,10 @@ QUOTA_SPREAD_S: Final = 0.5
 pause that grew would favour the calls served last, and starve those that wait longest. The rate is kept: a quota holds
 a second's worth."""
 CONNECT_S: Final = 3.0
-"""An endpoint that was never reached is tried for so long: a wrong address should not take the whole of a long timeout
-to be reported."""
+"""How long an endpoint that was never reached is tried: a wrong address should be reported before a long timeout is
+over."""
 MOVES_MAX: Final = 6
-"""So often a call goes to a leader that was named to it without a pause."""
+"""How often a call goes without a pause to a leader that was named to it."""
 ATTEMPT_S_MIN: Final = 0.05
 """With less time than this no further attempt is begun: it would be late, and the outcome of a write unknown."""
 _LATE: Final = "no answer within the deadline"
@@ -152,7 +152,7 @@ class Failed(Exception):
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts of one call. ``request_id`` is empty for a read, and for what ``changes`` something without one.
+    """The attempts of one call. ``request_id`` is empty for a read, and for a call that ``changes`` without one.
     Times are seconds on a monotonic clock."""
 
     request_id: bytes
@@ -276,7 +276,7 @@ class Attempts:
         return error
 
     def _is_decided(self, failure: Failure) -> bool:
-        """Whether this refusal speaks for all attempts: each of the others is decided or void where this one was."""
+        """Whether this refusal speaks for all attempts: each of the others is decided or void if this one is."""
         is_final = failure.is_refusal and isinstance(failure.error, DidNotHappen | Conflict)
         return is_final and self.request_id != b"" and not self.may_yet_arrive
 

@@ -37,7 +37,7 @@ class Route:
         """The caller's endpoints, then members that nodes told of."""
         self.target = endpoints[0]
         self.known_leader = ""
-        """The target, where a node said that it leads; empty if it is a guess."""
+        """The target, if a node said that it leads; empty if it is a guess."""
 
     @property
     def has_one_endpoint(self) -> bool:

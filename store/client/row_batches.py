@@ -1,4 +1,4 @@
-"""The rows of a scan as they come: batches with their schemas, and where each reply ends."""
+"""The rows of a scan as they come: batches with their schemas, and the end of each reply."""
 
 from __future__ import annotations
 

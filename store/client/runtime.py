@@ -49,7 +49,7 @@ CHANNEL_OPTIONS: Final = [
     ("grpc.min_reconnect_backoff_ms", 3_000),
     # Two clients of a process are two connections.
     ("grpc.use_local_subchannel_pool", 1),
-    # Members that are not asked anything need no connection.
+    # Idle members need no connection.
     ("grpc.client_idle_timeout_ms", 60_000),
 ]
 
@@ -148,7 +148,7 @@ class Wire(Protocol):
         ...
 
     async def close(self) -> None:
-        """End everything that runs on it."""
+        """End all calls and streams on it."""
         ...
 
 

@@ -2,9 +2,9 @@
 
 A schema id names one text for ever, in all subjects, so :meth:`Schemas.by_id` keeps what it parsed. A subject's
 version stays cached too: its number is never used again. The *newest* version of a subject can change at any time by
-another client. :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`, and drops it at once on a sign that
-there is a newer one (a row written with it, a document with a field that the remembered version lacks, a registration
-through this client).
+another client. :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`. A sign of a newer one ends that at
+once: a row written with it, a document with a field that the remembered version lacks, a registration through this
+client.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SchemaVersion:
     deleted: bool = False
 
     def avro_fingerprints(self) -> dict[str, str]:
-        """Return the Parsing Canonical Form's Avro fingerprints, as other libraries have them: ``sha256``, ``crc64``."""
+        """Return Avro's fingerprints of the Parsing Canonical Form, as in other libraries: ``sha256``, ``crc64``."""
         return avro_fingerprints(parse_schema(self.schema))
 
 

@@ -12,7 +12,7 @@ from cortado.store.names import check_database, split_table_name
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """``count`` rows of a table, or entries of an index: exactly, or where it ``is_estimated`` about so many.
+    """``count`` rows of a table, or entries of an index: exact, unless it ``is_estimated``.
     ``bytes`` of keys and values have all versions of them together, old ones and deletes too, as they are stored."""
 
     count: int
@@ -52,7 +52,7 @@ class DatabaseSize:
 
 @public_face
 class AsyncSizes:
-    """How much is stored, from some of the engine's pages where there are many: a call takes milliseconds a table."""
+    """How much is stored, sampled if the engine's pages are many: a call takes milliseconds a table."""
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
         self._connection = connection

@@ -149,8 +149,8 @@ def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
 
 @dataclass(frozen=True, slots=True)
 class SlowCall:
-    """A call that took longer than its node's ``slow-request-ms``. ``ended_ms`` is the node's wall clock; ``stages`` is
-    where its time went, in milliseconds; ``about`` are names that stood in its request, by their kinds."""
+    """A call that took longer than its node's ``slow-request-ms``. ``ended_ms`` is the node's wall clock; ``stages``
+    split its time, in milliseconds; ``about`` are names that stood in its request, by their kinds."""
 
     ended_ms: int
     method: str

@@ -40,7 +40,7 @@ _UINT32_MAX: Final = (1 << 32) - 1
 class AsyncTable(ArrowReads[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
-    Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
+    Keys are a tuple of parts, or a single value if the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone. Documents are dicts, or instances of the document
     type that the handle was made for (:mod:`cortado.store.client.document_types`).
 
@@ -70,7 +70,7 @@ class AsyncTable(ArrowReads[D]):
         """Store a whole document durably, under the key that it holds; return its etag.
 
         ``mode`` "insert" wants no document there, "replace" wants one. It ``expires`` after a timedelta, at a datetime,
-        "never", or, where nothing is said, as the table does. Raises InvalidDocument with the field's path,
+        "never", or by default as the table does. Raises InvalidDocument with the field's path,
         ConditionFailed, UniqueViolation.
         """
         with before_a_write():

@@ -392,11 +392,11 @@ class TableReads(Generic[D]):
         bytes_max: int | None = None,
         parts: int = 1,
     ) -> ChangeWindow[Key]:
-        """Return the end of the next changes of a range ``after`` a timestamp, and up to ``parts`` ranges with about
-        equally many of them, each to be read by a :meth:`watch` up to there.
+        """Return the window of the next changes of a range ``after`` a timestamp: its end, and up to ``parts`` ranges
+        with about equally many changes. Read each by a :meth:`watch` up to the end.
 
-        They end with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
-        them more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and documents. The node
+        It ends with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
+        it more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and documents. The node
         counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
         Raises SnapshotTooOld, NotFound.
         """

@@ -60,12 +60,12 @@ class AsyncTransaction:
 
     @property
     def timestamp(self) -> Timestamp | None:
-        """When it was committed; None before, and where it wrote nothing."""
+        """When it was committed; None before, and if it wrote nothing."""
         return self._timestamp
 
     @property
     def etag(self) -> str:
-        """The etag of everything that it wrote, once committed; empty before, and where it wrote nothing."""
+        """The etag of everything that it wrote, once committed; empty before, and if it wrote nothing."""
         return "" if self._timestamp is None else str(self._timestamp)
 
     @property
@@ -134,7 +134,7 @@ class AsyncTransaction:
         if kind is None:
             await self.commit()
         else:
-            # Also where another thread uses it just now: its use fails, and the exception is what its caller must see.
+            # Also while another thread uses it: that use fails, and the caller must see the exception.
             self._view.end("it was rolled back")
 
     async def _sent(self, request: transactions_pb2.CommitRequest) -> transactions_pb2.CommitResponse:

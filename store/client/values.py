@@ -47,7 +47,7 @@ KeyLike: TypeAlias = Part | Sequence[Part]
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Read at any member, a state that contains everything that was acknowledged ``ms`` milliseconds ago or earlier."""
+    """Read at any member, from a state that contains all writes acknowledged ``ms`` milliseconds ago or earlier."""
 
     ms: int
 

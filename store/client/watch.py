@@ -9,8 +9,8 @@
             case Deleted(key, ts): ...
             case Resolved(ts): ...          # everything up to ts was given out: store ts, to begin after it next time
 
-A watch resumes by itself: when its stream breaks, or its node stops or loses touch with the leader, it goes on at
-another one from the last timestamp that it has everything up to. Above that, changes come again, in the same order, so
+A watch resumes by itself when its stream breaks, or its node stops or loses touch with the leader. It goes on at
+another node from the last timestamp up to which it is complete. Above that, changes come again, in the same order, so
 those that were given out already are counted off: each is given out once, and none is left out. That order is the same
 at every node, by timestamp and then by key.
 """
@@ -43,7 +43,7 @@ V = TypeVar("V")
 
 RESOLVED_MS_MAX: Final = 60_000
 _SILENCE_S: Final = 10.0
-"""A stream that says nothing for so long after the interval at which it should is given up. A node with thousands of
+"""How long after its due interval a silent stream is given up. A node with thousands of
 watches that have nothing to say lets each say so every 8 s."""
 
 
@@ -140,9 +140,9 @@ class Source(Protocol[K, V]):
 class AsyncWatch(Generic[K, V]):
     """An iterator of events, without end but for ``until``. For one consumer; close it, or use it as a context manager.
 
-    It raises what ends a watch for good: SnapshotTooOld, where history that it needs is gone, with the timestamp to
-    begin at; NotFound; Unavailable, where no node could go on with it within the client's timeout. Asked again after
-    that, it tries again, from where it was.
+    It raises errors that end a watch for good: SnapshotTooOld, if history that it needs is gone, with the timestamp to
+    begin at; NotFound; Unavailable, if no node could go on with it within the client's timeout. Asked again after
+    that, it tries again, from the same place.
     """
 
     def __init__(

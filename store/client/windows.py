@@ -31,7 +31,7 @@ _UINT63_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ChangedRange(Generic[K]):
-    """``[lower, upper)``, where None is open, has about so many of a window's ``changes``."""
+    """A range ``[lower, upper)``, open at None, and about how many of a window's ``changes`` it has."""
 
     lower: K | None
     upper: K | None
@@ -40,7 +40,7 @@ class ChangedRange(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class ChangeWindow(Generic[K]):
-    """All ``changes`` of a range above where the window began and at or below ``until``. ``ranges`` are adjacent, in
+    """All ``changes`` of a range above the window's beginning and at or below ``until``. ``ranges`` are adjacent, in
     order, and together the range; all changes of a key are in one of them."""
 
     until: Timestamp

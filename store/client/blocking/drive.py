@@ -1,4 +1,4 @@
-"""Runs the core's coroutines where nothing suspends: each is over after one step."""
+"""Runs the core's coroutines, which never suspend here: each is over after one step."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Table(Generic[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
-    Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
+    Keys are a tuple of parts, or a single value if the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
 
     The table of a transaction is this, too. Its writes wait for the commit, and return None.
